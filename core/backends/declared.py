@@ -95,7 +95,7 @@ def _made(head: str, lines: list[str], name: str, **known: Any) -> Any:
     """Return the function of that text."""
     source = "\n".join([head, *(f"    {line}" for line in lines)])
     names: dict[str, Any] = {"np": np, "math": math, **known}
-    exec(compile(source, f"<row of {name}>", "exec"), names)
+    exec(compile(source, f"<gradlab row of {name}>", "exec"), names)
     return names[head.split("(")[0].removeprefix("def ")]
 
 

@@ -40,8 +40,10 @@ def is_ours(filename: str) -> bool:
     """Return whether a file belongs to this package, so that its frames are not the user's."""
     known = ours.get(filename)
     if known is None:
-        # what is typed or executed from a string ("<stdin>", "<string>") has no path: it is the user's
-        known = ours[filename] = not filename.startswith("<") and os.path.abspath(filename).startswith(_packages)
+        # what is typed or executed from a string ("<stdin>", "<string>") has no path: it is the user's, but for what
+        # this package has printed ("<gradlab row of sum>")
+        within = not filename.startswith("<") and os.path.abspath(filename).startswith(_packages)
+        known = ours[filename] = within or filename.startswith("<gradlab ")
     return known
 
 

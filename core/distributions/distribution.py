@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from ..base import dtypes
 from ..base.modes import no_grad
 from ..base.shape import Size, broadcast_shapes
+from ..events import observe
 from ..ops.creation import tensor
 from ..ops.queries import finfo
 from ..tensors.tensor import Tensor
@@ -49,6 +51,17 @@ def logits_of(probs: Tensor, binary: bool = False) -> Tensor:
     return p.log() - (-p).log1p() if binary else p.log()
 
 
+@contextmanager
+def _checking() -> Iterator[None]:
+    """Compare values with what they may be: no part of a gradient, nor of a program that is captured."""
+    with no_grad():
+        if observe.wanted("as ops"):
+            with observe.muted():
+                yield
+        else:
+            yield
+
+
 class Distribution:
     """A distribution of tensors: `batch_shape` of independent ones, each with outcomes of `event_shape`."""
 
@@ -73,7 +86,7 @@ class Distribution:
                 if name not in self.__dict__ or isinstance(constraint, type(constraints.dependent)):
                     continue
                 value = getattr(self, name)
-                with no_grad():
+                with _checking():
                     valid = bool(constraint.check(value).all())
                 if not valid:
                     raise ValueError(
@@ -165,9 +178,9 @@ class Distribution:
         for i, j in zip(reversed(value.shape), reversed(mine), strict=False):
             if i != 1 and j != 1 and i != j:
                 raise ValueError(f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {mine}.")
-        with no_grad():
-            valid = self.support.check(value)
-        if not bool(valid.all()):
+        with _checking():
+            valid = bool(self.support.check(value).all())
+        if not valid:
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
                 f"support ({self.support!r}) of the distribution {self!r}, but found invalid values:\n{value}"

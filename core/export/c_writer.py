@@ -64,7 +64,7 @@ class CWriter:
         self.state_offsets: dict[str, int] = {}
         b = self.builder = Builder(dict(zip(program.sizes, self.size_names, strict=True)))
         self._enter(b)
-        nodes, extra = simplified(program)
+        nodes, extra, b.gone = simplified(program)
         for value, array in extra.items():
             b.known[value] = b.constant(array, value.name)
         b.used = used_values(nodes) | set(program.outputs) | {new for _, new in program.updates}
@@ -132,6 +132,8 @@ class CWriter:
                 sides.append(b.counted(formula))
             except KeyError:
                 sides.append(b._inlined(formula) if isinstance(formula, tuple) else formula)
+        if sides[0] == sides[1] and guard.truth == (guard.comparison in ("==", "<=", ">=")):
+            return  # formulas that are spelled in two ways
         b.checks.append(Check(sides[0], guard.comparison, sides[1], guard.truth, f"exported where {guard}"))
 
     # -- memory --------------------------------------------------------------------------------------------------------

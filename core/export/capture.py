@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from operator import methodcaller
 from typing import Any, NamedTuple
 
@@ -31,7 +32,7 @@ from .tape import Tape
 Dynamic = Mapping[str, Any]
 Axes = dict[str, list[tuple[int, int]]]  # name of a size -> (number of an input, axis) of all that have it
 _MOST_RUNS, _MOST_BLIND = 16, 8  # runs in all, and those up to which one more is made at sizes that are guessed
-_TRIED = 4  # sizes at which it is tried, since the function may not run at the first
+_TRIED = 6  # sizes at which it is tried, since the function may not run at the first
 _FAR = 1 << 18  # elements of the arguments up to which a run at four times the sizes is made
 
 
@@ -159,7 +160,8 @@ def _runs(function: Any, tree: Tree, given: list[Tensor], axes: Axes, held: _Hel
                                   came=f"a tensor of shape {tuple(given[k]._a.shape)}"))  # fmt: skip
     base = {name: int(given[places[0][0]]._a.shape[places[0][1]]) for name, places in axes.items()}
     first = {name: n if n > 1 else 3 for name, n in base.items()}  # one of a size broadcasts where others do not
-    runs = [_run(function, tree, held, _resized(given, axes, first, "as it is", 0), first)]
+    for _ in range(2):  # what is made once and kept (a mask, a table of positions) is there in the second
+        runs = [_run(function, tree, held, _resized(given, axes, first, "as it is", 0), first)]
     plans = [[name] for name in axes] + ([list(axes)] if len(axes) > 1 else []) + [list(axes)]
     failed: Exception | None = None
     for seed, changed in enumerate(plans, 1):
@@ -174,10 +176,11 @@ def _runs(function: Any, tree: Tree, given: list[Tensor], axes: Axes, held: _Hel
                 failed = failed or error
     if axes and len({tuple(run.sizes.items()) for run in runs}) < 2 + len(axes):
         came = ", ".join(f"{n} = {v}" for n, v in first.items())
-        raise ExportError(text("cannot export this: the function runs at no other size than the one given", op="export",
-                               came=f"{came}; elsewhere {type(failed).__name__}: {failed}",
-                               needed="two sizes more, to see what depends on them",
-                               remedy="leave `dynamic` out")) from failed  # fmt: skip
+        wanted = "two sizes more, to see what depends on them: larger, smaller, twice, three times, half or a quarter"
+        remedy = "leave `dynamic` out, or example arguments in the middle of the sizes that the function takes"
+        phrase = "cannot export this: the function runs at none of the other sizes that were tried"
+        raise ExportError(text(phrase, op="export", came=f"{came}; elsewhere {type(failed).__name__}: {failed}",
+                               needed=wanted, remedy=remedy)) from failed  # fmt: skip
     for name, n in first.items():  # far away, for what changes with a size, but rarely
         if 4 * sum(t._a.size for t in given) < _FAR:
             more = _first_run(function, tree, given, axes, held, [{**first, name: 4 * n + 13}], runs[0])
@@ -228,10 +231,11 @@ def _way(run: _Run) -> list[Any]:
 
 
 def _apart(one: Formula, other: Formula, first: dict[str, int]) -> Iterator[dict[str, int]]:
-    """Yield a few sizes, the nearest first, at which two formulas differ."""
+    """Yield a few sizes at which two formulas differ: twice and three times as large, then the nearest."""
     found = 0
-    for step in (way * k for k in range(1, 64) for way in (1, -1)):
-        sizes = {name: n + step * (k + 1) for k, (name, n) in enumerate(first.items())}
+    steps = (way * k for k in range(1, 64) for way in (1, -1))
+    near = ({name: n + step * (k + 1) for k, (name, n) in enumerate(first.items())} for step in steps)
+    for sizes in chain(({name: times * n for name, n in first.items()} for times in (2, 3)), near):
         if min(sizes.values()) < 2:
             continue
         try:
@@ -246,26 +250,37 @@ def _apart(one: Formula, other: Formula, first: dict[str, int]) -> Iterator[dict
 
 
 def _near(runs: Sequence[_Run]) -> Iterator[dict[str, int]]:
-    """Yield sizes near the first run's at which none was made, where nobody can say at which two formulas differ."""
+    """Yield sizes near the first run's at which none was made, where nobody can say at which two formulas differ; then
+    multiples of them, where the function may run that halves a size several times."""
     first = runs[0].sizes
-    for step in (1, -1, 2, 4, -2):
-        sizes = {name: n + step * (k + 1) for k, (name, n) in enumerate(first.items())}
+    near = [{name: n + step * (k + 1) for k, (name, n) in enumerate(first.items())} for step in (1, -1, 2, 4, -2)]
+    for sizes in (*near, *({name: times * n for name, n in first.items()} for times in (2, 3))):
         if min(sizes.values()) > 1 and all(run.sizes != sizes for run in runs):
             yield sizes
 
 
 def _attempts(first: dict[str, int], changed: list[str], last: bool) -> Iterator[tuple[dict[str, int], str]]:
-    """Yield sizes, and orders of the values, to try in turn."""
-    for way in ("larger", "smaller"):
+    """Yield sizes, and orders of the values, to try in turn: a little larger, multiples, a little smaller, half."""
+    for way in ("larger", "multiples", "smaller", "half"):
         sizes = dict(first)
         for k, name in enumerate(first):
             if name in changed:
-                step = (7 + 3 * k if last else 3 + 2 * k) if way == "larger" else -(2 if last else 1)
-                sizes[name] = first[name] + step
+                sizes[name] = _another(first[name], k, way, last)
         if min(sizes.values(), default=2) < 2:
             continue
         for order in ("all", "rows", "as it is"):
             yield sizes, order
+
+
+def _another(n: int, k: int, way: str, last: bool) -> int:
+    """Return another size than n for the axis number k; for the last run one that no run before it had."""
+    if way == "larger":
+        return n + (7 + 3 * k if last else 3 + 2 * k)
+    if way == "multiples":
+        return (3 if last else 2) * n
+    if way == "smaller":
+        return n - (2 if last else 1)
+    return n // (4 if last else 2)
 
 
 def _resized(given: list[Tensor], axes: Axes, sizes: dict[str, int], order: str, seed: int) -> list[Tensor]:
@@ -291,7 +306,7 @@ def _resized(given: list[Tensor], axes: Axes, sizes: dict[str, int], order: str,
 def _run(function: Any, tree: Tree, held: _Held, tensors: list[Tensor], sizes: dict[str, int]) -> _Run:
     """Return one run: its tape, the arrays of its results and how they stand in the result."""
     kept = [wrap(t._a.copy(), t._kind) for t in tensors]
-    tape = Tape()
+    tape = Tape(varies=bool(sizes))
     found: list[Tensor] = []
     arrays: list[Any] = []
 

@@ -14,6 +14,10 @@ class ExportError(RuntimeError):
     """What cannot be exported, with its line and the reason."""
 
 
+class SizeLookedUp(ExportError, TypeError):
+    """A size that may vary is no key of a table: a TypeError too, upon which some caches go another way."""
+
+
 class Line(NamedTuple):
     """A line of the user's source."""
 

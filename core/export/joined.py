@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -47,6 +48,7 @@ class Joined:
         self.values: list[Value] = []
         self._fits: dict[Any, dict[int, dict[Formula, None]]] = {}  # numbers -> last value asked for -> formulas
         self._alike: set[tuple[Formula, Formula]] = set()
+        self._taken: dict[tuple[Formula, Formula], Entry] = {}  # settled pairs that numbers of the program hang on
 
     def _same_ops(self) -> None:
         first = self.tapes[0]
@@ -71,14 +73,15 @@ class Joined:
             longer = max(first, other, key=len)
             raise self._differs(k, "how many ops run depends on the sizes", longer[min(len(first), len(other))])
 
-    def _differs(self, k: int, what: str, entry: Entry | None) -> ExportError:
+    def _differs(self, k: int, what: str, entry: Entry | None,
+                 remedy: str = "write it without a loop or a branch over it") -> ExportError:  # fmt: skip
         line = line_of(entry.place) if entry is not None else None
         sizes = " and ".join(
             ", ".join(f"{n} = {v}" for n, v in self.sizes[i].items()) or "the same size" for i in (0, k)
         )
-        remedy = "leave that axis out of `dynamic`, or write it without a loop or a branch over it"
         where = f", {line}" if line else ""
-        return ExportError(f"cannot export this: {what}{where}\n  came: runs at {sizes}\n  remedy: {remedy}")
+        return ExportError(f"cannot export this: {what}{where}\n  came: runs at {sizes}\n  remedy: leave that axis out "
+                           f"of `dynamic`, or {remedy}")  # fmt: skip
 
     def _sizes_of_values(self) -> dict[Any, Formula]:
         known: dict[Any, Formula] = {}
@@ -174,7 +177,7 @@ class Joined:
                 line = line_of(outside.place)
                 raise ExportError(f"cannot export this: {line or 'the function'} uses values that no op made, and that "
                                   "are others in each run: they depend on sizes or on data\n  remedy: compute them by "
-                                  "ops of core")  # fmt: skip
+                                  "ops of core; a size as a tensor is core.full((), n)")  # fmt: skip
         return outside.array
 
     def _node(self, runs: list[Entry]) -> Node:
@@ -223,7 +226,7 @@ class Joined:
             self._formula(first.formula) if isinstance(first, Dim | Real) and self._says(first.formula, found) else None
         )
         if own is None and all(x == first or (x != x and first != first) for x in found):
-            self._decided([plain, *self._fitting(found, entry)])
+            self._decided([plain, *self._fitting(found, entry)], entry)
             return plain
         formula: Formula = fitted([int(x) for x in found], self.sizes) if isinstance(first, int) else None
         if own is not None:  # it says how the number came about: a simpler one has to be the same everywhere
@@ -239,7 +242,8 @@ class Joined:
             return Sized(formula)
         k = next(k for k, x in enumerate(found) if x != first)
         what = f"{_said(entry)} has {plain!r} at one size and {found[k]!r} at another"
-        raise self._differs(k, f"{what}, and no formula of the sizes gives both", entry)
+        raise self._differs(k, f"{what}, and no formula of the sizes gives both", entry,
+                            "compute the number from x.shape with +, -, * and // of whole numbers")  # fmt: skip
 
     def _says(self, formula: Formula, found: list[Any]) -> bool:
         """Return whether one formula gives the number of each run."""
@@ -251,7 +255,7 @@ class Joined:
     def _computed(self, found: list[Any], entry: Entry) -> Formula | None:
         """Return the formula of a number that was computed from sizes before it became a plain one."""
         fits = self._fitting(found, entry)
-        self._decided(fits)
+        self._decided(fits, entry)
         return self._formula(fits[0]) if fits else None
 
     def _fitting(self, found: list[Any], entry: Entry) -> list[Formula]:
@@ -270,11 +274,15 @@ class Joined:
         known = (formula for last, some in self._fits[key].items() if last < before for formula in some)
         return list(known)
 
-    def _decided(self, fits: list[Formula]) -> None:
-        """Raise Undecided where formulas that give the same in all runs do not at other sizes."""
+    def _decided(self, fits: list[Formula], entry: Entry) -> None:
+        """Raise Undecided where formulas that give the same in all runs do not at other sizes; where no further run
+        can tell, the program is to run only at sizes at which they do."""
         for other in fits[1:]:
             pair = fits[0], other
-            if pair in self.settled or pair in self._alike:
+            if pair in self.settled:
+                self._taken.setdefault(pair, entry)
+                continue
+            if pair in self._alike:
                 continue
             formulas = replaced(fits[0], self.known), replaced(other, self.known)
             if not alike(*formulas):
@@ -282,15 +290,26 @@ class Joined:
             self._alike.add(pair)
 
     def _size_of_a_value(self, found: list[int], entry: Entry) -> Formula | None:
-        """Return the size of an earlier value that is this number in every run."""
+        """Return the size of an earlier value that is this number in every run, or the product of several in a row,
+        as where axes are joined; of the op's own inputs before others."""
         before = min((i for i in entry.outputs if i is not None), default=0)
-        for index, shape in enumerate(self.tapes[0].shapes[:before]):
-            for axis in range(len(shape)):
-                if self.values[index] is not None and all(
-                    tape.shapes[index][axis] == n for tape, n in zip(self.tapes, found, strict=True)
-                ):
-                    return ("size", self.values[index], axis)
+        own = [x.index for x in entry.inputs if isinstance(x, Ref)]
+        indices = [i for i in dict.fromkeys((*own, *range(before))) if self.values[i] is not None]
+        ranks = {i: len(self.tapes[0].shapes[i]) for i in indices}
+        for count in range(1, max(ranks.values(), default=0) + 1):
+            for index in indices:
+                for axis in range(ranks[index] - count + 1):
+                    if all(math.prod(tape.shapes[index][axis : axis + count]) == n
+                           for tape, n in zip(self.tapes, found, strict=True)):  # fmt: skip
+                        return self._product(index, range(axis, axis + count))
         return None
+
+    def _product(self, index: int, axes: range) -> Formula:
+        sizes = [self.known.get(("size", index, axis), ("size", self.values[index], axis)) for axis in axes]
+        found = sizes[0]
+        for size in sizes[1:]:
+            found = ("*", found, size)
+        return found
 
     def _guards(self) -> list[Guard]:
         """Return the comparisons of sizes that came out alike in all runs, but may not at other sizes."""
@@ -309,6 +328,10 @@ class Joined:
                     phrase = "cannot export this: a comparison of sizes comes out otherwise at another size"
                     came = f"{kept[key]} at {self.sizes[0]}, not at {self.sizes[k]}: {kept[key].line}"
                     raise ExportError(text(phrase, op="export", came=came, remedy="leave that axis out of `dynamic`"))
+        for pair, entry in self._taken.items():
+            left, right = (replaced(self._formula(x), self.known) for x in pair)
+            if all(isinstance(x, str) for x in leaves(left) | leaves(right)) and left != right:
+                kept.setdefault(("==", left, right), Guard("==", left, right, True, line_of(entry.place)))
         return list(kept.values())
 
 

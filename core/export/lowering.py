@@ -48,12 +48,13 @@ class Builder:
         self.count = 0
         self.made: dict[Any, View] = {}  # constants in another layout, by what they were made of
         self.used: set[Value] = set()  # the values that something reads
+        self.gone: dict[Value, Value] = {}  # a value that is not computed -> one of its shape
 
     # -- sizes and numbers ---------------------------------------------------------------------------------------------
 
     def size_of(self, value: Value, axis: int) -> Count:
         """Return the size of a value of the program."""
-        return self.known[value].shape[axis]
+        return self.known[self.gone.get(value, value)].shape[axis]
 
     def counted(self, formula: Any) -> Count:
         """Return a formula of whole numbers as a polynomial of the sizes of the run."""

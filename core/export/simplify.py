@@ -15,13 +15,14 @@ from .ir import Node, Sized, Value
 _LARGEST = 1 << 24  # bytes of a constant that is computed ahead: larger ones are cheaper to compute than to store
 
 
-def simplified(program: Any) -> tuple[list[Node], dict[Value, Any]]:
-    """Return the nodes that are left, and the values of those that were computed."""
+def simplified(program: Any) -> tuple[list[Node], dict[Value, Any], dict[Value, Value]]:
+    """Return the nodes that are left, the values of those that were computed, and for values that are gone others of
+    their shape."""
     moved = {old for old, _ in program.updates}
     known = {value: np.asarray(array) for value, array in program.state.values() if value not in moved}
     given = set(known)
     wanted = set(program.outputs) | {new for _, new in program.updates}
-    nodes = _normed(program.nodes, known, wanted)
+    nodes, gone = _normed(program.nodes, known, wanted)
     kept = []
     for node in nodes:
         found = _computed(node, known)
@@ -29,7 +30,7 @@ def simplified(program: Any) -> tuple[list[Node], dict[Value, Any]]:
             kept.append(node)
         else:
             known.update(found)
-    return kept, {v: a for v, a in known.items() if v not in given}
+    return kept, {v: a for v, a in known.items() if v not in given}, gone
 
 
 def _computed(node: Node, known: dict[Value, Any]) -> dict[Value, Any] | None:
@@ -71,8 +72,11 @@ def _has_size(x: Any) -> bool:
     return isinstance(x, Sized)
 
 
-def _normed(nodes: Sequence[Node], known: dict[Value, Any], wanted: set[Value]) -> list[Node]:
-    """Put a batch norm of constants that alone reads a convolution into its weights."""
+def _normed(nodes: Sequence[Node], known: dict[Value, Any],
+            wanted: set[Value]) -> tuple[list[Node], dict[Value, Value]]:  # fmt: skip
+    """Put a batch norm of constants that alone reads a convolution into its weights; return the nodes, and for the
+    convolution's result, whose sizes others may ask for, the norm's."""
+    gone: dict[Value, Value] = {}
     readers: dict[Value, int] = {}
     for node in nodes:
         for v in _read(node):
@@ -104,9 +108,9 @@ def _normed(nodes: Sequence[Node], known: dict[Value, Any], wanted: set[Value]) 
         known[new_weight] = (w * scale.reshape(-1, *(1,) * (w.ndim - 1))).astype(w.dtype)
         known[new_bias] = shift.astype(w.dtype)
         assert at is not None
-        out[at] = None
-        out[k] = conv._replace(inputs=(x, new_weight, new_bias), outputs=node.outputs)
-    return [n for n in out if n is not None]
+        out[at], out[k] = conv._replace(inputs=(x, new_weight, new_bias), outputs=node.outputs), None
+        gone[source] = node.outputs[0]
+    return [n for n in out if n is not None], gone
 
 
 def used_values(nodes: Sequence[Node]) -> set[Value]:

@@ -6,6 +6,7 @@ A formula is an int, the name of a size (``"batch"``), or a tuple of an operator
 
 from __future__ import annotations
 
+import math
 import operator
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -171,6 +172,8 @@ compared: Callable[[str, Formula, Formula, bool], None] | None = None
 """What is told of every comparison of such integers, while a program is captured."""
 computed: Callable[[Any, Formula], None] | None = None
 """What is told of every number that is computed from them, with its formula."""
+looked_up: Callable[[], None] | None = None
+"""What is asked where the user's code looks such an integer up in a table: a dict, a set, `lru_cache`."""
 
 
 def formula_of(x: Any) -> Formula:
@@ -195,10 +198,9 @@ class Dim(int):
         return self != 0
 
     def __hash__(self) -> int:
-        """Raise TypeError outside of core: a table that a size is looked up in would answer for this size alone."""
-        if is_ours(sys._getframe(1).f_code.co_filename):
-            return int.__hash__(self)
-        raise TypeError("unhashable type: a size that is exported; remedy: int(size), which fixes it")
+        if looked_up is not None and not is_ours(sys._getframe(1).f_code.co_filename):
+            looked_up()
+        return int.__hash__(self)
 
 
 class Real(float):
@@ -256,6 +258,49 @@ for _class in (Dim, Real):
     for _symbol in _OPERATORS:
         for _swapped in (False, True):
             setattr(_class, _dunder(_symbol, _swapped), _arithmetic(_symbol, _base, _swapped))
+    _class.__neg__ = lambda self: 0 - self  # type: ignore
 for _symbol, _name in zip(COMPARISONS, ("lt", "le", "gt", "ge", "eq", "ne"), strict=True):
     setattr(Dim, f"__{_name}__", _comparison(_symbol))
-Dim.__neg__ = lambda self: Dim(-int(self), ("-", 0, self.formula))  # type: ignore
+
+
+def _ratio(formula: Formula) -> tuple[Formula, Formula] | None:
+    """Return a formula of fractions as one of whole numbers over another; None where it is none.
+
+    >>> _ratio(("*", ("/", "n", 2), 0.75))
+    (('*', 'n', 3), ('*', 2, 4))
+    """
+    if isinstance(formula, float):
+        exact = Fraction(formula)
+        return (exact.numerator, exact.denominator) if exact.denominator <= 1 << 10 else None
+    if not isinstance(formula, tuple) or formula[0] not in ("+", "-", "*", "/"):
+        return formula, 1
+    one, other = _ratio(formula[1]), _ratio(formula[2])
+    if one is None or other is None:
+        return None
+    (a, b), (c, d) = one, other
+    if formula[0] == "/":
+        c, d = d, c
+    if formula[0] in ("*", "/"):
+        return _times(a, c), _times(b, d)
+    return (formula[0], _times(a, d), _times(c, b)), _times(b, d)
+
+
+def _times(a: Formula, b: Formula) -> Formula:
+    return b if a == 1 else a if b == 1 else ("*", a, b)
+
+
+def _whole(x: Real, number: int, up: bool = False) -> int:
+    """Return the whole number below a fraction of sizes, or above it, with its formula where there is one."""
+    parts = _ratio(x.formula)
+    if parts is None:
+        return number
+    formula = ("//", *parts) if not up else ("-", 0, ("//", ("-", 0, parts[0]), parts[1]))
+    if computed is not None:
+        computed(number, formula)
+    return Dim(number, formula)
+
+
+Real.__floor__ = lambda self: _whole(self, math.floor(float(self)))  # type: ignore
+Real.__ceil__ = lambda self: _whole(self, math.ceil(float(self)), True)  # type: ignore
+Real.__trunc__ = lambda self: _whole(self, int(float(self)))  # type: ignore
+Real.__int__ = lambda self: int(_whole(self, int(float(self))))  # type: ignore

@@ -25,7 +25,7 @@ from ..rng.generator import states
 from ..tensors.tensor import Tensor, from_array
 from . import sizes
 from .decisions import decides
-from .ir import ExportError, Line
+from .ir import ExportError, Line, SizeLookedUp
 
 _MOST_NUMBERS = 10_000
 
@@ -117,7 +117,8 @@ class Tape(observe.Observer):
 
     wants = frozenset({"as ops"})
 
-    def __init__(self) -> None:
+    def __init__(self, varies: bool = False) -> None:
+        self.varies = varies  # whether any size does
         self.entries: list[Entry] = []
         self.shapes: list[tuple[int, ...]] = []  # of every value
         self.dtypes: list[str] = []
@@ -159,8 +160,13 @@ class Tape(observe.Observer):
         if self.error is not None:
             raise self.error
         if any(not np.array_equal(a, b._a) for a, (_, b) in zip(drawn, states(), strict=True)):
-            raise refused("draws random numbers", None, "draw them outside, and give them as an argument")
+            raise refused("draws random numbers", self._drawn(), "draw them outside, and give them as an argument")
         return result
+
+    def _drawn(self) -> Any:
+        """Return where a tensor was filled with random numbers."""
+        writes = (m.whole._storage.write for m in self.memories if m.whole._storage is not None)
+        return next((write[1] for write in writes if write and write[0] in _RANDOM), None)
 
     def finish(self, results: Sequence[Tensor]) -> None:
         """Note the values of the results, and what was written."""
@@ -291,7 +297,8 @@ class Tape(observe.Observer):
             known = self._known[id(event.result)] = _Known(event.result, source.memory, source.path, source.index)
             known.version = source.version
         elif event.kind == "tensor":
-            raise refused("makes a tensor of tensors' values (core.tensor)", event.place, "core.stack")
+            raise refused("makes a tensor of tensors' values (core.tensor)", event.place,
+                          "core.stack of several, x.clone() of one")  # fmt: skip
 
     @_heard
     def read(self, event: observe.ReadEvent) -> None:
@@ -427,6 +434,13 @@ class Tape(observe.Observer):
         if self._mine() and len(self.computed) < _MOST_NUMBERS:
             self.computed.setdefault(number, {})[formula] = None
 
+    def look_up(self) -> None:
+        """Raise SizeLookedUp where the user's code looks a size up in a table."""
+        if self.varies and self._mine():
+            what = "looks a size that may vary up in a table (a dict, a set, a cache), which answers for this one alone"
+            said = refused(what, here(3), "what is kept in the table computed anew, or int(size), which fixes it")
+            raise SizeLookedUp(str(said))
+
     def compared(self, symbol: str, left: Any, right: Any, truth: bool) -> None:
         """Note a comparison of sizes that the user's code makes. core's own are checks, or choose among equal ways, but
         for those by which squeeze() decides how many dimensions are left."""
@@ -442,12 +456,13 @@ class _watched:
         self.tape = tape
 
     def __enter__(self) -> None:
-        self.heard = sizes.compared, sizes.computed
+        self.heard = sizes.compared, sizes.computed, sizes.looked_up
         sizes.compared, sizes.computed = self.tape.compared, self.tape.note_computed
+        sizes.looked_up = self.tape.look_up
         self.shapes = native.module.watch_sizes(self.tape.shape_of) if native.module is not None else None
 
     def __exit__(self, *exc: object) -> None:
-        sizes.compared, sizes.computed = self.heard
+        sizes.compared, sizes.computed, sizes.looked_up = self.heard
         if native.module is not None:
             native.module.watch_sizes(self.shapes)
 
@@ -474,8 +489,15 @@ _READS = {
     "tolist": ("reads a tensor's values (tolist)", "stay with tensors: the values are others in each run"),
     "numpy": ("leaves for NumPy", "the op of the same name, or a core.autograd.Function written in ops"),
     "equal": ("decides by tensors' values (equal, allclose)", "core.where((a == b).all(), x, y)"),
-    "nonzero": ("has a result whose size depends on values (nonzero, x[mask])", "core.where(mask, x, 0)"),
+    "nonzero": (
+        "has a result whose size depends on values (nonzero, x[mask])",
+        "all elements, with core.where(mask, "
+        "new, x) in place of those that the mask chooses; x[mask] = number is one op",
+    ),
 }
+
+
+_RANDOM = ("uniform_", "normal_", "random_", "bernoulli_", "exponential_", "cauchy_", "log_normal_", "geometric_")
 
 
 def line_of(place: Any) -> Line | None:

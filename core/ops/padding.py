@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor, from_array
 from .constant import piecewise
+from .creation import arange
 
 Border = tuple[tuple[int, int], ...]
 
@@ -42,16 +44,15 @@ _pad = operation(
 )
 
 
-def _source(n: int, before: int, after: int, mode: str) -> Any:
-    """Return which element of n each place of the padded dimension shows."""
+def _source(arange: Any, n: int, before: int, after: int, mode: str) -> Any:
+    """Return which element of n each place of the padded dimension shows; `arange` makes an array or a tensor."""
     if mode == "circular":  # what negative numbers crop is gone before the rest is wrapped around
         left = n + min(before, 0) + min(after, 0)
-        return np.arange(-max(before, 0), left + max(after, 0)) % left + max(-before, 0)
-    at = np.arange(-before, n + after)
+        return arange(-max(before, 0), left + max(after, 0)) % left + max(-before, 0)
+    at = arange(-before, n + after)
     if mode == "replicate":
-        return np.clip(at, 0, n - 1)
-    at = np.abs(at)
-    return np.where(at >= n, 2 * (n - 1) - at, at)
+        return at.clip(0, n - 1)
+    return (n - 1) - abs((n - 1) - abs(at))
 
 
 @public(
@@ -117,5 +118,10 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             raise RuntimeError(text("Negative padding value is resulting in an empty dimension", op="pad",
                                     came=f"({a}, {b}) of {n}"))  # fmt: skip
         if a or b:
-            y = y.index_select(d, from_array(_source(n, a, b, mode)).to(input.device))
+            size = input.shape[d]
+            if type(size) is int:
+                source = from_array(_source(np.arange, n, a, b, mode)).to(input.device)
+            else:  # a size that is exported: by ops, which a program can have
+                source = _source(partial(arange, device=input.device), size, a, b, mode)
+            y = y.index_select(d, source)
     return y if mode == "circular" else piecewise(y)

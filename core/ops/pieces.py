@@ -154,7 +154,7 @@ def split(tensor: Tensor, split_size_or_sections: Ints, dim: Dim = 0) -> tuple[T
     if tensor.ndim == 0:
         raise RuntimeError(text("split expects at least a 1-dimensional tensor", op="split"))
     d = normalize_dim(dim, tensor.ndim, "split")
-    n = tensor._a.shape[d]
+    n = tensor.shape[d]
     if isinstance(split_size_or_sections, tuple | list):
         sizes = tuple(int(k) for k in split_size_or_sections)
         if sum(sizes) != n or any(k < 0 for k in sizes):
@@ -166,12 +166,14 @@ def split(tensor: Tensor, split_size_or_sections: Ints, dim: Dim = 0) -> tuple[T
                 )
             )
     else:
-        k = int(split_size_or_sections)  # type: ignore[arg-type] # a 0-d tensor too
+        given: Any = split_size_or_sections
+        k = given if isinstance(given, int) else int(given)  # a 0-d tensor too; a size that is exported stays one
         if k < 0 or (k == 0 and n):
             raise RuntimeError(text(f"split expects split_size be non-negative, but got split_size={k}" if k < 0 else
                                     "split_size can only be 0 if dimension size is 0, but got dimension size of "
                                     f"{n}", op="split"))  # fmt: skip
-        sizes = tuple(min(k, n - at) for at in range(0, n, k)) if n else (0,)
+        whole = -(-int(n) // int(k)) - 1 if n else 0  # pieces before the last
+        sizes = (*(k,) * whole, n - k * whole)
     return _split(tensor, sizes=sizes, dim=d)
 
 
@@ -188,7 +190,7 @@ def chunk(input: Tensor, chunks: int, dim: Dim = 0) -> tuple[Tensor, ...]:
     if input.ndim == 0:
         raise RuntimeError(text("chunk expects at least a 1-dimensional tensor", op="chunk"))
     d = normalize_dim(dim, input.ndim, "chunk")
-    n = input._a.shape[d]
+    n = input.shape[d]
     if n == 0:
         return _split(input, sizes=(0,) * chunks, dim=d)
     return split(input, -(-n // chunks), d)

@@ -100,8 +100,11 @@ def _windows(
                 f"dilation={d}"
             )
             raise RuntimeError(text(phrase, op=op))
-    sizes = input._a.shape[input.ndim - n :] if ceil_mode else input.shape[input.ndim - n :]
-    many = zip(sizes, kernel, steps, border, spread, strict=True)
+    sizes = input.shape[input.ndim - n :]
+    windows = list(zip(kernel, steps, border, spread, strict=True))
+    if ceil_mode and any(s > d * (k - 1) + 1 - p for k, s, p, d in windows):  # no formula: one may begin outside
+        sizes = input._a.shape[input.ndim - n :]
+    many = [(m, *window) for m, window in zip(sizes, windows, strict=True)]
     out = tuple(_out_size(m, k, s, p, d, ceil_mode) for m, k, s, p, d in many)
     if min(out) < 1:
         planes = input._a.shape[input.ndim - n - 1]

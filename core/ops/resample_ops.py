@@ -103,4 +103,4 @@ _resample_transposed: Any = operation(
 def sizes_by(factors: Any, sizes: Any) -> tuple[int, ...]:
     """Return the sizes after scaling, rounded down."""
     # a size that is exported stays one where the factor is whole
-    return tuple(m * int(f) if f == int(f) else math.floor(float(m * f)) for m, f in zip(sizes, factors, strict=True))
+    return tuple(m * int(f) if f == int(f) else math.floor(m * f) for m, f in zip(sizes, factors, strict=True))

@@ -145,11 +145,11 @@ KERNEL void product_of(int64_t M, int64_t N, int64_t K, const float *a, int64_t 
                 continue;
             }
             for (int64_t j = 0; j < N; j++) {
+                const int64_t whole = K / LANES * LANES;
                 float s[LANES] = {0}, total = 0;
-                int64_t k = 0;
-                for (; k + LANES <= K; k += LANES)
+                for (int64_t k = 0; k < whole; k += LANES)
                     for (int l = 0; l < LANES; l++) s[l] += a[i * a0 + (k + l) * a1] * b[j * b1 + k + l];
-                for (; k < K; k++) total += a[i * a0 + k * a1] * b[j * b1 + k];
+                for (int64_t k = whole; k < K; k++) total += a[i * a0 + k * a1] * b[j * b1 + k];
                 for (int l = 0; l < LANES; l++) total += s[l];
                 row[j] = total;
             }

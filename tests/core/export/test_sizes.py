@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 
 import core
+from core import nn
 from core.nn import functional as F
+
+from .run_c import compiled, ran
 
 IMAGE = {0: "n", 2: "h", 3: "w"}
 IMAGES = [(2, 3, 2, 2), (1, 3, 7, 9), (3, 3, 12, 5)]
@@ -127,10 +130,113 @@ def test_a_border_of_truths_is_read_back(tmp_path):
     assert core.export.load(tmp_path / "m.gl")(m).tolist() == F.pad(m, (2, 0), value=False).tolist()
 
 
-def test_a_border_that_depends_on_a_size_is_refused_in_c(tmp_path):
-    program = core.export(lambda x: F.pad(x, [0, x.shape[-1] - 4]), (core.rand(1, 6),), dynamic={"x": {1: "a"}})
-    with pytest.raises(core.export.ExportError, match="border that depends on a size"):
-        program.to_c(tmp_path)
+def test_a_size_is_no_key_of_a_table_where_it_may_vary():
+    known = {4: 1.0, 7: 2.0}
+
+    def function(x):
+        return x * known.get(x.shape[1], 3.0)
+
+    assert core.export(function, (core.ones(3, 4),))(core.ones(3, 4)).sum() == 12
+    with pytest.raises(core.export.ExportError, match=r"test_sizes\.py line \d+ .*looks a size that may vary up"):
+        core.export(function, (core.ones(3, 4),), dynamic={"x": {1: "n"}})
+
+
+def test_what_is_made_once_and_kept_is_a_constant():
+    mask = functools.lru_cache(lambda n: core.ones(n, n).tril())
+    program = core.export(lambda x: x * mask(4), (core.rand(3, 4, 4),), dynamic={"x": {0: "n"}})
+    x = core.rand(5, 4, 4)
+    assert core.equal(program(x), x.tril())
+
+
+HALVES = nn.Conv1d(1, 1, 3, stride=2, padding=1)
+
+
+def halved_five_times(x):
+    first = HALVES(HALVES(HALVES(x)))
+    second = HALVES(first)
+    F.interpolate(HALVES(second), scale_factor=2) + second  # runs at multiples of 32, and a little below them
+    return F.interpolate(first, scale_factor=2)
+
+
+def test_a_function_that_runs_at_multiples_alone():
+    program = core.export(halved_five_times, (core.randn(2, 1, 32),), {"x": {2: "n"}})
+    for n in (64, 160, 224):
+        x = core.randn(2, 1, n)
+        assert core.equal(program(x), halved_five_times(x))
+    program = core.export(lambda x: F.pixel_unshuffle(x, 4), (core.randn(1, 3, 8, 8),), {"x": {2: "h", 3: "w"}})
+    x = core.randn(1, 3, 20, 4)
+    assert core.equal(program(x), F.pixel_unshuffle(x, 4))
+
+
+PARTS = {
+    "ceil_mode": lambda x: F.max_pool1d(x, 3, 2, 1, ceil_mode=True),
+    "chunk": lambda x: torch_sum(x.chunk(3, 2)),
+    "split": lambda x: torch_sum(x.split(x.shape[2] // 2 + 1, 2)),
+    "rounded up": lambda x: x[:, :, : -(-x.shape[2] // 2)],
+    "math.ceil": lambda x: x[:, :, : math.ceil(x.shape[2] / 2)],
+    "math.floor": lambda x: x[:, :, : math.floor(x.shape[2] * 0.75 - 1)],
+    "int of a part": lambda x: x[:, :, int(x.shape[2] * 0.75) :],
+    "half the size": lambda x: F.interpolate(x, scale_factor=0.5),
+    "axes joined": lambda x: F.max_pool1d(x, 2).flatten(1),
+    "the rest of a view": lambda x: F.max_pool1d(x, 2).view(x.shape[0], -1),
+    "the mean of all": lambda x: F.avg_pool1d(F.max_pool1d(x, 2), F.max_pool1d(x, 2).shape[2]),
+    "reflect": lambda x: F.pad(x, (3, 2), mode="reflect"),
+    "replicate": lambda x: F.pad(x, (3, -2), mode="replicate"),
+    "circular": lambda x: F.pad(x, (3, -2), mode="circular"),
+    "a negative border": lambda x: F.pad(x, (-1, x.shape[2] - 4)),
+}
+
+
+def torch_sum(parts):
+    return sum(part.sum(2, keepdim=True) * (k + 1) for k, part in enumerate(parts))
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_whose_sizes_are_computed(name, tmp_path):
+    function = PARTS[name]
+    program = core.export(function, (core.randn(2, 3, 16),), dynamic={"x": {0: "b", 2: "n"}})
+    for b, n in ((4, 16), (3, 21), (1, 38), (2, 11)):
+        x = core.randn(b, 3, n)
+        wanted = function(x)
+        assert core.allclose(program(x), wanted)
+        status, found = ran(compiled(program, tmp_path, "gcc"), program, [x.numpy()], [wanted.numpy()], "gcc")
+        assert status == 0
+        np.testing.assert_allclose(found[0], wanted.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_numbers_put_where_a_mask_says():
+    def function(x):
+        y = x.clone()
+        y[x > 0] = 1.5
+        y[x.sum(1) < 0] = 2
+        return y
+
+    program = core.export(function, (core.randn(4, 3),), dynamic={"x": {0: "n"}})
+    x = core.randn(9, 3)
+    assert core.equal(program(x), function(x))
+
+
+def test_distributions_check_their_arguments_and_the_program_does_not():
+    def function(x):
+        return core.distributions.Normal(x, x.exp()).log_prob(x * 2)
+
+    x = core.randn(2, 3)
+    assert core.allclose(core.export(function, (core.randn(2, 3),))(x), function(x))
+
+
+def test_a_norm_goes_into_a_convolution_whose_size_others_ask_for(tmp_path):
+    conv, norm = nn.Conv1d(3, 4, 1, stride=2), nn.BatchNorm1d(4).eval()
+
+    def function(x):
+        y = norm(conv(x))
+        return core.zeros(x.shape[0], 4, y.shape[2]) + y.relu()
+
+    program = core.export(function, (core.randn(2, 3, 16),), {"x": {2: "n"}})
+    x = core.randn(2, 3, 27)
+    wanted = function(x).detach().numpy()
+    status, found = ran(compiled(program, tmp_path, "gcc"), program, [x.numpy()], [wanted], "gcc")
+    assert status == 0
+    np.testing.assert_allclose(found[0], wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_sizes_at_which_the_function_goes_another_way_are_left_to_the_guard():
