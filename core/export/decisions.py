@@ -1,4 +1,5 @@
-"""Whether a number that a line asks for decides which way the code goes, as far as its source tells."""
+"""What a program cannot follow: values that Python reads, with a remedy each, random numbers, and whether a number that
+a line asks for decides which way the code goes, as far as its source tells."""
 
 from __future__ import annotations
 
@@ -6,6 +7,25 @@ import ast
 import linecache
 from functools import lru_cache
 from typing import Any
+
+READS = {
+    "bool": ("decides by a tensor's value (if, while, and, or, not)", "core.where(condition, a, b), or core.script"),
+    "item": ("reads a tensor's value (item, float, int)", "stay with tensors: the value is another in each run"),
+    "index": ("uses a tensor's value as an index", "core.index_select(x, dim, index), x[index[None]]"),
+    "tolist": ("reads a tensor's values (tolist)", "stay with tensors: the values are others in each run"),
+    "numpy": ("leaves for NumPy", "the op of the same name, or a core.autograd.Function written in ops"),
+    "equal": ("decides by tensors' values (equal, allclose)", "core.where((a == b).all(), x, y)"),
+    "nonzero": (
+        "has a result whose size depends on values (nonzero, x[mask])",
+        "all elements, with core.where(mask, "
+        "new, x) in place of those that the mask chooses; x[mask] = number is one op",
+    ),
+}
+
+"""What a read is said to be, and what to do instead."""
+
+RANDOM = ("uniform_", "normal_", "random_", "bernoulli_", "exponential_", "cauchy_", "log_normal_", "geometric_")
+"""Methods that fill a tensor with random numbers."""
 
 _DECIDING = (ast.Compare, ast.If, ast.While, ast.IfExp, ast.BoolOp, ast.Assert)
 

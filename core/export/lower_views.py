@@ -208,3 +208,21 @@ def _flip(b: Builder, node: Any, x: View, dims: Sequence[int]) -> View:
         offset = offset + (x.shape[d] - 1) * strides[d]
         strides[d] = -strides[d]
     return View(x.buffer, x.shape, tuple(strides), offset)
+
+
+@lowers("repeat")
+def _repeat(b: Builder, node: Any, x: View, sizes: Sequence[Count]) -> View:
+    x = View(x.buffer, (1,) * (len(sizes) - len(x.shape)) + x.shape, (0,) * (len(sizes) - len(x.shape)) + x.strides,
+             x.offset)  # fmt: skip
+    shape = [n for r, m in zip(sizes, x.shape, strict=True) for n in (r, m)]
+    strides = [n for st in x.strides for n in (0, st)]
+    return reshape(b, node, View(x.buffer, tuple(shape), tuple(strides), x.offset),
+                   tuple(r * m for r, m in zip(sizes, x.shape, strict=True)))  # fmt: skip
+
+
+@lowers("repeat_interleave")
+def _interleave(b: Builder, node: Any, x: View, repeats: Count, dim: int) -> View:
+    dim %= len(x.shape)
+    wide = View(x.buffer, (*x.shape[: dim + 1], repeats, *x.shape[dim + 1 :]),
+                (*x.strides[: dim + 1], 0, *x.strides[dim + 1 :]), x.offset)  # fmt: skip
+    return reshape(b, node, wide, (*x.shape[:dim], x.shape[dim] * repeats, *x.shape[dim + 1 :]))

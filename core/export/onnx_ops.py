@@ -12,7 +12,7 @@ from typing import Any
 
 from .ir import Sized, Value
 from .onnx_graph import LAST, Graph, element, formula_in
-from .onnx_views import full_key, places, put_at
+from .onnx_views import full_key, on_diagonal, places, put_at
 from .sizes import replaced
 
 ROWS: dict[str, Callable[..., Any]] = {}
@@ -136,20 +136,7 @@ def _triangle(g: Graph, x: Value, n: Any, on: str = "diagonal") -> str:
     return g("Equal" if on == "diagonal" else "LessOrEqual", g("Unsqueeze", at, g.ints(1)), at)
 
 
-@row("diagonal_backward")
-def _diagonal_backward(g: Graph, x: Value, shape: Any, offset: int, dim1: int, dim2: int) -> str:
-    rank = len(shape)
-    dim1, dim2 = dim1 % rank, dim2 % rank
-    rows, columns = shape[dim1], shape[dim2]
-    # along the longer way of the diagonal's axis, then seen in all rows or columns
-    along, count = (0, rows) if offset >= 0 else (1, columns)
-    long = g("Sub", g.ints(count), g("Gather", g.shape_of(x), g.ints(-1), axis=0))
-    lead = g.ints(*[0] * (rank - 1))
-    wide = g("Pad", x, g("Concat", lead, g.ints(*[0] * (rank - 2)), long, axis=0), g.like(0, x))
-    on = g("Equal", g("Add", g("Unsqueeze", g.range(rows), g.ints(1)), g.ints(offset)), g.range(columns))
-    y = g("Where", on, g("Unsqueeze", wide, g.ints(rank - 1 - along)), g.like(0, x))
-    rest = iter(range(rank - 2))
-    return g.transpose(y, [rank - 2 if d == dim1 else rank - 1 if d == dim2 else next(rest) for d in range(rank)])
+row("diagonal_backward")(on_diagonal)
 
 
 @row("one_hot_rows")

@@ -24,7 +24,7 @@ from ..events import observe
 from ..rng.generator import states
 from ..tensors.tensor import Tensor, from_array
 from . import sizes
-from .decisions import decides
+from .decisions import RANDOM, READS, decides
 from .ir import ExportError, Line, SizeLookedUp
 
 _MOST_NUMBERS = 10_000
@@ -166,7 +166,7 @@ class Tape(observe.Observer):
     def _drawn(self) -> Any:
         """Return where a tensor was filled with random numbers."""
         writes = (m.whole._storage.write for m in self.memories if m.whole._storage is not None)
-        return next((write[1] for write in writes if write and write[0] in _RANDOM), None)
+        return next((write[1] for write in writes if write and write[0] in RANDOM), None)
 
     def finish(self, results: Sequence[Tensor]) -> None:
         """Note the values of the results, and what was written."""
@@ -311,7 +311,7 @@ class Tape(observe.Observer):
             return
         if event.tensor is not None and self._is_fixed(event.tensor, event.place):
             return
-        said, remedy = _READS[event.kind]
+        said, remedy = READS[event.kind]
         raise refused(said, event.place, remedy)
 
     def _is_fixed(self, t: Tensor, place: Any) -> bool:
@@ -480,24 +480,6 @@ def _version(t: Tensor) -> int:
 
 def _key(a: Any) -> Any:
     return (a.__array_interface__["data"][0], a.shape, a.strides, a.dtype.char)
-
-
-_READS = {
-    "bool": ("decides by a tensor's value (if, while, and, or, not)", "core.where(condition, a, b), or core.script"),
-    "item": ("reads a tensor's value (item, float, int)", "stay with tensors: the value is another in each run"),
-    "index": ("uses a tensor's value as an index", "core.index_select(x, dim, index), x[index[None]]"),
-    "tolist": ("reads a tensor's values (tolist)", "stay with tensors: the values are others in each run"),
-    "numpy": ("leaves for NumPy", "the op of the same name, or a core.autograd.Function written in ops"),
-    "equal": ("decides by tensors' values (equal, allclose)", "core.where((a == b).all(), x, y)"),
-    "nonzero": (
-        "has a result whose size depends on values (nonzero, x[mask])",
-        "all elements, with core.where(mask, "
-        "new, x) in place of those that the mask chooses; x[mask] = number is one op",
-    ),
-}
-
-
-_RANDOM = ("uniform_", "normal_", "random_", "bernoulli_", "exponential_", "cauchy_", "log_normal_", "geometric_")
 
 
 def line_of(place: Any) -> Line | None:

@@ -29,7 +29,7 @@ from ..dispatch.publish import bind_operator, offer, public
 from ..events import observe
 from ..tensors.tensor import Tensor, from_array, storage_of, was_read
 from .joining import stack
-from .movement import copy_, masked_fill, to
+from .movement import copy_, set_chosen, to
 from .view_ops import _select, _slice
 from .views import reshape
 
@@ -384,13 +384,8 @@ def setitem(self: Tensor, index: Index, value: Data) -> None:
 
     *Raises*: RuntimeError where it does not broadcast, or for a leaf that requires a gradient.
     """
-    if isinstance(index, Tensor) and isinstance(value, int | float) and observe.wanted("as ops"):
-        lead = index.shape
-        if index.dtype is dtypes.bool_ and lead == self.shape[: len(lead)]:  # one op, whatever the mask holds
-            mask = reshape(index, (*lead, *(1,) * (self.ndim - len(lead))))
-            number = element(value, self.dtype, "fill_")
-            write(self, "index_put_", lambda x: masked_fill(x, mask, number))
-            return
+    if isinstance(value, int | float) and observe.wanted("as ops") and set_chosen(self, index, value):
+        return
     key, arrays = _parse(self, index)
     target = self if key is None else _basic(self, key)
     if not isinstance(value, Tensor):

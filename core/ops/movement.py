@@ -356,6 +356,17 @@ def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Scalar) -> Tensor:
     return where_(mask, value, input)
 
 
+def set_chosen(x: Tensor, mask: Any, value: Scalar) -> bool:
+    """Set what a mask of the leading dimensions chooses to a number, as one op whatever the mask holds; return whether
+    it is such a mask."""
+    if not isinstance(mask, Tensor) or mask.dtype is not dtypes.bool_ or mask.shape != x.shape[: mask.ndim]:
+        return False
+    whole = mask.reshape(*mask.shape, *(1,) * (x.ndim - mask.ndim))
+    number = element(value, x.dtype, "fill_")
+    write(x, "index_put_", lambda t: masked_fill(t, whole, number))
+    return True
+
+
 Tensor.masked_fill_ = in_place(  # type: ignore[method-assign]
     "masked_fill", inspect.unwrap(masked_fill), masked_fill,
     register(inspect.unwrap(masked_fill), "masked_fill_", namespace=None, home="setitem", state="any",

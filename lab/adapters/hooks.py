@@ -55,6 +55,7 @@ class Hooks(Tensors):
     """What a `Watch` is told by hooks, and the guard that every call of ours runs in."""
 
     alive: bool
+    precision: Any
     current: Any
     _thread: int
     _ear: Ear
@@ -114,7 +115,10 @@ class Hooks(Tensors):
     def came(self, t: Shadow, g: Any) -> None:
         """A gradient came for a leaf."""
         if t.original is not None and self._speaks((g,)):
-            self._quietly(self.recorder.gradient, observe.GradientEvent(t, self.array(g)))
+            event = observe.GradientEvent(t, self.array(g))
+            self._quietly(self.recorder.gradient, event)
+            if self.precision is not None:
+                self._quietly(self.precision.gradient, event)
 
     # -- optimizers ----------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from core.base import modes
 from core.events import observe
 
 from ..recorder.user_files import users_frame
-from . import torch_check
+from . import torch_check, torch_precision
 from .hooks import Hooks
 from .names import ASKING, CUTS, SILENT, VIEWS, label
 from .tensors import KEY, Shadow
@@ -37,6 +37,7 @@ class Ops(Hooks):
     """What a `Watch` does round each of PyTorch's functions."""
 
     checker: Any
+    precision: Any
     _grad: Any
 
     def run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -49,6 +50,9 @@ class Ops(Hooks):
         again = None
         if self.checker is not None and not call.waits:
             again = self.safely(self._quietly, torch_check.of_library, self, function, args, keywords)
+        exact = None
+        if self.precision is not None and not call.waits:
+            exact = self.safely(self._quietly, torch_precision.prepare, self, call)
         backward = call.name == "backward"
         busy, before = self._busy, modes.state.phase
         if backward:
@@ -74,6 +78,8 @@ class Ops(Hooks):
         self.safely(self._ran, call, out)
         if self.checker is not None and not call.waits and not backward:
             self.safely(self._compare, call.name, call.given, out, again)
+        if exact is not None:
+            self.safely(self._quietly, torch_precision.compare, self, call, out, exact)
         return out
 
     def _under(self, function: Any) -> Any:

@@ -53,6 +53,7 @@ class Watch(Compiled):
         self._dtypes = {getattr(torch, n): getattr(dtypes, n) for n in known} | {torch.bool: dtypes.bool_}
         self._grad = torch.autograd.grad
         self.checker: Any = None  # under --check
+        self.precision: Any = None  # under --precision
         self._mode = _mode(self)
         self._hooks = self._global_hooks()
         self._patches = self._all_patches()

@@ -65,6 +65,8 @@ class Rerun(Protocol):
 class Checker(observe.Observer):
     """Checks each op the first time it runs at its place on inputs of these shapes."""
 
+    name = "gradients"
+
     def __init__(self, recorder: Any) -> None:
         self.recorder = recorder
         self.checked = 0
@@ -287,16 +289,19 @@ class CoreRerun:
 
 def again(event: observe.OpEvent) -> tuple[Any, list[Any]]:
     """A function that runs an op once more, and its inputs in float64, which want the gradients that the op's did."""
+    custom = not isinstance(event.declared, Elementwise | Operation)
+    given: Any = event.params if custom else event.inputs  # of a Function the event holds all of its arguments
+    return call_of(event), [_double(t) for t in given]
+
+
+def call_of(event: observe.OpEvent) -> Callable[..., Any]:
+    """A function of an op's inputs that runs it once more."""
     declared, params = event.declared, event.params
-    given: Any = event.inputs
     if isinstance(declared, Elementwise):
-        call = lambda *xs: elementwise.call_map(declared, xs, params)
-    elif isinstance(declared, Operation):
-        call = lambda *xs: structured.call_operation(declared, xs, params)
-    else:  # a Function, whose event holds all of its arguments
-        given = params
-        call = declared.cls.apply
-    return call, [_double(t) for t in given]
+        return lambda *xs: elementwise.call_map(declared, xs, params)
+    if isinstance(declared, Operation):
+        return lambda *xs: structured.call_operation(declared, xs, params)
+    return declared.cls.apply  # type: ignore[no-any-return]
 
 
 def _double(t: Any) -> Any:

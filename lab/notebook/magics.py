@@ -31,6 +31,7 @@ from .inner_cell import run_inside
 FLAGS = {
     "--text": "show the card as text alone",
     "--check": "compare the gradient of every op with finite differences",
+    "--precision": "run every op once more in float64, and name the line that loses digits",
     "--no-card": "record and show nothing; lab.last() has the record",
 }
 USAGE = f"""%%autograd [options], as the first line of a cell: its graph, gradients and timings, and what is wrong
@@ -150,10 +151,11 @@ class LabMagics(Magics):
     def autograd_cell(self, line: str, cell: str) -> None:
         """Show under this cell its graph, its gradients and its timings, and what is wrong and on which line.
 
-        ``%%autograd [--text] [--check] [--no-card]``
+        ``%%autograd [--text] [--check] [--precision] [--no-card]``
 
         --text     show the card as text alone
         --check    compare the gradient of every op with finite differences, and name those that are wrong
+        --precision  run every op once more in float64, and name the line that loses half its digits
         --no-card  record and show nothing; lab.last() has the record
         """
         flags_of(line)
@@ -253,7 +255,7 @@ class LabMagics(Magics):
             return
         self.depth = len(self.infos)
         self.files = self.cell_files(self.infos[-1]) if self.infos else {}
-        self.recording = Recording(check="--check" in self.flags)
+        self.recording = Recording(check="--check" in self.flags, precision="--precision" in self.flags)
         self.recording.start(self.files)
 
     def begin_counting(self) -> None:

@@ -6,7 +6,7 @@ import linecache
 import platform
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -209,16 +209,16 @@ def _unnamed(leaf: Leaf) -> str:
     return f"unnamed {'parameter' if leaf.kind == 'parameter' else 'tensor'} {'×'.join(map(str, leaf.shape))}".strip()
 
 
-def build(trace: Trace, title: str, error: ErrorRow | None, checker: Any = None) -> Record:
+def build(trace: Trace, title: str, error: ErrorRow | None, checks: Sequence[Any] = ()) -> Record:
     """Return the record of a settled trace, with its findings; a cell that the user stopped has no error."""
     error = None if trace.stopped else error
-    found = [*(checker.findings(trace) if checker is not None else ()), *diagnose(trace)]
+    found = [*(f for check in checks for f in check.findings(trace)), *diagnose(trace)]
     record = Record(title=title, source=trace.source, error=error, folded=trace.folded, environment=environment())
     record.environment["recording"] = f"{(trace.own_ns + trace.around_ns) / 1e6:.3g} ms, in wall alone"
     record.stopped = trace.stopped
-    if checker is not None:
-        record.environment["gradients"] = checker.summary()
-        record.checked = checker.sentence()
+    for check in checks:
+        record.environment[check.name] = check.summary()
+    record.checked = "\n".join(check.sentence() for check in checks)
     numbers = _rows(trace, record, found)
     _leaves(trace, record, numbers)
     _lines(trace, record)

@@ -22,6 +22,7 @@ from widgets.record import ErrorRow, Finding, Record
 
 from .. import adapters
 from ..diagnose.gradient_check import Checker
+from ..diagnose.precision import Precision
 from ..recorder import stopped_op
 from ..recorder.observer import Recorder
 from ..recorder.sampling import Sampler
@@ -42,9 +43,10 @@ class Recording:
     Made by `lab.recording` and `lab.record`.
     """
 
-    def __init__(self, title: str = "", check: bool = False) -> None:
-        self.title, self._checks = title, check
+    def __init__(self, title: str = "", check: bool = False, precision: bool = False) -> None:
+        self.title, self._checks, self._compares = title, check, precision
         self._checker: Checker | None = None
+        self._precision: Precision | None = None
         self.value: Any = None
         self.recorder: Recorder | None = None
         self.error: Exception | None = None
@@ -105,9 +107,13 @@ class Recording:
             self._checker = Checker(recorder)
             observe.add(self._checker)
             later(observe.remove, self._checker)
+        if self._compares:
+            self._precision = Precision(recorder)
+            observe.add(self._precision)
+            later(observe.remove, self._precision)
         self._watches = adapters.watches(recorder)
         for watch in self._watches:
-            watch.checker = self._checker
+            watch.checker, watch.precision = self._checker, self._precision
             later(watch.stop)
             watch.start()
         self._sampler = Sampler(recorder.trace, boundary)
@@ -164,7 +170,8 @@ class Recording:
                 for watch in self._watches:  # questions to the user's tensors reach no code of the user's
                     around.enter_context(watch.still())
                 stopped_op.note(recorder, raised)
-                record = build(settle(recorder, space, text), self.title, error, self._checker)
+                checks = [c for c in (self._precision, self._checker) if c is not None]
+                record = build(settle(recorder, space, text), self.title, error, checks)
         finally:
             if collecting:
                 gc.enable()
@@ -259,10 +266,11 @@ class Recording:
         return {"text/plain": plain} if self._record is None else {"text/html": self.html(), "text/plain": plain}
 
 
-def recording(title: str = "", *, check: bool = False) -> Recording:
+def recording(title: str = "", *, check: bool = False, precision: bool = False) -> Recording:
     """Record a block: ``with lab.recording() as rec: ...``, then ``print(rec)``.
 
     check : compare every op's gradient with finite differences; a wrong one is a finding.
+    precision : run every op once more in float64; the first that loses half its digits is a finding.
 
     >>> import core, lab
     >>> W = core.ones(2, 2, requires_grad=True)
@@ -271,7 +279,7 @@ def recording(title: str = "", *, check: bool = False) -> Recording:
     >>> [op.op for op in rec.record.ops], rec.record.gradients[0].name, rec.record.gradients[0].norm
     (['mul', 'sum'], 'W', 4.0)
     """
-    return Recording(title, check)
+    return Recording(title, check, precision)
 
 
 def record(function: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) -> Recording:

@@ -19,13 +19,13 @@ from widgets.record import Record
 _number = itertools.count(1)
 
 
-def run_cell(source: str, space: dict[str, Any] | None = None, *, limit: int | None = None) -> Record:
+def run_cell(source: str, space: dict[str, Any] | None = None, *, limit: int | None = None, **options: bool) -> Record:
     """Run and record `source`; what it assigns stays in `space`. An exception ends it and is told in the record."""
     source = textwrap.dedent(source).strip("\n") + "\n"
     name = f"<cell {next(_number)}>"
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
     space = {} if space is None else space
-    recording = Recording("a cell")
+    recording = Recording("a cell", **options)
     code = compile(source, name, "exec")
     recorder = recording.start({name: 0})
     assert recorder is not None
