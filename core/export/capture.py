@@ -26,7 +26,7 @@ from ..tensors.tensor import Tensor, wrap
 from .ir import ExportError, Tree, tree_of
 from .joined import Joined, Undecided
 from .program import Program
-from .sizes import Formula, evaluate, leaves
+from .sizes import Formula, evaluate
 from .tape import Tape
 
 Dynamic = Mapping[str, Any]
@@ -193,18 +193,22 @@ def _decided(runs: list[_Run], axes: Axes, again: Callable[[Iterator[dict[str, i
     """Return the program of the runs, to which one is added as often as they do not tell by which of two formulas a
     number came about. Where the function runs at no size that tells, it may be either."""
     settled: list[tuple[Formula, Formula]] = []
+    asks = {True, False}  # of which kinds of pairs (`Undecided.blind`) more runs are made
     while True:
         try:
-            return made(Joined([run.tape for run in runs], [run.sizes for run in runs], axes, settled))
+            return made(Joined([run.tape for run in runs], [run.sizes for run in runs], axes, settled, asks))
         except Undecided as undecided:
-            blind = any(not isinstance(x, str) for part in undecided.formulas for x in leaves(part))
-            more = None
-            if len(runs) < (_MOST_BLIND if blind else _MOST_RUNS):
-                more = again(_near(runs) if blind else _apart(*undecided.formulas, runs[0].sizes))
-            if more is None:
-                settled.append(undecided.pair)
-            else:
+            blind = undecided.blind
+            if len(runs) >= (_MOST_BLIND if blind else _MOST_RUNS):
+                asks.discard(blind)
+                continue
+            more = again(_near(runs) if blind else _apart(*undecided.formulas, runs[0].sizes))
+            if more is not None:
                 runs.insert(1, more)
+            elif blind:
+                asks.discard(blind)
+            else:
+                settled.append(undecided.pair)
 
 
 def _first_run(function: Any, tree: Tree, given: list[Tensor], axes: Axes, held: _Held,

@@ -31,18 +31,25 @@ class Undecided(Exception):
         super().__init__(pair)
         self.pair, self.formulas = pair, formulas
 
+    @property
+    def blind(self) -> bool:
+        """Whether a formula asks for the size of a value, so that nobody can say at which sizes the two differ."""
+        return any(not isinstance(x, str) for formula in self.formulas for x in leaves(formula))
+
 
 class Joined:
     """The tapes of one function at several sizes, and the program that they are.
 
     settled : pairs of formulas of which either may be taken, as the function runs at no size where they differ.
+    asks : of which kinds of pairs (`Undecided.blind`) one more run is asked for; of the others either may be taken.
 
     *Raises*: ExportError; Undecided where one more run is needed.
     """
 
     def __init__(self, tapes: list[Tape], sizes: list[dict[str, int]], axes: dict[str, list[tuple[int, int]]],
-                 settled: Collection[tuple[Formula, Formula]] = ()) -> None:  # fmt: skip
-        self.tapes, self.sizes, self.axes, self.settled = tapes, sizes, axes, settled
+                 settled: Collection[tuple[Formula, Formula]] = (),
+                 asks: Collection[bool] = (True, False)) -> None:  # fmt: skip
+        self.tapes, self.sizes, self.axes, self.settled, self.asks = tapes, sizes, axes, settled, asks
         self._same_ops()
         self.known = self._sizes_of_values()  # ("size", value's number, axis) -> formula
         self.values: list[Value] = []
@@ -286,7 +293,10 @@ class Joined:
                 continue
             formulas = replaced(fits[0], self.known), replaced(other, self.known)
             if not alike(*formulas):
-                raise Undecided(pair, formulas)
+                undecided = Undecided(pair, formulas)
+                if undecided.blind in self.asks:
+                    raise undecided
+                self._taken.setdefault(pair, entry)
             self._alike.add(pair)
 
     def _size_of_a_value(self, found: list[int], entry: Entry) -> Formula | None:
