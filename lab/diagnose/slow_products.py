@@ -17,6 +17,7 @@ RESHAPING = {"cast", "to", "float", "view", "reshape", "type", "double", "half",
 TURNING = RESHAPING | {"transpose", "t", "permute", "contiguous", "mT", "T", "numpy_T", "getitem"}
 LONG_FILTER, LONG_SIDE = 256, 27  # taps in one dimension, and in each of two, from which a Fourier transform is faster
 TIMES = 4.0  # by which the other order has to be cheaper
+PACE = 100.0  # multiplications in a nanosecond, which no processor reaches by itself
 HUGE = 1 << 22  # bytes of a broadcast result
 
 
@@ -54,11 +55,15 @@ def order(shares: Shares) -> Iterator[Saving]:
         if costs is None or costs[0] < TIMES * costs[1]:
             continue
         left, best, first = costs
+        runs = sum(row.count + row.reached for row in rows)
+        if spent(rows) < left * runs / PACE:  # faster than so much work can be: it takes another order by itself
+            continue
         yield from shares.saving(
             (1 - best / left) * spent(rows),
             rows[0].chain,
-            f"multiplies its {len(shapes)} operands from left to right: {quoted(trace, rows[0].chain)} builds what is "
-            f"between the first two in full, {left / best:,.0f} times the work of the best order.",
+            f"multiplies {len(shapes)} operands in one call, forward or backward from left to right: "
+            f"{quoted(trace, rows[0].chain)} builds what is between the first two in full, {left / best:,.0f} times the "
+            "work of the best order.",
             f"Begin with {first}: two products (or einsums) of two operands each, one after the other.",
             rows[:1],
         )

@@ -69,15 +69,18 @@ print(found)
     ),
     "an einsum from left to right": Planted(
         "slow",
-        (5,),
+        (7,),
         """
-A, B = torch.randn(8, 1500), torch.randn(1500, 8)
+A = torch.randn(8, 1500, requires_grad=True)
+B = torch.randn(1500, 8, requires_grad=True)
+optimizer = torch.optim.SGD([A, B], lr=1e-6)
 rows = torch.randn(16, 1500)
-found = []
-for k in range(60):
+for k in range(30):
+    optimizer.zero_grad()
     out = torch.einsum("or,ri,bi->bo", B, A, rows * k)
-    found.append(out.sum().item())
-print(len(found))
+    loss = out.square().mean()
+    loss.backward()
+    optimizer.step()
 """,
     ),
     "a hook in each call": Planted(
@@ -203,6 +206,33 @@ def write(ids, n):
         ids.append(int(torch.argmax(out[0, -1])))
     return ids
 print(len(write([1, 2, 3], 250)))
+""",
+    ),
+    "one sample in each step": Planted(
+        "slow",
+        (5,),
+        """
+model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+for epoch in range(6):
+    for i in range(64):
+        batch, kind = x[i : i + 1], labels[i : i + 1]
+        loss = F.cross_entropy(model(batch), kind)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+""",
+    ),
+    "a line that takes most of the time": Planted(
+        "slow",
+        (4,),
+        """
+values = torch.randn(400000)
+found = []
+for k in range(25):
+    order = torch.sort(values + k)
+    found.append(order[0][10].item())
+print(len(found))
 """,
     ),
     "a GRU written out": Planted(
