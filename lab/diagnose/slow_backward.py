@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from widgets.figures import size_text
 
-from ..recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
+from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
 from .finding import Found, listed, where
-from .time_shares import LEAST, LEAST_NS, Saving, Shares, around, begun, each, loop_around, quoted
+from .time_shares import LEAST, LEAST_NS, Saving, Shares, around, at_one_place, begun, each, loop_around, quoted
 from .user_sources import Place, called, sources
 
 TURNS = 4
@@ -70,6 +70,8 @@ def one_by_one(shares: Shares) -> Iterator[Saving]:
         kept = {k.arg for k in call.keywords if k.arg and getattr(k.value, "value", None) is True}
         if called(call) == "backward" and not kept & {"retain_graph", "create_graph"}:
             continue
+        if 2 * _passes(trace, chain) > runs:
+            continue  # each of a forward of its own
         whole = max(ns, shares.sampled(chain[0]) * shares.total)
         yield from shares.saving(
             0.8 * whole,
@@ -79,6 +81,14 @@ def one_by_one(shares: Shares) -> Iterator[Saving]:
             "Take them in one pass: torch.func.jvp or jacfwd where there are few inputs, jacrev or "
             "grad(..., is_grads_batched=True) or vmap where there are many outputs.",
         )
+
+
+def _passes(trace: Trace, chain: Chain) -> int:
+    """How often the op ran that takes most of the forward time of what is gone back through from a place."""
+    back = [ref for ref in ancestors(trace.roots.get(chain, {})) if isinstance(ref, Row) and ref.requires_grad]
+    groups = at_one_place(back).values()
+    heaviest = max(groups, key=lambda rows: sum(row.forward_ns for row in rows), default=[])
+    return sum(row.count for row in heaviest)
 
 
 def dense_tables(shares: Shares) -> Iterator[Saving]:

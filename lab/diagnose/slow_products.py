@@ -62,8 +62,8 @@ def order(shares: Shares) -> Iterator[Saving]:
             (1 - best / left) * spent(rows),
             rows[0].chain,
             f"multiplies {len(shapes)} operands in one call, forward or backward from left to right: "
-            f"{quoted(trace, rows[0].chain)} builds what is between the first two in full, {left / best:,.0f} times the "
-            "work of the best order.",
+            f"{quoted(trace, rows[0].chain)} builds what is between the first two in full, {left / best:,.0f} times "
+            "the work of the best order.",
             f"Begin with {first}: two products (or einsums) of two operands each, one after the other.",
             rows[:1],
         )

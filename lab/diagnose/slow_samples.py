@@ -44,8 +44,8 @@ def single_samples(shares: Shares) -> Iterator[Saving]:
         return  # the ops are long as they are
     message = (
         f"{begun(place)} gives the model one sample at a time: {trace.steps.count:,} steps, each of ops that take "
-        f"{time_text(spent(first) / runs / 1e6)}, most of which is the call. In batches of 32 the cell would take about "
-        "80 % less time."
+        f"{time_text(spent(first) / runs / 1e6)}, most of which is the call. In batches of 32 the cell would take "
+        "about 80 % less time."
     )
     remedy = "Train on batches: DataLoader(..., batch_size=32), or x[i : i + 32], with a mean over the batch."
     yield Saving(0.6, Found("slow", "note", line, col, message, remedy, first[:1]))

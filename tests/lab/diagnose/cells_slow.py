@@ -282,12 +282,26 @@ for k in range(40):
 }
 
 HEALTHY: dict[str, str] = {
+    "a gradient for each task": """
+weight = torch.randn(16, 64, requires_grad=True)
+head = torch.randn(64, 4, requires_grad=True)
+optimizer = torch.optim.Adam([weight, head], lr=1e-3)
+for k in range(10):
+    optimizer.zero_grad()
+    total = 0.0
+    for task in range(8):
+        first = F.cross_entropy(torch.tanh((x + task) @ weight) @ head, labels)
+        g, h = torch.autograd.grad(first, [weight, head], create_graph=True)
+        total = total + F.cross_entropy(torch.tanh((x - task) @ (weight - 0.1 * g)) @ (head - 0.1 * h), labels)
+    total.backward()
+    optimizer.step()
+""",
     "parts gathered in a list": """
 model = nn.Linear(16, 128)
 parts = []
 with torch.no_grad():
     for k in range(400):
-        parts.append(model(x))
+        parts.append(model(x + k))
 bank = torch.cat(parts)
 """,
     "a maker and a judge, detached": """
