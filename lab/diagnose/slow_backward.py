@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterator
+from statistics import median
 
 from widgets.figures import size_text
 
 from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
 from .finding import Found, listed, where
-from .time_shares import LEAST, LEAST_NS, Saving, Shares, around, at_one_place, begun, each, loop_around, quoted
+from .time_shares import LEAST, LEAST_NS, Saving, Shares, around, begun, each, loop_around, quoted
 from .user_sources import Place, called, sources
 
 TURNS = 4
@@ -83,12 +84,14 @@ def one_by_one(shares: Shares) -> Iterator[Saving]:
         )
 
 
-def _passes(trace: Trace, chain: Chain) -> int:
-    """How often the op ran that takes most of the forward time of what is gone back through from a place."""
-    back = [ref for ref in ancestors(trace.roots.get(chain, {})) if isinstance(ref, Row) and ref.requires_grad]
-    groups = at_one_place(back).values()
-    heaviest = max(groups, key=lambda rows: sum(row.forward_ns for row in rows), default=[])
-    return sum(row.count for row in heaviest)
+def _passes(trace: Trace, chain: Chain) -> float:
+    """How often the ops ran, the middle one of them, that are gone back through from a place."""
+    runs: dict[object, int] = {}
+    for ref in ancestors(trace.roots.get(chain, {})):
+        if isinstance(ref, Row) and ref.requires_grad:
+            key = ref.chain, ref.op, ref.path
+            runs[key] = runs.get(key, 0) + ref.count
+    return median(runs.values()) if runs else 0
 
 
 def dense_tables(shares: Shares) -> Iterator[Saving]:

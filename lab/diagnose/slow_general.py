@@ -5,6 +5,7 @@ from __future__ import annotations
 from widgets.figures import time_text
 
 from ..recorder.cell_trace import Leaf, Row, Trace
+from ..recorder.repeats import RANDOM
 from .cost import overhead
 from .finding import Found, where
 from .loop_waits import waits
@@ -59,7 +60,16 @@ def hottest(trace: Trace, explained: set[Leaf]) -> list[Found]:
     row = rows[0]
     runs = sum(r.count for r in rows)
     model = row.op.startswith(MODEL) and row.requires_grad
-    if model or whole < MOST * shares.total or runs < TURNS or not in_loop(trace, row.chain) or ns < 0.5 * whole:
+    inside = row.path and row.chain[0][0].co_name != "forward"  # a layer of a library, called as it is meant to be
+    if (
+        model
+        or inside
+        or row.op in RANDOM
+        or whole < MOST * shares.total
+        or runs < TURNS
+        or not in_loop(trace, row.chain)
+        or ns < 0.5 * whole
+    ):
         return []
     line, col, place = where(trace, row.chain)
     size = "×".join(map(str, row.shape)) or "one number"
