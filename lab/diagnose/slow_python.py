@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..recorder.cell_trace import Chain, Row, Trace
 from ..recorder.user_files import is_users
-from .time_shares import Frame, Loop, Saving, Shares, in_loop, loop_around, quoted, spent, tree_of
+from .time_shares import Frame, Loop, Saving, Shares, around, in_loop, loop_around, quoted, spent, tree_of
 
 HOT = 0.15  # share of a cell's time from which a line of Python is
 STEPS = 48  # runs of a cell from which a layer is faster
@@ -83,6 +83,8 @@ def lines(shares: Shares) -> Iterator[Saving]:
         share = ns / shares.looked
         in_ops = ops.get(frame, 0) / shares.total
         code = trace.place(*frame).code or quoted(trace, chain, 200)
+        if _few(trace, frame):
+            continue
         if frame in passive or in_ops > 0.4 * share or PASSIVE.search(code) or not in_loop(trace, chain):
             continue
         known = next((call for call in CALLS if call.pattern.search(code)), None)
@@ -99,6 +101,13 @@ def lines(shares: Shares) -> Iterator[Saving]:
             f"{known.does}: about {100 * net:.0f} % of this cell's time passes in {quoted(trace, chain)}{more}.",
             known.remedy,
         )
+
+
+def _few(trace: Trace, frame: Frame) -> bool:
+    """Whether a call is given a list of a few elements that stands in it, as the state of a game is."""
+    call = next((node for node in around(trace, frame) if isinstance(node, ast.Call)), None)
+    given = call.args[0] if call is not None and call.args else None
+    return isinstance(given, ast.List | ast.Tuple | ast.Constant)
 
 
 def _own(trace: Trace, frame: Frame) -> bool:
@@ -127,6 +136,9 @@ def stepped(shares: Shares) -> Iterator[Saving]:
         carried = _carried(trace, loop, chain)
         if runs < STEPS or not (bends or cells) or not carried or not _walks(loop):
             continue
+        fed = {"argmax", "max", "max_dim", "multinomial", "topk", "where"} & {row.op for row in rows}
+        if fed or any(isinstance(node, ast.If | ast.IfExp) for node in ast.walk(loop)):
+            continue  # what it gives goes in again, so that no layer can take the whole sequence
         if not cells and not bends & {"sigmoid", "tanh", "gru_cell", "lstm_cell"}:
             continue
         two = len(carried) > 1 and "tanh" in bends and "sigmoid" in bends

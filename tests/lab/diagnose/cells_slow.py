@@ -333,6 +333,21 @@ for k in range(40):
     with torch.no_grad():
         right = (model(big).argmax(1) == kinds).float().mean().item()
 """,
+    "a decoder that goes on with its own words": """
+table, cell, out = nn.Embedding(14, 40), nn.GRUCell(40, 40), nn.Linear(40, 14)
+optimizer = torch.optim.Adam([*table.parameters(), *cell.parameters(), *out.parameters()], lr=1e-3)
+target = torch.randint(1, 14, (32, 8))
+for k in range(6):
+    h, word, losses = torch.zeros(32, 40), torch.zeros(32).long(), []
+    for t in range(target.size(1)):
+        h = cell(table(word), h)
+        z = out(h)
+        losses.append(F.cross_entropy(z, target[:, t]))
+        word = z.argmax(1)
+    optimizer.zero_grad()
+    torch.stack(losses).mean().backward()
+    optimizer.step()
+""",
     "a GRU layer that keeps its state": """
 table, layer, head = nn.Embedding(30, 32), nn.GRU(32, 96, batch_first=True), nn.Linear(96, 30)
 ids, state = [1], None
