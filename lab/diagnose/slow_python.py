@@ -143,9 +143,9 @@ def stepped(shares: Shares) -> Iterator[Saving]:
             continue
         two = len(carried) > 1 and "tanh" in bends and "sigmoid" in bends
         layer = next(iter(cells))[:-4] if cells else "LSTM" if two else "GRU" if "sigmoid" in bends else "RNN"
-        hottest = max(products, key=lambda row: spent([row]))
-        at = next((hottest.chain[k:] for k in range(len(hottest.chain)) if hottest.chain[k:][:1] and
-                   hottest.chain[k][0] is chain[0][0]), chain)  # fmt: skip
+        first = min(products, key=lambda row: row.number)
+        at = next((first.chain[k:] for k in range(len(first.chain)) if first.chain[k:][:1] and
+                   first.chain[k][0] is chain[0][0]), chain)  # fmt: skip
         yield from shares.saving(
             0.5 * spent(rows),
             at,
@@ -153,7 +153,7 @@ def stepped(shares: Shares) -> Iterator[Saving]:
             f"line {loop.lineno} ran {sum(row.count for row in rows):,} ops.",
             f"Use nn.{layer}, which takes the whole sequence in one call; or at least multiply all inputs by their "
             "weights before the loop, and the gates' weights as one matrix.",
-            [hottest],
+            [first],
         )
 
 

@@ -98,7 +98,7 @@ def look(batch):
     with torch.no_grad():
         net(batch)
     return kept["size"]
-sizes = [look(x) for k in range(150)]
+sizes = [look(x) for k in range(400)]
 print(len(sizes))
 """,
     ),
@@ -124,7 +124,7 @@ torch.autograd.set_detect_anomaly(False)
 table = nn.Embedding(100000, 32)
 head = nn.Linear(32, 4)
 optimizer = torch.optim.SGD([*table.parameters(), *head.parameters()], lr=1e-2)
-for k in range(25):
+for k in range(80):
     optimizer.zero_grad()
     words = torch.randint(0, 100000, (64,))
     loss = F.cross_entropy(head(table(words)), labels)
