@@ -158,9 +158,11 @@ class Recorder(observe.Observer):
             self.trace.choices[e.kernel, e.backend, e.op] = chosen(e)
         kernel[0] += 1
         kernel[1] += took
+        made = 0
         if not view:
             for t in e.outputs:
-                kernel[2] += t._a.nbytes
+                made += t._a.nbytes
+            kernel[2] += made
             for t in e.inputs:
                 if isinstance(t, TENSORS):
                     kernel[2] += t._a.nbytes
@@ -196,7 +198,7 @@ class Recorder(observe.Observer):
             self._by_data(row)
         if view or not e.outputs:
             return
-        self.repeats.note(row, e, took)
+        self.repeats.note(row, e, took, made)
         if e.backend != "PyTorch":  # whose saved tensors outlive their Python objects
             for t in e.outputs:
                 self.memory.made(row, t._a, e.stop_ns - self.own_ns, False)

@@ -39,9 +39,8 @@ class Repeats:
         self._samples: dict[Row, set[int]] = {}
         self._spent, self._begin = 0, perf_counter_ns()
 
-    def note(self, row: Row, e: observe.OpEvent, took: int) -> None:
-        """Look at one run of an op that is no view."""
-        size = int(e.outputs[0]._a.nbytes)
+    def note(self, row: Row, e: observe.OpEvent, took: int, size: int) -> None:
+        """Look at one run of an op that is no view and made `size` bytes."""
         if size > row.largest:
             row.largest, row.grown = size, row.grown + 1
         row.sizes += size
