@@ -55,13 +55,14 @@ def order(shares: Shares) -> Iterator[Saving]:
         if costs is None or costs[0] < TIMES * costs[1]:
             continue
         left, best, first = costs
-        runs = sum(row.count + row.reached for row in rows)
-        if spent(rows) < left * runs / PACE:  # faster than so much work can be: it takes another order by itself
+        runs = sum(row.count for row in rows)
+        chooses = rows[0].backend != "PyTorch" or spent(rows) < left * runs / PACE  # core takes the best by itself
+        if chooses:
             continue
         yield from shares.saving(
             (1 - best / left) * spent(rows),
             rows[0].chain,
-            f"multiplies {len(shapes)} operands in one call, forward or backward from left to right: "
+            f"multiplies {len(shapes)} operands in one call, from left to right: "
             f"{quoted(trace, rows[0].chain)} builds what is between the first two in full, {left / best:,.0f} times "
             "the work of the best order.",
             f"Begin with {first}: two products (or einsums) of two operands each, one after the other.",
@@ -105,7 +106,11 @@ def _chains(shares: Shares) -> Iterator[Saving]:
 
 
 def _costs(equation: str, shapes: list[tuple[int, ...]]) -> tuple[float, float, str] | None:
-    """The work of an einsum of three operands from left to right and in the best order, and which two come first."""
+    """The work of an einsum of three operands from left to right and in the best order, and which two come first.
+
+    >>> _costs("or,ri,bi->bo", [(512, 8), (8, 512), (16, 512)])
+    (6291456, 131072, 'the second and the third')
+    """
     parts = equation.replace(" ", "").split("->")
     terms = parts[0].split(",")
     if len(parts) != 2 or len(terms) != 3 or "..." in equation or len(shapes) != 3:

@@ -67,22 +67,6 @@ for k in range(4):
 print(found)
 """,
     ),
-    "an einsum from left to right": Planted(
-        "slow",
-        (7,),
-        """
-A = torch.randn(8, 1500, requires_grad=True)
-B = torch.randn(1500, 8, requires_grad=True)
-optimizer = torch.optim.SGD([A, B], lr=1e-6)
-rows = torch.randn(16, 1500)
-for k in range(30):
-    optimizer.zero_grad()
-    out = torch.einsum("or,ri,bi->bo", B, A, rows * k)
-    loss = out.square().mean()
-    loss.backward()
-    optimizer.step()
-""",
-    ),
     "a hook in each call": Planted(
         "slow",
         (8,),
