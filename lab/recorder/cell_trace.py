@@ -36,9 +36,10 @@ class Row:
     """One op at one place on the same inputs, however often it ran; or a cut: a value that left the graph there."""
 
     __slots__ = ("backend", "backward_ns", "bad", "bad_backward", "chain", "count", "course", "cut", "device", "dtype",
-                 "error", "flags", "forward_ns", "given", "inner", "into", "judged", "kernel", "line", "max_ns",
-                 "number", "op", "path", "phase", "place", "quiet", "reached", "refs", "requires_grad", "shape", "size",
-                 "stats", "steps", "stops", "sums", "token", "view", "waited_ns")  # fmt: skip
+                 "error", "flags", "forward_ns", "given", "grown", "inner", "into", "judged", "kernel", "largest",
+                 "line", "max_ns", "number", "op", "path", "phase", "place", "quiet", "reached", "refs",
+                 "requires_grad", "shape", "size", "sizes", "stats", "steps", "stops", "sums", "token", "view",
+                 "waited_ns")  # fmt: skip
 
     def __init__(
         self, token: object, number: int, op: str, chain: Chain, inner: Any, path: int, refs: tuple[Ref, ...]
@@ -46,6 +47,8 @@ class Row:
         self.token, self.number, self.op, self.chain, self.inner = token, number, op, chain, inner
         self.path, self.refs = path, refs
         self.count = self.forward_ns = self.backward_ns = self.max_ns = self.size = 0
+        self.largest = self.grown = 0  # bytes of its largest result, and how often one was larger than all before
+        self.sizes = 0  # bytes of all its results
         self.waited_ns = 0  # for values of another device that left the graph here
         self.kernel = self.backend = self.dtype = self.device = ""
         self.shape: tuple[int, ...] = ()
@@ -315,6 +318,24 @@ class Trace(CellSource):
     events: list[tuple[Row, int, int, str]] = field(default_factory=list)
     """(row, start ns, length ns, phase) of single runs, up to a limit."""
     started_ns: int = 0
+    again: dict[Row, list[int]] = field(default_factory=dict)
+    """Ops of some length -> [runs looked at, of these on values that were met before, ns of those]."""
+    again_of: dict[Row, Row] = field(default_factory=dict)
+    """Where such values were first met."""
+    single: dict[Row, tuple[int, int]] = field(default_factory=dict)
+    """Ops of some length without a graph -> how many samples of batches they got, and how many different ones."""
+    one_hot: dict[Row, tuple[int, int]] = field(default_factory=dict)
+    """Products -> (position, columns) of an operand whose rows hold a single 1."""
+    extended: set[Row] = field(default_factory=set)
+    """Ops that put their own earlier result together with more."""
+    spans: dict[Chain, list[int]] = field(default_factory=dict)
+    """Where backward() or grad() ran -> [runs, ns]."""
+    wasted: dict[Chain, dict[Leaf, int]] = field(default_factory=dict)
+    """Where backward() ran -> parameters whose gradients of it were cleared unused, and how many of its runs."""
+    hooked: list[tuple[str, int, Any]] = field(default_factory=list)
+    """Modules on which one function is registered as a hook many times: class, how often, its code."""
+    anomaly: bool = False
+    """Whether gradients were searched for NaN."""
     steps: StepFacts = field(default_factory=StepFacts)
     modes: dict[int, dict[tuple[bool, bool], int]] = field(default_factory=dict)
     """Module path -> how often it ran in (training, with gradients), of modules for which that matters."""

@@ -16,15 +16,15 @@ from typing import Any
 from core import backends
 from core.base import modes
 from core.events import observe
-from widgets.record import Stats
 
 from . import tensor_stats
 from .cell_trace import Bad, Copied, Course, Gradient, Leaf, Row, Trace
 from .kernel_choices import backwards, chosen
 from .live_bytes import follower
-from .op_facts import NOTED, note
+from .op_facts import NOTED, given, note
 from .op_to_row import NOWHERE, Folder, latest
 from .optimizer_steps import Steps
+from .repeats import Repeats, anomaly_on
 from .tensor_types import TENSORS
 from .user_files import users_frame
 
@@ -48,6 +48,7 @@ class Recorder(observe.Observer):
         self.trace = Trace(files=dict(files or {}))
         self.fold = Folder(self.trace, boundary, limit)
         self.steps = Steps(self.fold, self.trace)
+        self.repeats = Repeats(self.trace)
         self.memory = follower(self.trace.blocks, self)
         self.error: Exception | None = None
         self.elsewhere = 0  # events of other threads
@@ -157,9 +158,11 @@ class Recorder(observe.Observer):
             self.trace.choices[e.kernel, e.backend, e.op] = chosen(e)
         kernel[0] += 1
         kernel[1] += took
+        made = 0
         if not view:
             for t in e.outputs:
-                kernel[2] += t._a.nbytes
+                made += t._a.nbytes
+            kernel[2] += made
             for t in e.inputs:
                 if isinstance(t, TENSORS):
                     kernel[2] += t._a.nbytes
@@ -195,6 +198,7 @@ class Recorder(observe.Observer):
             self._by_data(row)
         if view or not e.outputs:
             return
+        self.repeats.note(row, e, took, made)
         if e.backend != "PyTorch":  # whose saved tensors outlive their Python objects
             for t in e.outputs:
                 self.memory.made(row, t._a, e.stop_ns - self.own_ns, False)
@@ -376,6 +380,11 @@ class Recorder(observe.Observer):
         whole = max(e.stop_ns - e.start_ns - self._window, self._laps)
         self.trace.backward_ns += whole
         chain = self.trace.steps.last_backward = self.fold.chain(self.fold.site(e.place))
+        span = self.trace.spans.setdefault(chain, [0, 0])
+        span[0] += 1
+        span[1] += whole
+        if span[0] == 1:
+            self.trace.anomaly |= anomaly_on()
         ran = self.trace.backwards if e.name == "backward" else self.trace.chosen
         if chain not in ran:
             ran.append(chain)
@@ -486,14 +495,3 @@ class Recorder(observe.Observer):
                 # beside a weight that begins at (almost) nothing every step is large
                 if ratio == ratio and size > 1e-3 * before.size**0.5:
                     self.trace.largest[leaf] = max(ratio, self.trace.largest.get(leaf, 0.0))
-
-
-def given(inputs: tuple[Any, ...]) -> list[tuple[tuple[int, ...], str, Stats | None]]:
-    """Return the shapes and dtypes of what an op that failed was given; of class numbers and indices the range."""
-    found: list[tuple[tuple[int, ...], str, Stats | None]] = []
-    for t in inputs[:8]:
-        if isinstance(t, TENSORS):
-            dtype = t._kind.dtype.name
-            whole = dtype.startswith(("int", "uint"))
-            found.append((tuple(t._a.shape), dtype, tensor_stats.stats(t._a) if whole else None))
-    return found

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from core.events import observe
+from widgets.record import Stats
 
+from . import tensor_stats
 from .cell_trace import Row, Trace
 from .op_to_row import Folder
 from .tensor_stats import on_host
@@ -44,6 +46,8 @@ def note(fold: Folder, trace: Trace, row: Row, e: observe.OpEvent) -> None:
         if stray:
             trace.strays.add(row)
     elif e.op in JOINING:
+        if row.count > 1 and any(isinstance(t, TENSORS) and t._note is row for t in e.inputs):
+            trace.extended.add(row)
         if row.requires_grad and len(e.inputs) > 2:
             makers = Counter(id(t._node.tag) for t in e.inputs if isinstance(t, TENSORS) and t._node is not None)
             if makers:
@@ -85,3 +89,14 @@ def _places(e: observe.OpEvent) -> tuple[int, int] | None:
     except ValueError:
         return None
     return flat[0].size, len(np.unique(flat[0])) if len(flat) == 1 else np.unique(np.stack(flat), axis=1).shape[1]
+
+
+def given(inputs: tuple[Any, ...]) -> list[tuple[tuple[int, ...], str, Stats | None]]:
+    """Return the shapes and dtypes of what an op that failed was given; of class numbers and indices the range."""
+    found: list[tuple[tuple[int, ...], str, Stats | None]] = []
+    for t in inputs[:8]:
+        if isinstance(t, TENSORS):
+            dtype = t._kind.dtype.name
+            whole = dtype.startswith(("int", "uint"))
+            found.append((tuple(t._a.shape), dtype, tensor_stats.stats(t._a) if whole else None))
+    return found

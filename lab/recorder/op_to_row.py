@@ -314,6 +314,9 @@ def _absorb(first: Row, row: Row) -> None:
     first.count += row.count
     first.forward_ns += row.forward_ns
     first.backward_ns += row.backward_ns
+    first.grown += row.largest > first.largest
+    first.largest = max(first.largest, row.largest)
+    first.sizes += row.sizes
     first.reached += row.reached
     first.waited_ns += row.waited_ns
     first.max_ns = max(first.max_ns, row.max_ns)

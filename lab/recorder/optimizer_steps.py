@@ -60,6 +60,9 @@ class Steps:
             empty = _empty(p._grad)
             if key in self._fresh and not self._stepping and empty:
                 dropped.append(self.trace.steps.last_backward)
+                wasted = self.trace.wasted.setdefault(self.trace.steps.last_backward, {})
+                leaf = self.fold.parameter(p)
+                wasted[leaf] = wasted.get(leaf, 0) + self._summed.get(key, (-1, 1))[1]
             before, passes = self._summed.get(key, (-1, 0))
             if before != self._passes:
                 self._summed[key] = self._passes, passes + 1 if key in self._fresh and not empty else 1

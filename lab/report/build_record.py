@@ -26,7 +26,7 @@ from widgets.record import (
 
 from ..diagnose import Found, diagnose
 from ..diagnose.finding import ended
-from ..recorder import kernel_choices, tensor_stats
+from ..recorder import kernel_choices, repeats, tensor_stats
 from ..recorder.cell_trace import Leaf, Ref, Row, Trace
 from ..recorder.observer import EVENTS, Recorder
 from ..recorder.op_to_row import latest
@@ -81,6 +81,8 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
             leaf.name = names.known(original(t))
         if not leaf.name:
             leaf.name = _read_as(trace, leaf) or _unnamed(leaf)
+        if t is not None and leaf.requires_grad and not t._requires_grad and leaf not in trace.gradients:
+            leaf.requires_grad = False  # its start values were written before it was frozen
         if t is not None and leaf.requires_grad and leaf.kind == "parameter":
             trace.weights[leaf] = tensor_stats.rms(t._a)
             g = trace.gradients.get(leaf)
@@ -92,6 +94,9 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
     _waiting(recorder, space)
     trace.remade = _remade(trace, space)
     trace.broke = recorder.root
+    trace.hooked = repeats.hooks_of(
+        [m for _, reference, _ in recorder.fold.paths[1:] if (m := reference()) is not None]
+    )
     return trace
 
 

@@ -32,6 +32,7 @@ TIMED = {
     "overhead",
     "wait",
     "copy",
+    "slow",
 }  # their words depend on what they measure: see test_loop_waits
 _KEPT = re.compile(r"(`[^`]*`|\b[Ll]ines? \d+(?:(?:, | and )\d+)*)")
 _FIGURE = re.compile(r"(?<![\w.\[])-?\d[\d.,]*(?:e[+-]?\d+)?(?<![.,])")

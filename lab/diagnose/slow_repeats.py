@@ -1,0 +1,115 @@
+"""The same computed again: an op on values it had before, a frozen model on samples it has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace
+from .finding import where
+from .time_shares import Saving, Shares, common, in_loop, quoted, spent
+
+TURNS, MOSTLY = 3, 0.6  # runs, and the share of them that found values met before
+
+
+def again(shares: Shares) -> Iterator[Saving]:
+    """Ops that got the same values, and gave the same, again and again."""
+    trace = shares.trace
+    groups: dict[Chain, list[tuple[Row, float]]] = {}
+    for row in shares.rows:
+        looked, repeated, _ = trace.again.get(row, (0, 0, 0))
+        runs = max(row.count, 1)
+        if repeated >= TURNS and repeated >= MOSTLY * looked and not row.requires_grad:
+            chain = in_loop(trace, row.chain) or row.chain
+            groups.setdefault(chain, []).append((row, row.forward_ns * repeated / max(looked, 1)))
+        elif repeated and row.count == repeated == looked and runs == 1:  # a row a run: the graph unrolled
+            chain = in_loop(trace, row.chain) or row.chain
+            groups.setdefault(chain, []).append((row, float(row.forward_ns)))
+    for chain, pairs in groups.items():
+        ns = sum(ns for _, ns in pairs)
+        rows = [row for row, _ in pairs]
+        runs = max(sum(row.count for row in rows if row.op == op) for op in {row.op for row in rows})
+        if runs < TURNS:
+            continue
+        shown = max(pairs, key=lambda pair: pair[1])[0]
+        chain = common(row.chain for row in rows)
+        inside = where(trace, shown.chain)[2] if shown.chain != chain else ""
+        deeper = f" (most of it is spent at {inside.rpartition('(')[2].rstrip(')')})" if inside else ""
+        yield from shares.saving(
+            ns,
+            chain,
+            f"computes the same again and again: {quoted(trace, chain)} ran on the same values, and gave the same, in "
+            f"most of {runs:,} runs{deeper}.",
+            "Compute it once, before the loop, and keep the result (where its input does not change).",
+            [shown],
+        )
+
+
+def frozen(shares: Shares) -> Iterator[Saving]:
+    """A part without gradients that gets the samples of a few batches in every epoch."""
+    trace = shares.trace
+    starts = []
+    for row, (samples, different) in trace.single.items():
+        if row in trace.again and trace.again[row][1] >= MOSTLY * trace.again[row][0]:
+            continue
+        growing = row.count > 2 and 2 * row.grown >= row.count
+        if row.phase == "forward" and samples >= 2 * different and not growing:
+            starts.append((row, samples, different))
+    if not starts:
+        return
+    first, samples, different = max(starts, key=lambda found: found[0].forward_ns)
+    reached: dict[Ref, None] = dict.fromkeys(row for row, _, _ in starts)
+    for row in trace.rows:
+        if row.requires_grad or row.cut or row.phase != "forward":
+            continue
+        known = all(ref in reached or _still(ref, trace) for ref in row.refs)
+        if known and any(ref in reached for ref in row.refs):
+            reached[row] = None
+    rows = [row for row in reached if isinstance(row, Row)]
+    chain = common(row.chain for row in rows)
+    if not chain:
+        return
+    times = samples / different
+    yield from shares.saving(
+        (1 - 1 / times) * spent(rows),
+        chain,
+        f"computes what cannot change anew for each epoch: {quoted(trace, chain)} trains nothing, and of {samples:,} "
+        f"samples that were looked at {different:,} are different, each met {times:.0f} times.",
+        "Run it once over the data, before the epochs, and train on what it gives (unless the data is augmented).",
+        [first],
+    )
+
+
+def _still(ref: Ref, trace: Trace) -> bool:
+    """Whether a value is one that nothing trains."""
+    return isinstance(ref, Leaf) and ref not in trace.gradients
+
+
+def twice(shares: Shares) -> Iterator[Saving]:
+    """The same model on the same batch at two places of one step."""
+    trace = shares.trace
+    pairs: dict[tuple[Chain, Chain], list[Row]] = {}
+    for row, first in trace.again_of.items():
+        looked, repeated, _ = trace.again.get(row, (0, 0, 0))
+        if first is row or first.chain == row.chain or first not in trace.rows or repeated < 0.8 * looked:
+            continue
+        if row.requires_grad and not first.requires_grad:
+            continue  # a step's forward after an evaluation, whose result has no graph
+        pairs.setdefault((row.chain[-1:], first.chain[-1:]), []).append(row)
+    for (_, _), rows in pairs.items():
+        ns = spent(rows)
+        chain = common(row.chain for row in rows)
+        share = min(ns / shares.total, 0.99)
+        if not chain or share < 0.15:
+            continue
+        first = trace.again_of[rows[0]]
+        _, _, there = where(trace, first.chain[-1:])
+        yield from shares.saving(
+            ns,
+            chain,
+            f"computes what {there} has computed: {quoted(trace, chain)} runs the same ops on the same values.",
+            "Keep the first result in a variable and use it in both places.",
+            rows[:1],
+        )
+
+
+IDIOMS = (again, frozen, twice)

@@ -1,0 +1,185 @@
+"""Where a cell's time goes, by lines of the user's, and what a change there would save."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from types import CodeType
+
+from widgets.figures import time_text
+
+from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace
+from ..recorder.user_files import is_users
+from .finding import Found, capital, code_of, where
+from .user_sources import _parsed
+
+Frame = tuple[CodeType, int]
+Loop = ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+LEAST_NS, LEAST = 20_000_000, 0.10  # a saving below either is not worth a word
+SURE_NS, SURE = 1_000_000_000, 0.5  # above both, and where nothing speaks for the code, it is more than a note
+
+
+@dataclass
+class Saving:
+    """A finding about slow code, and the share of the cell's time that its remedy saves."""
+
+    share: float
+    found: Found
+
+
+class Shares:
+    """A cell's time and how it is spent."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        imports = trace.samples.get("import")
+        net = trace.wall_ns - trace.own_ns - trace.around_ns - (imports.ns if imports is not None else 0)
+        self.rows = [row for row in trace.rows if not row.cut and not row.error and row.count]
+        in_ops = sum(row.forward_ns for row in self.rows if row.phase != "update") + trace.backward_ns + trace.update_ns
+        self.total = max(net, in_ops, 1)
+        self.looked = max(sum(s.ns for s in trace.samples.values() if s.kind != "import"), 1)
+
+    def sampled(self, frame: Frame) -> float:
+        """Return the share of the time in which the cell was met at a place of the user's, or in what it calls."""
+        return sum(s.ns for s in self.trace.samples.values() if frame in s.places) / self.looked
+
+    def saving(self, ns: float, chain: Chain, message: str, remedy: str, rows: Iterable[Row] = ()) -> Iterator[Saving]:
+        """Yield the finding at the innermost place of a chain, unless what it saves is too little."""
+        share = min(ns / self.total, 0.99)
+        if ns < LEAST_NS or share < LEAST or not chain:
+            return
+        line, col, place = where(self.trace, chain)
+        said = capital(f"{place} {message} Without that the cell would take about {100 * share:.0f} % less time.")
+        yield Saving(share, Found("slow", "note", line, col, said, remedy, list(rows)))
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def spent(rows: Iterable[Row]) -> int:
+    """Return the time of rows, forward and backward."""
+    return sum(row.forward_ns + row.backward_ns for row in rows)
+
+
+def at_one_place(rows: Iterable[Row]) -> dict[tuple[Chain, str], list[Row]]:
+    """Return rows by where they are called from and by op: those of a loop that unrolled are one."""
+    found: dict[tuple[Chain, str], list[Row]] = {}
+    for row in rows:
+        found.setdefault((row.chain, row.op), []).append(row)
+    return found
+
+
+def on_innermost(rows: Iterable[Row]) -> dict[tuple[Frame, str], list[Row]]:
+    """Return rows by the innermost line of the user's alone, and by op."""
+    found: dict[tuple[Frame, str], list[Row]] = {}
+    for row in rows:
+        if row.chain:
+            found.setdefault((row.chain[0], row.op), []).append(row)
+    return found
+
+
+def through(ref: Ref, ops: set[str]) -> Iterator[Ref]:
+    """Yield what a value is, and what that was before these ops, which only give it another form."""
+    for _ in range(12):
+        yield ref
+        if isinstance(ref, Leaf) or ref.op not in ops or not ref.refs:
+            return
+        ref = ref.refs[0]
+
+
+def common(chains: Iterable[Chain]) -> Chain:
+    """Return the frames, outermost last, that all chains have in common."""
+    shared: Chain | None = None
+    for chain in chains:
+        if shared is None:
+            shared = chain
+            continue
+        k = 0
+        while k < min(len(shared), len(chain)) and shared[-1 - k] == chain[-1 - k]:
+            k += 1
+        shared = shared[len(shared) - k :]
+    return shared or ()
+
+
+def quoted(trace: Trace, chain: Chain, most: int = 70) -> str:
+    """Return the code at the innermost place of a chain, as a sentence quotes it."""
+    row = Row(None, 0, "this", chain, None, 0, ())
+    code = " ".join(code_of(trace, row).split())
+    return f"`{code}`" if len(code) <= most else f"`{code[: most - 1]}…`"
+
+
+def begun(words: str) -> str:
+    """Return a place in words as a sentence begins with it.
+
+    >>> begun("line 3"), begun("net.py line 3")
+    ('Line 3', 'The code at net.py line 3')
+    """
+    return words.capitalize() if words.startswith("line ") else f"The code at {words}"
+
+
+def each(ns: float, count: int) -> str:
+    """Return a time for each of several runs, in words."""
+    return time_text(ns / max(count, 1) / 1e6)
+
+
+# -- syntax ------------------------------------------------------------------------------------------------------------
+
+
+def tree_of(trace: Trace, file: str) -> ast.Module | None:
+    """Return the syntax tree of a file or cell of the user's."""
+    if file in trace.files:
+        return trace.tree()
+    return _parsed("".join(linecache.getlines(file))) if is_users(file) else None
+
+
+def around(trace: Trace, frame: Frame) -> list[ast.AST]:
+    """Return the nodes around a place within its function, innermost first."""
+    place = trace.place(*frame)
+    tree = tree_of(trace, place.file)
+    if tree is None:
+        return []
+    offset = trace.files.get(place.file, 0)
+    begin, end = place.line + offset, place.end_line + offset
+    found: list[ast.AST] = []
+    node: ast.AST | None = tree
+    while node is not None:
+        inner = [
+            n
+            for n in ast.iter_child_nodes(node)
+            if getattr(n, "lineno", 10**9) <= begin and (getattr(n, "end_lineno", 0) or 0) >= end
+        ]
+        exact = [n for n in inner if _covers(n, begin, place.col, end, place.end_col)]
+        node = next(iter(exact or inner), None) if place.end_col else None
+        if isinstance(node, Function):
+            found.clear()
+        if node is not None:
+            found.append(node)
+    return found[::-1]
+
+
+def _covers(node: ast.AST, line: int, col: int, end_line: int, end_col: int) -> bool:
+    at = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+    to = (getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0))
+    return at <= (line, col) and to >= (end_line, end_col)
+
+
+def loop_around(trace: Trace, frame: Frame) -> Loop | None:
+    """Return the innermost loop in whose body a place of the user's stands."""
+    inner: ast.AST | None = None
+    for node in around(trace, frame):
+        if isinstance(node, Loop) and inner is not getattr(node, "iter", None) and inner is not None:
+            return node
+        inner = node
+    return None
+
+
+def in_loop(trace: Trace, chain: Chain) -> Chain:
+    """Return a chain from its innermost frame that stands in a loop; empty where none does."""
+    for k, frame in enumerate(chain):
+        if loop_around(trace, frame) is not None:
+            return chain[k:]
+    return ()
