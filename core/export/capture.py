@@ -235,11 +235,11 @@ def _way(run: _Run) -> list[Any]:
 
 
 def _apart(one: Formula, other: Formula, first: dict[str, int]) -> Iterator[dict[str, int]]:
-    """Yield a few sizes at which two formulas differ: twice and three times as large, then the nearest."""
+    """Yield a few sizes at which two formulas differ: multiples, then the nearest."""
     found = 0
     steps = (way * k for k in range(1, 64) for way in (1, -1))
     near = ({name: n + step * (k + 1) for k, (name, n) in enumerate(first.items())} for step in steps)
-    for sizes in chain(({name: times * n for name, n in first.items()} for times in (2, 3)), near):
+    for sizes in chain(_multiples(first), near):
         if min(sizes.values()) < 2:
             continue
         try:
@@ -258,14 +258,21 @@ def _near(runs: Sequence[_Run]) -> Iterator[dict[str, int]]:
     multiples of them, where the function may run that halves a size several times."""
     first = runs[0].sizes
     near = [{name: n + step * (k + 1) for k, (name, n) in enumerate(first.items())} for step in (1, -1, 2, 4, -2)]
-    for sizes in (*near, *({name: times * n for name, n in first.items()} for times in (2, 3))):
+    for sizes in (*near, *_multiples(first)):
         if min(sizes.values()) > 1 and all(run.sizes != sizes for run in runs):
             yield sizes
 
 
+def _multiples(first: dict[str, int]) -> list[dict[str, int]]:
+    """Return sizes at which a function may run that halves a size several times."""
+    ways: tuple[tuple[str | int, bool], ...] = (("multiples", False), (32, False), (32, True), ("multiples", True))
+    return [{name: _another(n, 0, way, last) for name, n in first.items()} for way, last in ways]
+
+
 def _attempts(first: dict[str, int], changed: list[str], last: bool) -> Iterator[tuple[dict[str, int], str]]:
-    """Yield sizes, and orders of the values, to try in turn: a little larger, multiples, a little smaller, half."""
-    for way in ("larger", "multiples", "smaller", "half"):
+    """Yield sizes, and orders of the values, to try in turn: a little larger, multiples of the size and of 32 and 64,
+    a little smaller, half."""
+    for way in ("larger", "multiples", 32, 64, "smaller", "half"):
         sizes = dict(first)
         for k, name in enumerate(first):
             if name in changed:
@@ -276,8 +283,10 @@ def _attempts(first: dict[str, int], changed: list[str], last: bool) -> Iterator
             yield sizes, order
 
 
-def _another(n: int, k: int, way: str, last: bool) -> int:
+def _another(n: int, k: int, way: str | int, last: bool) -> int:
     """Return another size than n for the axis number k; for the last run one that no run before it had."""
+    if isinstance(way, int):
+        return (n // way + (2 if last else 1)) * way
     if way == "larger":
         return n + (7 + 3 * k if last else 3 + 2 * k)
     if way == "multiples":

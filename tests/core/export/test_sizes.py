@@ -163,6 +163,9 @@ def test_a_function_that_runs_at_multiples_alone():
     for n in (64, 160, 224):
         x = core.randn(2, 1, n)
         assert core.equal(program(x), halved_five_times(x))
+    program = core.export(halved_five_times, (core.randn(2, 1, 30),), {"x": {2: "n"}})  # of which no multiple runs
+    x = core.randn(2, 1, 96)
+    assert core.equal(program(x), halved_five_times(x))
     program = core.export(lambda x: F.pixel_unshuffle(x, 4), (core.randn(1, 3, 8, 8),), {"x": {2: "h", 3: "w"}})
     x = core.randn(1, 3, 20, 4)
     assert core.equal(program(x), F.pixel_unshuffle(x, 4))
