@@ -1,0 +1,109 @@
+"""The user's own sources that took part in a cell: its text, imported files, and earlier cells."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from ..recorder.cell_trace import Trace
+from ..recorder.user_files import is_users, shown_name
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Source:
+    """One text of the user's, with its syntax tree."""
+
+    name: str
+    """What sentences call it: "" for this cell, else "tinygpt.py" or "In [3]"."""
+    tree: ast.Module
+    text: str
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes of the tree."""
+        return list(ast.walk(self.tree))
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """What each node stands in."""
+        return {inner: node for node in self.nodes for inner in ast.iter_child_nodes(node)}
+
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield what a node stands in, innermost first."""
+        above = self.parents.get(node)
+        while above is not None:
+            yield above
+            above = self.parents.get(above)
+
+    def scopes(self) -> Iterator[ast.Module | Function]:
+        """Yield the bodies whose statements run one after another: of an earlier cell or a file, its functions only."""
+        if not self.name:
+            yield self.tree
+        yield from (n for n in self.nodes if isinstance(n, Function))
+
+    def place(self, node: ast.AST) -> Place:
+        """Return where a node stands, for a finding."""
+        line = int(getattr(node, "lineno", 0))
+        if self.name:
+            return Place(None, None, f"{self.name} line {line}")
+        return Place(line, int(getattr(node, "col_offset", 0)), f"line {line}")
+
+
+class Place(NamedTuple):
+    """Line and column of this cell, None where it is elsewhere, and the place in words."""
+
+    line: int | None
+    col: int | None
+    words: str
+
+
+def sources(trace: Trace) -> list[Source]:
+    """Return this cell's source first, then those of the user's files and cells whose code ran in it."""
+    tree = trace.tree()
+    found = [Source("", tree, trace.code)] if tree is not None else []
+    files = dict.fromkeys(code.co_filename for row in trace.rows for code, _ in row.chain)
+    for chain in (*trace.backwards, trace.steps.last_step):
+        files.update(dict.fromkeys(code.co_filename for code, _ in chain))
+    for file in files:
+        if file in trace.files or not is_users(file):
+            continue
+        text = "".join(linecache.getlines(file))
+        parsed = _parsed(text)
+        if parsed is not None:
+            found.append(Source(shown_name(file), parsed, text))
+    return found
+
+
+@lru_cache(32)
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text) if text else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a function or a module that are in no function or class inside it, in the order of the
+    text."""
+    for inner in ast.iter_child_nodes(scope):
+        yield inner
+        if not isinstance(inner, Function | ast.ClassDef | ast.Lambda):
+            yield from own_nodes(inner)
+
+
+def called(node: ast.AST) -> str:
+    """Return the last name of what a call calls; "" of anything else."""
+    if not isinstance(node, ast.Call):
+        return ""
+    return str(getattr(node.func, "attr", getattr(node.func, "id", "")))
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Return the variables that an expression reads."""
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
