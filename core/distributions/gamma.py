@@ -33,8 +33,8 @@ def _drawn(a: Any) -> Any:
     out = np.zeros_like(a)
     left = np.arange(a.size)
     while left.size:
-        z = normal(0.0, 1.0, (left.size,), dtype=dtypes.float64).numpy()
-        u = 1 - rand(left.size, dtype=dtypes.float64).numpy()
+        z = normal(0.0, 1.0, (left.size,), dtype=dtypes.float64)._a
+        u = 1 - rand(left.size, dtype=dtypes.float64)._a
         v = (1 + c[left] * z) ** 3
         safe = np.where(v > 0, v, 1.0)
         taken = (v > 0) & (np.log(u) < 0.5 * z * z + d[left] * (1 - v + np.log(safe)))
@@ -81,12 +81,12 @@ def _slope_large(a: Any, x: Any) -> Any:
 
 def standard_gamma(concentration: Tensor) -> Tensor:
     """Gamma numbers of rate 1, whose gradient is how each moves with its concentration while its rank stays."""
-    a = concentration.detach().cpu().numpy().astype(np.float64).reshape(-1)
+    a = concentration.detach().cpu()._a.astype(np.float64).reshape(-1)
     with np.errstate(all="ignore"):
         low = a < 1
         x = _drawn(np.where(low, a + 1, a))
         if low.any():
-            u = 1 - rand(a.size, dtype=dtypes.float64).numpy()
+            u = 1 - rand(a.size, dtype=dtypes.float64)._a
             x = np.where(low, x * u ** (1 / a), x)
         tiny = finfo(concentration.dtype).tiny
         x = np.maximum(x, tiny)

@@ -13,6 +13,7 @@ from core.base import modes
 from core.events import observe
 
 from ..recorder.user_files import users_frame
+from ..recorder.value_facts import CALL
 from . import torch_check, torch_precision
 from .hooks import Hooks
 from .names import ASKING, CUTS, SILENT, VIEWS, label
@@ -148,7 +149,7 @@ class Ops(Hooks):
             return
         if call.keywords.get("inplace") and not name.endswith("_"):
             name += "_"
-        self._tell(name, given, out, start, stop)
+        self._tell(name, given, out, start, stop, call=call)
         listening = perf_counter_ns() - call.begin - (stop - start)
         self.recorder.around_ns += max(listening - (self.recorder.own_ns - call.own), 0)
 
@@ -208,7 +209,8 @@ class Ops(Hooks):
             self._hook_leaf(t)
         return given
 
-    def _tell(self, name: str, given: list[Shadow], out: Any, start: int, stop: int, kernel: str = "") -> None:
+    def _tell(self, name: str, given: list[Shadow], out: Any, start: int, stop: int, kernel: str = "",
+              call: Call | None = None) -> None:  # fmt: skip
         """Tell the recorder of one op, or of values that left the graph."""
         # PyTorch's own assignment to a part of a tensor returns nothing
         made = (
@@ -232,8 +234,8 @@ class Ops(Hooks):
         outputs = tuple(self.shadow(t) for t in made)
         node = outputs[0]._node
         place = self._place()
-        event = observe.OpEvent(name, tuple(given), outputs, (), kernel or f"torch.{name}", "PyTorch", start, stop,
-                                place, place, node, "forward", _VIEW if name in VIEWS else _OP)  # fmt: skip
+        event = observe.OpEvent(name, tuple(given), outputs, {CALL: call}, kernel or f"torch.{name}", "PyTorch", start,
+                                stop, place, place, node, "forward", _VIEW if name in VIEWS else _OP)  # fmt: skip
         self._quietly(self.recorder.op, event)
         if node is not None and node.tag is not None:
             self._mark([n for t in made if (n := self.made_by(t)) is not None], node.tag)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from ..recorder.cell_trace import Leaf, Row, Trace
 from .evaluation import dropping
 from .finding import Found, capital, code_of, where
+from .losses import DIFFERENCES, EACH
 from .order import rule
 
 DROPS = {"dropout", "alpha_dropout", "feature_dropout"}
 JUDGED = {"argmax", "eq", "topk", "max", "gt", "ge", "round"}
+COMPARES = DIFFERENCES | EACH | {"eq", "ne", "cosine_similarity", "triplet_margin_loss", "hinge_embedding_loss"} - {"pow"}
+"""Ops that hold what a model gives against something else."""
 
 
 @rule(700)
@@ -55,7 +58,7 @@ def _judged_in_training(trace: Trace) -> list[Found]:
         after = _after(row, readers)
         trained = any(r.reached or (r.requires_grad and not careless) for r in after)
         judged = any(r.op in JUDGED for r in after)
-        figure = (quiet or functional) and trace.backwards and any(r.cut == "item" for r in after)
+        figure = (quiet or functional) and trace.backwards and any(r.cut == "item" for r in after) and _compared(row, after)
         if trained or not (judged or figure) or _drawn_on_purpose(row, after):
             continue
         line, col, place = where(trace, row.chain) if functional else _outermost(trace, row)
@@ -69,6 +72,13 @@ def _judged_in_training(trace: Trace) -> list[Found]:
         remedy = f"Call {name}.eval() before, and {name}.train() afterwards."
         return [Found("mode", "warning", line, col, capital(message), remedy, [row])]
     return []
+
+
+def _compared(row: Row, after: set[Row]) -> bool:
+    """Whether what a model gives is held against something that it did not give: the figure is about the model, and
+    not about its features."""
+    given = {row, *after}
+    return any(r.op in COMPARES and any(ref not in given for ref in r.refs) for r in after)
 
 
 def _drawn_on_purpose(row: Row, after: set[Row]) -> bool:

@@ -228,6 +228,8 @@ class OptimizerFacts:
     """Its last step."""
     summed: int = 0
     """The fewest passes of one backward() whose gradients add up for a step: 1 where each pass has its own."""
+    eps: float = 0.0
+    """What it adds to a divisor so that it is not 0; 0 where it has no such setting."""
     rates: list[float] = field(default_factory=list)
     """The learning rates of its steps, up to a limit."""
     RATES = 2048
@@ -398,6 +400,10 @@ class Trace(CellSource):
     have no ground."""
     remade: tuple[str, int | None, str] | None = None
     """A variable that was a leaf and is the result of an op, where an error read its .grad: name, line, source."""
+    values: Any = None
+    """What single values told: `value_facts.ValueFacts`."""
+    loaded: list[Any] = field(default_factory=list)
+    """Calls of load_state_dict, each a `loaded_states.Loaded`."""
     order: dict[Leaf, int] = field(default_factory=dict)
     """Parameters of modules, in the order in which their module lists them."""
     defined: set[str] = field(default_factory=set)

@@ -37,6 +37,8 @@ class Fetched:
     """How often it went through the loader."""
     starts_ns: int = 0
     """The part of `ns` that passed before the first batch of each pass."""
+    weights: tuple[int, int] = (0, 0)
+    """How many weights a sampler draws by, and how many samples the data set has; (0, 0) where no sampler does."""
     makers: tuple[CodeType, ...] = ()
     """What makes the samples and puts them together: the data set's own method, the collate function."""
 
@@ -119,6 +121,7 @@ class Fetches:
             found.passes += 1
             found.starts_ns += wait
             found.workers, found.makers = _loading(iterator)
+            found.weights = _weights(iterator)
         found.ns += wait
         found.loop_ns += wait
         found.batches += came
@@ -131,6 +134,19 @@ class Fetches:
         """Return the user's loop."""
         frame, fold = users_frame(sys._getframe(1)), self.recorder.fold
         return () if frame is None else fold.chain(fold.site((frame.f_code, frame.f_lasti)))
+
+
+def _weights(iterator: Any) -> tuple[int, int]:
+    """Return how many weights the sampler of an iterator has, and how many samples there are to draw from."""
+    loader = getattr(iterator, "loader", iterator)
+    data = getattr(loader, "dataset", getattr(iterator, "_dataset", None))
+    batches = getattr(loader, "batch_sampler", None) or getattr(iterator, "_index_sampler", None)
+    sampler = getattr(batches, "sampler", None) or getattr(loader, "sampler", None)
+    if type(sampler).__name__ != "WeightedRandomSampler" or not type(sampler).__module__.startswith(("core.", "torch.")):
+        return 0, 0
+    if not type(data).__module__.startswith(("core.", "torch.")):  # a class of the user's own is not asked
+        return 0, 0
+    return len(sampler.weights), len(data)
 
 
 def _loading(iterator: Any) -> tuple[int, tuple[CodeType, ...]]:

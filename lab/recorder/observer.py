@@ -17,7 +17,7 @@ from core import backends
 from core.base import modes
 from core.events import observe
 
-from . import tensor_stats
+from . import tensor_stats, value_facts
 from .cell_trace import Bad, Copied, Course, Gradient, Leaf, Row, Trace
 from .kernel_choices import backwards, chosen
 from .live_bytes import follower
@@ -45,7 +45,7 @@ class Recorder(observe.Observer):
     def __init__(
         self, files: Mapping[str, int] | None = None, boundary: CodeType | None = None, limit: int = LIMIT
     ) -> None:
-        self.trace = Trace(files=dict(files or {}))
+        self.trace = Trace(files=dict(files or {}), values=value_facts.ValueFacts())
         self.fold = Folder(self.trace, boundary, limit)
         self.steps = Steps(self.fold, self.trace)
         self.repeats = Repeats(self.trace)
@@ -53,8 +53,7 @@ class Recorder(observe.Observer):
         self.error: Exception | None = None
         self.elsewhere = 0  # events of other threads
         self.thread = get_ident()  # whose events these are
-        self.own_ns = 0
-        self.around_ns = 0  # what listening to another library costs beside that
+        self.own_ns = self.around_ns = 0  # the second is what listening to another library costs beside that
         # own time since backward() began and since its last node; laps of nodes so far; time of ops in create_graph
         self._window = self._nested = self._laps = self._graph = 0
         self._backends: dict[tuple[str, str], str] = {}
@@ -196,6 +195,8 @@ class Recorder(observe.Observer):
             note(self.fold, self.trace, row, e)
         if e.op in BY_DATA and not row.requires_grad:
             self._by_data(row)
+        if e.op in value_facts.NOTED:
+            value_facts.note(self.trace, row, e)
         if view or not e.outputs:
             return
         self.repeats.note(row, e, took, made)

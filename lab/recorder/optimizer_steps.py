@@ -126,6 +126,7 @@ class Steps:
             runs = known[0]
         else:
             runs = OptimizerFacts(type(optimizer).__name__)
+            runs.eps = min((_number(group.get("eps")) for group in optimizer.param_groups), default=0.0)
             self._runs[id(optimizer)] = runs, weakref.ref(optimizer)
             facts.optimizers.append(runs)
         runs.steps += 1

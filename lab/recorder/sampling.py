@@ -22,6 +22,7 @@ from core.base.source import is_ours
 from core.events import observe
 
 from .cell_trace import Sample, Trace
+from .loaded_states import Loads
 from .loader_waits import Fetches
 from .user_files import OURS
 
@@ -73,6 +74,7 @@ class Sampler:
         self._end = threading.Event()
         self._thread: threading.Thread | None = None
         self._fetches: Fetches | None = None
+        self._loads: Loads | None = None
         self.error: Exception | None = None  # what ended the looking before its time
 
     def start(self) -> None:
@@ -87,6 +89,8 @@ class Sampler:
 
             self._fetches = Fetches(recorder, starved, clock.close)
             self._fetches.start()
+            self._loads = Loads(recorder)
+            self._loads.start()
         self._thread = threading.Thread(target=self._watch, name="gradlab sampler", daemon=True)
         try:
             self._thread.start()
@@ -96,6 +100,9 @@ class Sampler:
     def stop(self) -> None:
         """Look no more; when this returns, the thread has gone."""
         try:
+            if self._loads is not None:
+                self._loads.stop()
+                self._loads = None
             if self._fetches is not None:
                 self._fetches.stop()
                 self._fetches = None

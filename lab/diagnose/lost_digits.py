@@ -1,0 +1,149 @@
+"""Numbers of which a dtype keeps too few digits: a variance as a difference of squares, seconds since 1970 in float32,
+a sum that stands still, an optimizer's eps that is zero in float16."""
+
+from __future__ import annotations
+
+import ast
+import math
+
+from ..recorder.cell_trace import Leaf, Ref, Row, Trace
+from ..recorder.value_facts import EPS
+from .finding import Found, capital, code_of, where
+from .order import rule
+from .user_sources import called, sources
+
+SQUARES = {"pow", "square", "pow_", "square_"}
+AVERAGES = {"mean", "sum", "div", "div_", "add", "add_", "mul", "mul_", "lerp_", "lerp"}
+STILL = 8  # runs of a sum without a change from which it is said
+LOST = 0.01  # share of a sum that has to be missing
+SMALLEST = 2.0**-25  # what is at most this large is 0 in float16
+EPS_OF = {"Adam", "AdamW", "RMSprop", "Adagrad", "NAdam", "RAdam", "Adamax", "Adadelta"}
+
+
+@rule(370)
+def lost_digits(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A difference of numbers that are large beside it."""
+    for row, lost in trace.values.lost.items():
+        if row not in trace.rows or row.into is not None:
+            continue
+        pair = row.refs if len(row.refs) == 2 and row.op == "sub" else ()
+        if pair and _squared(pair[1]) and _mean_of_squares(pair[0], trace.consumers()):
+            return [_variance(trace, row, lost.largest)]
+        if lost.whole and lost.share > 0.5 and lost.largest * EPS[row.dtype] >= 1:
+            return [_coarse(trace, row, lost.largest)]
+    return []
+
+
+def _squared(ref: Ref) -> bool:
+    """Whether a value is the square of another one."""
+    ref = _unviewed(ref)
+    return isinstance(ref, Row) and (
+        ref.op in SQUARES or (ref.op in ("mul", "mul_") and len(ref.refs) == 2 and ref.refs[0] is ref.refs[1])
+    )
+
+
+def _unviewed(ref: Ref) -> Ref:
+    while isinstance(ref, Row) and ref.view and ref.refs:
+        ref = ref.refs[0]
+    return ref
+
+
+def _mean_of_squares(ref: Ref, readers: dict[Ref, list[Row]]) -> bool:
+    """Whether a value is an average that squares went into; of a running one only the last addition may be known."""
+    seen, stack = 0, [ref]
+    while stack and seen < 12:
+        one = _unviewed(stack.pop())
+        seen += 1
+        if isinstance(one, Row) and one.op in AVERAGES:
+            if any(_squared(r) for r in one.refs):
+                return True
+            stack.extend(one.refs)
+        elif isinstance(one, Leaf):  # a buffer, to which squares are added in place
+            added = [r for r in readers.get(one, ()) if r.op in ("add", "add_", "lerp_")]
+            stack.extend(ref for r in added[:4] for ref in r.refs if ref is not one)
+            if any(_squared(ref) for r in added[:4] for ref in r.refs):
+                return True
+    return False
+
+
+def _variance(trace: Trace, row: Row, largest: float) -> Found:
+    line, col, place = where(trace, row.chain)
+    message = capital(
+        f"{place} loses all digits of a variance: `{code_of(trace, row)}` subtracts numbers near {largest:.3g} from each "
+        f"other, which {row.dtype} holds to {largest * EPS[row.dtype]:.2g}, and what is left is of that size."
+    )
+    remedy = (
+        "Take the mean of (x - mean) ** 2 (x.var()), or Welford's update for a running one; or subtract a first value "
+        "and add up in float64."
+    )
+    return Found("dtype", "warning", line, col, message, remedy, [row])
+
+
+def _spacing(value: float, dtype: str) -> float:
+    """The distance between a number and the next one."""
+    return float(2.0 ** math.floor(math.log2(value)) * EPS[dtype])
+
+
+def _coarse(trace: Trace, row: Row, largest: float) -> Found:
+    line, col, place = where(trace, row.chain)
+    message = capital(
+        f"{place} takes a small difference of large numbers: `{code_of(trace, row)}` is given values near {largest:.3g}, "
+        f"of which {row.dtype} holds every {_spacing(largest, row.dtype):.3g}th only, so the result is 0 or a multiple "
+        "of that."
+    )
+    remedy = "Subtract (or take the first value away) in float64 or int64, and make it float32 after that."
+    return Found("dtype", "warning", line, col, message, remedy, [row])
+
+
+@rule(372)
+def stands_still(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A sum that is so large that what is added to it is rounded away."""
+    for row, still in trace.values.still.items():
+        if row not in trace.rows or still.runs < STILL or still.lost < LOST * abs(still.value):
+            continue
+        line, col, place = where(trace, row.chain)
+        bits = {"bfloat16": 8, "float16": 11}.get(row.dtype, 24)
+        message = capital(
+            f"{place} adds to a sum that stands still: in {row.dtype}, which has {bits} bits for the digits, "
+            f"{still.value:g} + {still.added:g} is {still.value:g}; {still.runs:,} of {row.count:,} additions changed "
+            "nothing."
+        )
+        remedy = "Add up in float32 (float64 for very many) or in a Python number: total += loss.item()."
+        return [Found("dtype", "warning", line, col, message, remedy, [row])]
+    return []
+
+
+def _dtype(leaf: Leaf) -> str:
+    """What a parameter's dtype is by now."""
+    t = leaf.tensor()
+    return str(t._kind.dtype.name) if t is not None else leaf.dtype
+
+
+@rule(205)
+def no_eps(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """An optimizer of float16 parameters whose eps is 0 there: where a gradient is 0, the step is 0 / 0."""
+    half = [leaf for leaf in trace.optimized if _dtype(leaf) == "float16"]
+    kinds = {o.kind for o in trace.steps.optimizers if 0 < o.eps <= SMALLEST}
+    if not half or not kinds & EPS_OF or trace.steps.lr == 0:
+        return []
+    broken = any(row.bad is not None for row in trace.rows if row.op in ("embedding", "linear", "matmul", "conv2d"))
+    broken = broken or any(g.nonfinite for g in trace.gradients.values())
+    for source in sources(trace):
+        made = [n for n in source.nodes if isinstance(n, ast.Call) and called(n) in kinds]
+        if not made:
+            continue
+        line, col, place = source.place(made[0])
+        kind = called(made[0])
+        then = "where PyTorch computes the step in float16, it is 0 / 0"
+        if broken:
+            then = "such a step is 0 / 0, and the weights are no numbers any more"
+        eps = next(o.eps for o in trace.steps.optimizers if o.kind == kind)
+        message = capital(
+            f"{place} makes {kind} for parameters in float16, where its eps of {eps:g} is 0 and small squares of "
+            f"gradients are 0 too: {then}."
+        )
+        remedy = f"Keep the parameters in float32 and use autocast; or at least {kind}(..., eps=1e-4)."
+        return [Found("dtype", "error" if broken else "note", line, col, message, remedy, [], half)]
+    return []
+
+

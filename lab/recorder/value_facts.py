@@ -1,0 +1,211 @@
+"""What single values tell of an op while they are there: digits that a difference has lost, a sum that stands still,
+targets that are the inputs, padding that is counted. Each is looked at in the first runs of its row only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from core.events import observe
+
+from .cell_trace import Row, Trace
+from .tensor_stats import on_host
+from .tensor_types import TENSORS
+
+FEW, MANY = 4, 1 << 16  # runs that are looked at, and elements
+SAMPLE = 4096
+EPS = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+"""The spacing of a dtype's numbers at 1."""
+WHOLE = {name: 2.0 / eps for name, eps in EPS.items()}
+"""The size from which a dtype leaves out whole numbers."""
+ULPS = 32
+DIFFERENCES = {"sub", "rsub", "sub_", "remainder", "fmod"}
+SUMS = {"add", "add_"}
+LOSSES = {"cross_entropy", "nll_loss"}
+ATTENDING = {"scaled_dot_product_attention", "multi_head_attention_forward"}
+COMPARES = {"eq", "ne"}
+NOTED = DIFFERENCES | SUMS | LOSSES | ATTENDING | COMPARES | {"embedding"}
+
+
+CALL = "call"
+"""The entry of an event's `params` that holds PyTorch's arguments: an object with `args` and `keywords`."""
+
+
+@dataclass
+class Lost:
+    """What a difference of two tensors left: how many results are a few units in the last place of what they come
+    from."""
+
+    share: float
+    largest: float
+    """The size of the largest operand of those."""
+    whole: bool
+    """Whether the operands are beyond the whole numbers that their dtype can tell apart."""
+
+
+@dataclass
+class Still:
+    """A sum to which something was added without a change."""
+
+    runs: int = 0
+    row_runs: int = 0
+    lost: float = 0.0
+    value: float = 0.0
+    added: float = 0.0
+
+
+@dataclass
+class Told:
+    """How the targets of a loss are related to the numbers that an embedding has read: shares of equal places."""
+
+    embedding: Row
+    same: float
+    following: float
+
+
+@dataclass
+class ValueFacts:
+    """All of it, by rows."""
+
+    lost: dict[Row, Lost] = field(default_factory=dict)
+    still: dict[Row, Still] = field(default_factory=dict)
+    told: dict[Row, Told] = field(default_factory=dict)
+    padded: dict[Row, tuple[float, int]] = field(default_factory=dict)
+    """Comparisons of class numbers -> the share that the loss leaves out, and the number by which it knows them."""
+    masked: dict[Row, bool] = field(default_factory=dict)
+    """Attention that runs as one op -> whether it was given a mask."""
+    ignored: int | None = None
+    """The class that the last cross entropy left out."""
+    _numbers: tuple[Row, Any] | None = None
+    _sums: dict[Row, float] = field(default_factory=dict)
+
+
+def note(trace: Trace, row: Row, e: observe.OpEvent) -> None:
+    """Look at one run of an op in `NOTED`."""
+    facts: ValueFacts = trace.values
+    if e.op in SUMS:
+        if not row.shape and not row.requires_grad and row.dtype in EPS and row.device == "cpu":
+            _sum(facts, row, e)
+        return
+    if e.op in LOSSES:
+        facts.ignored = _ignored(e)
+    if row.count > FEW or row.device != "cpu":
+        return
+    tensors = [t for t in e.inputs if isinstance(t, TENSORS)]
+    if e.op in DIFFERENCES:
+        if row.dtype in EPS and tensors and row.shape:
+            _difference(facts, row, e, tensors)
+    elif e.op == "embedding":
+        ids = next((t for t in tensors if t._kind.dtype.name.startswith("int")), None)
+        if ids is not None and ids._a.ndim == 2 and min(ids._a.shape) > 1:
+            facts._numbers = row, np.array(on_host(ids._a)[:8, :256])
+    elif e.op in ATTENDING:
+        facts.masked[row] = _masked(e)
+    elif e.op in LOSSES:
+        if row.requires_grad and len(tensors) > 1:
+            _targets(facts, row, tensors[1])
+    elif facts.ignored is not None and len(tensors) == 2:
+        _compared(facts, row, tensors)
+
+
+def _difference(facts: ValueFacts, row: Row, e: observe.OpEvent, tensors: list[Any]) -> None:
+    if row.op in ("remainder", "fmod"):
+        a, b = tensors[0]._a, 0.0
+    elif len(tensors) < 2 or any(t._kind.dtype.name != row.dtype for t in tensors):
+        return
+    else:
+        a, b = tensors[0]._a, tensors[1]._a
+    out = on_host(e.outputs[0]._a)
+    if out.size > MANY or out.size < 2 or row.op == "sub_":  # whose operand has its new values already
+        return
+    sizes = np.maximum(np.abs(on_host(a)), np.abs(b if isinstance(b, float) else on_host(b)))
+    sizes = np.broadcast_to(sizes, out.shape).reshape(-1)[:: max(out.size // SAMPLE, 1)]
+    results = np.abs(out).reshape(-1)[:: max(out.size // SAMPLE, 1)]
+    close = (results <= ULPS * EPS[row.dtype] * sizes) & (sizes > 0)
+    if (close & (results > 0)).any():  # tensors that are equal lose nothing
+        least = float(sizes.min())
+        facts.lost[row] = Lost(float(close.mean()), float(sizes[close].max()), least >= WHOLE[row.dtype])
+
+
+def _sum(facts: ValueFacts, row: Row, e: observe.OpEvent) -> None:
+    """Is a total what it was before, though something was added?"""
+    total, given = e.outputs[0], e.inputs[0]
+    if not isinstance(given, TENSORS):
+        return
+    now = float(total._a)
+    in_place = getattr(given, "original", given) is getattr(total, "original", total)
+    before = facts._sums.get(row) if in_place else float(given._a)
+    facts._sums[row] = now
+    found = facts.still.get(row)
+    if before is None or now != before or now != now or abs(now) == float("inf"):
+        return
+    other = e.inputs[1] if len(e.inputs) > 1 else None
+    added = float(other._a) if isinstance(other, TENSORS) and other._a.size == 1 else _number(other, e)
+    if added and 2 * abs(added) <= 2 * EPS[row.dtype] * abs(now):
+        if found is None:
+            found = facts.still[row] = Still()
+        found.runs, found.lost = found.runs + 1, found.lost + abs(added)
+        found.value, found.added = now, added
+
+
+def _number(other: Any, e: observe.OpEvent) -> float:
+    """Return a plain number that was added; PyTorch's function was given it beside the tensors."""
+    if isinstance(other, int | float):
+        return float(other)
+    given = _given(e)[0]
+    return float(given[1]) if len(given) > 1 and isinstance(given[1], int | float) else 0.0
+
+
+def _given(e: observe.OpEvent) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    """Return what a function of PyTorch's was called with."""
+    call = e.params[CALL] if CALL in e.params else None
+    return (call.args, call.keywords) if call is not None else ((), {})
+
+
+def _ignored(e: observe.OpEvent) -> int | None:
+    """Return the class that a loss leaves out."""
+    named = _given(e)[1] if CALL in e.params else e.params
+    found = named.get("ignore_index", -100)
+    return found if isinstance(found, int) else None
+
+
+def _masked(e: observe.OpEvent) -> bool:
+    """Return whether an attention was told to leave anything out."""
+    if CALL not in e.params:
+        return bool(e.params.get("causal")) or len([t for t in e.inputs if t is not None]) > 3
+    given, named = _given(e)
+    if e.op == "scaled_dot_product_attention":
+        return named.get("attn_mask") is not None or bool(named.get("is_causal")) or any(
+            a is not None and a is not False and not isinstance(a, float) for a in given[3:]
+        )
+    return named.get("attn_mask") is not None or bool(named.get("is_causal"))
+
+
+def _targets(facts: ValueFacts, row: Row, target: Any) -> None:
+    """Compare a loss's targets with the numbers that an embedding has read before."""
+    if facts._numbers is None or not target._kind.dtype.name.startswith("int"):
+        return
+    embedding, ids = facts._numbers
+    samples, length = ids.shape
+    of = embedding.shape[:2]
+    values = on_host(target._a)
+    if values.size != of[0] * of[1] or of[1] > 256:
+        return
+    values = values.reshape(of)[:samples]
+    told = Told(embedding, float((values == ids).mean()), float((values[:, :-1] == ids[:, 1:]).mean()))
+    if length > 2 and len(np.unique(ids)) > 2:
+        facts.told[row] = told
+
+
+def _compared(facts: ValueFacts, row: Row, tensors: list[Any]) -> None:
+    """Count the places that the loss leaves out among those that are compared."""
+    a, b = (t._a for t in tensors)
+    if a.shape != b.shape or a.ndim > 3 or not 1 < a.size <= MANY:
+        return
+    if any(not t._kind.dtype.name.startswith("int") for t in tensors):
+        return
+    left_out = (on_host(a) == facts.ignored) | (on_host(b) == facts.ignored)
+    facts.padded[row] = float(left_out.mean()), int(facts.ignored or 0)
