@@ -1,0 +1,179 @@
+"""Figures of an evaluation that say something else: padding among what is right, an F1 that is a mean over batches, a
+model that has seen the fold that it is judged by."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from ..recorder.cell_trace import Leaf, Ref, Row, Trace
+from .finding import Found, capital, code_of, where
+from .order import rule
+from .user_sources import Source, called, own_nodes, sources
+
+CASTS = {"cast", "float", "double", "to", "type", "half"}
+PADDED = 0.05  # share of padding from which it is said
+WHOLE = re.compile(r"(^|_)(f1|fbeta|precision|recall|auc|auroc|roc_auc|r2|matthews|mcc|kappa|pearson|spearman)(_|$|score)",
+                   re.I)  # fmt: skip
+"""Figures of a whole set, which are no mean of those of its parts."""
+
+
+@rule(740)
+def padding_counted(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """An accuracy over all positions, of which the loss leaves some out."""
+    readers = trace.consumers()
+    for row, (share, ignored) in trace.values.padded.items():
+        if share < PADDED or row not in trace.rows or not any(r.reached for r in trace.rows if r.op == "cross_entropy"):
+            continue
+        if not _averaged(row, readers):
+            continue
+        line, col, place = where(trace, row.chain)
+        message = capital(
+            f"{place} counts padding: {share:.0%} of what `{code_of(trace, row)}` compares is {ignored}, which the loss "
+            "leaves out (ignore_index), and the mean takes it in as right or wrong."
+        )
+        remedy = f"Count the others alone: keep = target != {ignored}; (pred == target)[keep].float().mean()."
+        return [Found("evaluation", "warning", line, col, message, remedy, [row])]
+    return []
+
+
+def _averaged(row: Ref, readers: dict[Ref, list[Row]]) -> bool:
+    """Whether a comparison's mean over all places is taken, with nothing left out."""
+    while True:
+        after = [r for r in readers.get(row, ()) if not r.cut or r.cut == "cast"]
+        if len(after) != 1:
+            return False
+        row = after[0]
+        if row.op == "mean" and not row.shape:
+            return True
+        if row.op not in CASTS and row.cut != "cast" and not row.view:
+            return False
+
+
+@rule(742)
+def mean_over_batches(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``scores.append(f1(pred, y))`` for each batch, and the mean of that in the end."""
+    for source in sources(trace):
+        for scope in source.scopes():
+            nodes = list(own_nodes(scope))
+            for node in nodes:
+                name = _collected(node)
+                loop = _batches(source, node, scope) if name else None
+                if name is None or loop is None or not _mean_of(nodes, name, loop, source):
+                    continue
+                figure = called(node.args[0]) if isinstance(node, ast.Call) else called(node.value)  # type: ignore[attr-defined]
+                if not _judges(source, node, scope):
+                    continue
+                line, col, place = source.place(node)
+                message = capital(
+                    f"{place} takes {figure} of each batch, and their mean is reported: it is a figure of the whole set, "
+                    "and a mean over batches is another one, which changes with the size of a batch."
+                )
+                remedy = f"Collect the predictions and targets of all batches (or their counts) and call {figure} once."
+                return [Found("evaluation", "warning", line, col, message, remedy)]
+    return []
+
+
+def _collected(node: ast.AST) -> str | None:
+    """The variable to which a statement adds a figure of a set: a list, or a sum."""
+    if isinstance(node, ast.Call) and called(node) == "append" and len(node.args) == 1:
+        return ast.unparse(node.func.value) if WHOLE.search(called(_item(node.args[0]))) else None  # type: ignore[attr-defined]
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+        return ast.unparse(node.target) if WHOLE.search(called(_item(node.value))) else None
+    return None
+
+
+def _item(node: ast.expr) -> ast.expr:
+    """What .item() is asked of."""
+    if isinstance(node, ast.Call) and called(node) in ("item", "float") and isinstance(node.func, ast.Attribute):
+        return node.func.value
+    if isinstance(node, ast.Call) and called(node) == "float" and node.args:
+        return node.args[0]
+    return node
+
+
+def _batches(source: Source, node: ast.AST, scope: ast.AST) -> ast.For | None:
+    """The loop over the batches of a loader around a node."""
+    for above in source.around(node):
+        if above is scope:
+            return None
+        if isinstance(above, ast.For):
+            over = ast.unparse(above.iter)
+            return above if re.search(r"loader|_dl\b|\bdl\b|batch|\.split\(|range\(0, .*,", over, re.I) else None
+    return None
+
+
+def _mean_of(nodes: list[ast.AST], name: str, loop: ast.For, source: Source) -> bool:
+    """Whether the mean of what was collected is taken after the loop."""
+    for node in nodes:
+        if getattr(node, "lineno", 0) <= (loop.end_lineno or 0):
+            continue
+        text = ast.unparse(node) if isinstance(node, ast.BinOp | ast.Call) else ""
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and re.match(rf"(sum\()?{re.escape(name)}\b", text):
+            return True
+        if isinstance(node, ast.Call) and called(node) in ("mean", "fmean", "average") and name in text:
+            return True
+    return False
+
+
+def _judges(source: Source, node: ast.AST, scope: ast.AST) -> bool:
+    """Whether it happens where a model is evaluated: in no loop that takes steps."""
+    loops = [above for above in source.around(node) if isinstance(above, ast.For)]
+    return not any(called(n) in ("backward", "step") for n in ast.walk(loops[0])) if loops else False
+
+
+@rule(744)
+def seen_folds(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """Cross-validation in which one model is trained on through all folds."""
+    roots = {leaf.name.partition(".")[0] for leaf in trace.optimized}
+    for source in sources(trace):
+        for scope in source.scopes():
+            for loop in own_nodes(scope):
+                if not isinstance(loop, ast.For) or not _over_folds(loop):
+                    continue
+                model = _trained_through(scope, loop, roots, trace)
+                if model is None:
+                    continue
+                line, col, place = source.place(model[1])
+                message = capital(
+                    f"{place} trains {model[0]} on from fold to fold ({source.place(loop).words} begins the loop): from "
+                    "the second fold on it has been trained on the samples that it is judged by."
+                )
+                remedy = f"Make {model[0]} and its optimizer anew in the loop, for each fold."
+                return [Found("evaluation", "warning", line, col, message, remedy)]
+    return []
+
+
+def _over_folds(loop: ast.For) -> bool:
+    """Whether a loop goes through the folds of a cross-validation."""
+    head = f"{ast.unparse(loop.target)} {ast.unparse(loop.iter)}"
+    if re.search(r"fold|kf\.split|cv\.split|skf", head, re.I):
+        return True
+    first = " ".join(ast.unparse(n) for n in loop.body[:3])
+    return bool(re.search(r"\bfolds?\[", first)) and "!=" in first
+
+
+def _trained_through(scope: ast.AST, loop: ast.For, roots: set[str], trace: Trace) -> tuple[str, ast.AST] | None:
+    """The model that a loop trains and judges and never makes anew, and the call that trains it."""
+    inside = [n for statement in loop.body for n in ast.walk(statement)]
+    bound = {n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    before = {
+        n.id
+        for n in own_nodes(scope)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.lineno < loop.lineno
+    }
+    calls = [n for n in inside if isinstance(n, ast.Call)]
+    fresh = {"load_state_dict", "reset_parameters", "apply", "deepcopy", "reset", "init_weights", "reset_weights"}
+    if any(called(n) in fresh or "reset" in called(n) or "init" in called(n) for n in calls):
+        return None
+    for name in sorted((roots | before) & before - bound):
+        trains = [n for n in calls if name in {ast.unparse(a) for a in n.args} and re.search(r"fit|train", called(n))]
+        steps = [n for n in calls if called(n) == "backward"]
+        runs = [n for n in calls if isinstance(n.func, ast.Name) and n.func.id == name]
+        judged = runs or [n for n in calls if name in {ast.unparse(a) for a in n.args}
+                          and re.search(r"eval|test|acc|score|valid", called(n))]  # fmt: skip
+        if trains and judged and (name in roots or not roots & bound):
+            return name, trains[0]
+        if steps and len(runs) > 1 and name in roots:
+            return name, runs[0]
+    return None

@@ -1,0 +1,137 @@
+"""What was loaded, kept or filled and then left out: the end of an episode, what a gradient needs, a group of
+parameters."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from ..recorder.cell_trace import Leaf, Trace
+from .finding import Found, capital
+from .order import rule
+from .user_sources import Function, Source, called, names_in, own_nodes, sources
+
+ENDS = re.compile(r"^(b_|batch_)?(is_)?(not_)?(done|dones|terminal|terminals|terminated|terminateds)(_batch|_b|_t|_mask|s)?$")
+DISCOUNT = re.compile(r"^(self\.|args\.|cfg\.|config\.)?(gamma|GAMMA|discount|DISCOUNT|discount_factor)$")
+REWARD = re.compile(r"rew|\br\b|^r_|ret", re.I)
+
+
+@rule(590)
+def end_ignored(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``done`` comes out of the memory, and the target takes the value of the next state all the same."""
+    if not trace.steps.count or trace.error is not None:
+        return []
+    for source in sources(trace):
+        for scope in source.scopes():
+            nodes = list(own_nodes(scope))
+            bound = [n for n in nodes if isinstance(n, ast.Name) and ENDS.match(n.id) and isinstance(n.ctx, ast.Store)]
+            for name in bound:
+                if any(name.id in names_in(n) for n in nodes if isinstance(n, ast.Name)):
+                    continue
+                target = next((n for n in nodes if _bootstraps(n)), None)
+                if target is None:
+                    continue
+                line, col, place = source.place(target)
+                message = capital(
+                    f"{place} adds the value of the next state where an episode has ended too (`{ast.unparse(target)}`): "
+                    f"{name.id}, which {source.place(name).words} brings, is read nowhere."
+                )
+                remedy = f"Leave it out there: reward + gamma * next_value * (1 - {name.id}.float())."
+                return [Found("unused", "warning", line, col, message, remedy)]
+    return []
+
+
+def _bootstraps(node: ast.AST) -> bool:
+    """Whether an expression is reward + gamma * (the value of the next state)."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+        return False
+    for reward, rest in ((node.left, node.right), (node.right, node.left)):
+        if not isinstance(rest, ast.BinOp) or not isinstance(rest.op, ast.Mult) or not REWARD.search(ast.unparse(reward)):
+            continue
+        if any(DISCOUNT.match(ast.unparse(part)) for part in (rest.left, rest.right)):
+            return True
+    return False
+
+
+@rule(592)
+def backward_ignores(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A function with a gradient of the user's own whose backward() reads nothing of what forward() kept for it."""
+    ran = {row.op for row in trace.rows if row.reached}
+    for source in sources(trace):
+        for kind in source.nodes:
+            if not isinstance(kind, ast.ClassDef) or not any("Function" in ast.unparse(b) for b in kind.bases):
+                continue
+            parts = {n.name: n for n in kind.body if isinstance(n, Function)}
+            forward, backward = parts.get("forward"), parts.get("backward")
+            if forward is None or backward is None or not forward.args.args or not backward.args.args:
+                continue
+            kept = _kept(parts.get("setup_context", forward))
+            context = backward.args.args[0].arg
+            read = any(
+                isinstance(n, ast.Name) and n.id == context and isinstance(n.ctx, ast.Load) for n in ast.walk(backward)
+            )
+            returned = next((n for n in ast.walk(backward) if isinstance(n, ast.Return) and n.value is not None), None)
+            scaled = _product(forward, kept)
+            if not kept or read or returned is None or scaled is None or kind.name not in ran:
+                continue
+            line, col, place = source.place(returned)
+            message = capital(
+                f"{place} returns a gradient that knows nothing of {scaled}: forward() of {kind.name} multiplies with it "
+                f"and keeps it in {context} ({source.place(kept[scaled]).words}), and backward() reads nothing of that."
+            )
+            given = backward.args.args[1].arg if len(backward.args.args) > 1 else "grad"
+            remedy = f"By the chain rule the gradient is {given} * {scaled}; %%autograd --check tells whether it is right."
+            return [Found("gradient", "warning", line, col, message, remedy)]
+    return []
+
+
+def _kept(function: Function) -> dict[str, ast.AST]:
+    """What a forward() puts into its context: variable -> where."""
+    context = function.args.args[0].arg
+    found: dict[str, ast.AST] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and called(node) == "save_for_backward":
+            found |= {a.id: node for a in node.args if isinstance(a, ast.Name)}
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
+            for target in node.targets:
+                if isinstance(target, ast.Attribute) and ast.unparse(target.value) == context:
+                    found[node.value.id] = node
+    return found
+
+
+def _product(forward: Function, kept: dict[str, ast.AST]) -> str | None:
+    """Which of the kept values the result of forward() is a product with."""
+    for node in ast.walk(forward):
+        if not isinstance(node, ast.Return) or node.value is None:
+            continue
+        for part in ast.walk(node.value):
+            if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult | ast.Div | ast.MatMult):
+                sides = [s.id for s in (part.right, part.left) if isinstance(s, ast.Name)]
+                own = [s for s in sides if s in kept]
+                if own and len(set(sides)) == 2:
+                    return own[0]
+    return None
+
+
+def group_left_out(found: list[Source]) -> tuple[Source, ast.AST, str] | None:
+    """A dictionary with "params" that is filled and then given to nobody: the place that fills it last, its name."""
+    for source in found:
+        for scope in source.scopes():
+            nodes = list(own_nodes(scope))
+            made = [
+                n
+                for n in nodes
+                if isinstance(n, ast.Assign)
+                and isinstance(n.targets[0], ast.Name)
+                and isinstance(n.value, ast.Dict)
+                and any(isinstance(k, ast.Constant) and k.value == "params" for k in n.value.keys)
+            ]
+            for k, node in enumerate(made):
+                name = node.targets[0].id  # type: ignore[attr-defined]
+                later = [m.lineno for m in made[k + 1 :] if m.targets[0].id == name]  # type: ignore[attr-defined]
+                end = min(later, default=1 << 30)
+                uses = [n for n in nodes if isinstance(n, ast.Name) and n.id == name and node.lineno < n.lineno < end]
+                filled = [n for n in uses if isinstance(source.parents.get(n), ast.Subscript)]
+                if filled and len(filled) == len(uses):
+                    return source, filled[-1], name
+    return None
