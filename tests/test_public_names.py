@@ -47,3 +47,12 @@ def test_tensor_methods_have_docstrings():
 def test_functions_are_shown_by_their_public_name():
     for n in ("add", "exp", "softmax", "sum", "matmul", "where"):
         assert getattr(core, n).__name__ == n
+
+
+def test_what_layers_are_made_of_is_no_method_of_tensors():
+    """Activations are; whatever takes weights or a mode is not, as in PyTorch."""
+    methods = {name for name in publish.namespaces["nn.functional"] if hasattr(core.Tensor, name)}
+    assert methods == {
+        "elu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "logsigmoid", "mish", "silu",
+        "softplus", "softsign", "tanhshrink", "threshold", "unfold",
+    }  # fmt: skip

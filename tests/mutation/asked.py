@@ -59,6 +59,8 @@ def nearest(file: str) -> list[Stage]:
     near = [str(p) for p in sorted(Path(ROOT, folder).glob("test_*.py"))
             if stem in p.stem or p.stem.removeprefix("test_") in stem]  # fmt: skip
     near = [os.path.relpath(p, ROOT) for p in near]
+    if file.endswith(".py"):
+        near.insert(0, file)  # its examples
     wide = {
         "core/native": [Stage([folder]), Stage(["tests/core"], folder), Stage(["tests/conformance"])],
         "core/ops": [

@@ -130,3 +130,12 @@ def test_batch_norm_needs_a_positive_eps() -> None:
 def test_group_norm_needs_groups() -> None:
     with pytest.raises(RuntimeError, match="Expected num groups to be greater than 0, got -1"):
         F.group_norm(core.ones(1, 2, 3), -1)
+
+
+def test_renorm_by_the_sum_of_sizes() -> None:
+    x = core.tensor([[3.0, -4.0], [0.25, 0.5]])
+    expected = core.tensor([[3 / 7, -4 / 7], [0.25, 0.5]])
+    assert core.allclose(core.renorm(x, 1, 0, 1.0), expected, atol=1e-6)
+    assert core.allclose(core.renorm(x, 0.5, 0, 100.0), x)
+    with pytest.raises(RuntimeError, match="non-positive-norm"):
+        core.renorm(x, 0, 0, 1.0)

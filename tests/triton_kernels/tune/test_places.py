@@ -107,3 +107,10 @@ def test_a_folder_of_another_user_is_still_refused(monkeypatch):
     monkeypatch.setattr(places.os, "getuid", lambda: 12345)
     with warnings.catch_warnings(), pytest.raises(PermissionError, match="not a folder of this user's own"):
         places.cache_folder()
+
+
+def test_a_lock_whose_file_cannot_be_opened_was_not_had(tmp_path):
+    with places.locked(tmp_path / "nowhere" / "lock", 0.0) as held:
+        assert not held
+    with places.locked(tmp_path / "lock", 0.0) as held:
+        assert held
