@@ -268,8 +268,8 @@ for k in range(40):
 
 HEALTHY: dict[str, str] = {
     "a gradient for each task": """
-weight = torch.randn(16, 64, requires_grad=True)
-head = torch.randn(64, 4, requires_grad=True)
+weight = (0.05 * torch.randn(16, 64)).requires_grad_()
+head = (0.1 * torch.randn(64, 4)).requires_grad_()
 optimizer = torch.optim.Adam([weight, head], lr=1e-3)
 for k in range(10):
     optimizer.zero_grad()
