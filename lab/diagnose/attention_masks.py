@@ -12,7 +12,7 @@ from ..recorder.value_facts import ATTENDING, Told
 from .dimension_order import ATTENDING as LAYERS
 from .finding import Found, capital, code_of, where
 from .order import rule
-from .user_sources import Source, called, names_in, own_nodes, sources
+from .user_sources import Source, called, own_nodes, sources
 
 PADDING = {"key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask", "memory_key_padding_mask"}
 BETWEEN = {"dropout", "cast", "float", "to", "type_as", "div", "contiguous", "clone"}
@@ -68,7 +68,8 @@ def _sees(trace: Trace, loss: Row, row: Row) -> Found:
     line, col, place = where(trace, row.chain)
     there = where(trace, loss.chain)[2]
     message = capital(
-        f"{place} lets each position look at later ones (`{code_of(trace, row)}` has no causal mask), and the target of "
+        f"{place} lets each position look at later ones (`{code_of(trace, row)}` has no causal mask), and the "
+        "target of "
         f"the loss on {there} is the next token, which stands right there in the input: it can be copied and need not "
         "be foretold."
     )
@@ -121,7 +122,11 @@ def _keyword(trace: Trace, row: Row) -> str | None:
 
 
 def _unviewed(ref: Ref) -> Ref:
-    while isinstance(ref, Row) and ref.refs and (ref.view or ref.cut == "cast" or (ref.op == "cast" and ref.dtype == "bool")):
+    while (
+        isinstance(ref, Row)
+        and ref.refs
+        and (ref.view or ref.cut == "cast" or (ref.op == "cast" and ref.dtype == "bool"))
+    ):
         ref = ref.refs[0]
     return ref
 
@@ -198,7 +203,9 @@ def _text(scope: ast.AST, node: ast.expr) -> str:
 
 def _turned(text: str) -> bool:
     """Whether something turns a mask round or makes it one of -inf."""
-    return any(word in text for word in ("~", "== 0", "logical_not", "inf", "1 -", "1.0 -", "masked_fill", "where", "log("))
+    return any(
+        word in text for word in ("~", "== 0", "logical_not", "inf", "1 -", "1.0 -", "masked_fill", "where", "log(")
+    )
 
 
 def _ran(trace: Trace, source: Source, node: ast.AST) -> bool:
@@ -233,10 +240,11 @@ def not_applied(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         line, col, place = where(trace, ref.chain)
         does = "adds a mask of 0 and 1 to" if ref.op.startswith("add") else "multiplies a mask of 0 and 1 with"
-        gets = "1 more than the others" if ref.op.startswith("add") else "the score 0, which is no small one"
+        gets = "hardly less weight" if ref.op.startswith("add") else "the score 0, which is no small one"
         message = capital(
             f"{place} {does} the scores of a softmax (`{code_of(trace, ref)}`): what is to be left out gets "
-            f"{gets if ref.op.startswith('mul') else 'hardly less weight'}, and no weight of `{code_of(trace, row)}` is 0."
+            f"{gets}, and no weight of "
+            f"`{code_of(trace, row)}` is 0."
         )
         remedy = "Write scores.masked_fill(mask == 0, float('-inf')) before the softmax."
         return [Found("mask", "warning", line, col, message, remedy, [ref, row])]

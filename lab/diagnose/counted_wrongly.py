@@ -13,8 +13,9 @@ from .user_sources import Source, called, own_nodes, sources
 
 CASTS = {"cast", "float", "double", "to", "type", "half"}
 PADDED = 0.05  # share of padding from which it is said
-WHOLE = re.compile(r"(^|_)(f1|fbeta|precision|recall|auc|auroc|roc_auc|r2|matthews|mcc|kappa|pearson|spearman)(_|$|score)",
-                   re.I)  # fmt: skip
+WHOLE = re.compile(
+    r"(^|_)(f1|fbeta|precision|recall|auc|auroc|roc_auc|r2|matthews|mcc|kappa|pearson|spearman)(_|$|score)", re.I
+)
 """Figures of a whole set, which are no mean of those of its parts."""
 
 
@@ -29,7 +30,8 @@ def padding_counted(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         line, col, place = where(trace, row.chain)
         message = capital(
-            f"{place} counts padding: {share:.0%} of what `{code_of(trace, row)}` compares is {ignored}, which the loss "
+            f"{place} counts padding: {share:.0%} of what `{code_of(trace, row)}` compares is {ignored}, which the "
+            "loss "
             "leaves out (ignore_index), and the mean takes it in as right or wrong."
         )
         remedy = f"Count the others alone: keep = target != {ignored}; (pred == target)[keep].float().mean()."
@@ -66,7 +68,8 @@ def mean_over_batches(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     continue
                 line, col, place = source.place(node)
                 message = capital(
-                    f"{place} takes {figure} of each batch, and their mean is reported: it is a figure of the whole set, "
+                    f"{place} takes {figure} of each batch, and their mean is reported: it is a figure of the "
+                    "whole set, "
                     "and a mean over batches is another one, which changes with the size of a batch."
                 )
                 remedy = f"Collect the predictions and targets of all batches (or their counts) and call {figure} once."
@@ -109,7 +112,11 @@ def _mean_of(nodes: list[ast.AST], name: str, loop: ast.For, source: Source) -> 
         if getattr(node, "lineno", 0) <= (loop.end_lineno or 0):
             continue
         text = ast.unparse(node) if isinstance(node, ast.BinOp | ast.Call) else ""
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and re.match(rf"(sum\()?{re.escape(name)}\b", text):
+        if (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.Div)
+            and re.match(rf"(sum\()?{re.escape(name)}\b", text)
+        ):
             return True
         if isinstance(node, ast.Call) and called(node) in ("mean", "fmean", "average") and name in text:
             return True
@@ -136,7 +143,8 @@ def seen_folds(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     continue
                 line, col, place = source.place(model[1])
                 message = capital(
-                    f"{place} trains {model[0]} on from fold to fold ({source.place(loop).words} begins the loop): from "
+                    f"{place} trains {model[0]} on from fold to fold ({source.place(loop).words} begins the loop): "
+                    "from "
                     "the second fold on it has been trained on the samples that it is judged by."
                 )
                 remedy = f"Make {model[0]} and its optimizer anew in the loop, for each fold."

@@ -8,8 +8,8 @@ from .finding import Found, capital, code_of, where
 from .order import rule
 
 PAIRWISE = {"sub", "add", "mul", "div", "eq", "ne", "lt", "gt", "le", "ge", "pow", "minimum", "maximum", "sub_"}
-ALONG = {"abs", "pow", "square", "cast", "float", "double", "to", "neg", "mul", "div", "add", "sub", "exp", "log", "clamp",
-         "sqrt", "where", "minimum", "maximum", "min", "max", "type", "int", "long", "squared_error", "relu"}  # fmt: skip
+ALONG = {"abs", "pow", "square", "cast", "float", "double", "to", "neg", "mul", "div", "add", "sub", "exp", "log",
+         "clamp", "sqrt", "where", "minimum", "maximum", "type", "int", "long", "squared_error", "relu"}  # fmt: skip
 """Ops that keep an (N, N) as it is, element by element."""
 REDUCES = {"mean", "sum", "nanmean", "nansum"}
 MAKES = {"linear", "addmm", "matmul", "conv1d", "conv2d", "embedding", "bilinear"}
@@ -37,7 +37,8 @@ def crossed(trace: Trace, explained: set[Leaf]) -> list[Found]:
         code = code_of(trace, row)
         used = "goes on to the loss" if row in behind else "is averaged after that"
         message = capital(
-            f"{place} makes ({n:,}, {n:,}) of shapes {a} and {b}: `{code}` puts each of the {n:,} samples together with "
+            f"{place} makes ({n:,}, {n:,}) of shapes {a} and {b}: `{code}` puts each of the {n:,} samples together "
+            "with "
             f"every other one, and all of it {used}."
         )
         name = operand(code, 0 if column is row.refs[0] else 1)

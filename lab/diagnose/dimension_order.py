@@ -10,6 +10,7 @@ import math
 from ..recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from .finding import Found, capital, code_of, where
 from .order import rule
+from .user_sources import Place, Source, called, sources
 
 VIEWS = {"view", "reshape", "unflatten", "flatten", "view_as"}
 RECURRENT = {"LSTM", "GRU", "RNN"}
@@ -184,13 +185,26 @@ def samples_as_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
             line, col, place = where(trace, after.chain)
             name, kind = trace.paths[path], trace.entered[path][-1][0]
             over = "of the last sample alone" if after.op in ("select", "getitem", "index") else "over the samples"
-            message = capital(
-                f"{place} takes `{code_of(trace, after)}` {over}: {name} ({kind}) has no batch_first=True, so it reads "
-                f"its input of ({_words(row.shape[:2])}, ...) as {steps:,} time steps of {samples:,} samples."
-            )
+            reads = f"reads its input of ({_words(row.shape[:2])}, ...) as {steps:,} time steps of {samples:,} samples"
+            taken = f"takes `{code_of(trace, after)}` {over}"
+            message = f"{place} {taken}: {name} ({kind}) has no batch_first=True, so it {reads}."
+            made = [at for s in sources(trace) if (at := _made_at(s, name.rpartition(".")[2], kind)) is not None]
+            if len(made) == 1:
+                there, (line, col, place) = place, made[0]
+                message = f"{place} makes {name} ({kind}) without batch_first=True, so it {reads}; {there} {taken}."
+            message = capital(message)
             remedy = f"Make it with batch_first=True: nn.{kind}(..., batch_first=True)."
             return [Found("layout", "warning", line, col, message, remedy, [after])]
     return []
+
+
+def _made_at(source: Source, attribute: str, kind: str) -> Place | None:
+    """Where a source makes a layer of a kind and keeps it by a name."""
+    for node in source.nodes:
+        targets = node.targets if isinstance(node, ast.Assign) and called(node.value) == kind else []
+        if any(getattr(t, "attr", getattr(t, "id", "")) == attribute for t in targets):
+            return source.place(node)
+    return None
 
 
 def _outside(row: Row, path: int, readers: dict[Ref, list[Row]], trace: Trace) -> list[Row]:

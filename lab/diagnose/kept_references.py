@@ -166,7 +166,11 @@ def written_while_read(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     continue
                 into, index = node.targets[0].value, node.targets[0].slice
                 loop = _loop(source, node, scope)
-                if not isinstance(into, ast.Name) or not isinstance(loop, ast.For) or not isinstance(index, ast.Compare):
+                if (
+                    not isinstance(into, ast.Name)
+                    or not isinstance(loop, ast.For)
+                    or not isinstance(index, ast.Compare)
+                ):
                     continue
                 read = index.left
                 counters = names_in(index.comparators[0]) & _bound(loop)
@@ -265,8 +269,8 @@ def _begun_early(source: Source, nodes: list[ast.AST], node: ast.AST, averaging:
         return None
     line, col, place = source.place(node)
     message = capital(
-        f"{place} makes {name} of {model} before {source.place(loads[0]).words} loads the weights of {model}: the average "
+        f"{place} makes {name} of {model} before {source.place(loads[0]).words} loads the weights of {model}: the "
+        "average "
         "begins at those that the model was made with, and keeps them for as long as it looks back."
     )
     return Found("order", "warning", line, col, message, f"Make {name} after {model}.load_state_dict().")
-

@@ -11,7 +11,9 @@ from .finding import Found, capital
 from .order import rule
 from .user_sources import Function, Source, called, names_in, own_nodes, sources
 
-ENDS = re.compile(r"^(b_|batch_)?(is_)?(not_)?(done|dones|terminal|terminals|terminated|terminateds)(_batch|_b|_t|_mask|s)?$")
+ENDS = re.compile(
+    r"^(b_|batch_)?(is_)?(not_)?(done|dones|terminal|terminals|terminated|terminateds)(_batch|_b|_t|_mask|s)?$"
+)
 DISCOUNT = re.compile(r"^(self\.|args\.|cfg\.|config\.)?(gamma|GAMMA|discount|DISCOUNT|discount_factor)$")
 REWARD = re.compile(r"rew|\br\b|^r_|ret", re.I)
 
@@ -33,7 +35,8 @@ def end_ignored(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     continue
                 line, col, place = source.place(target)
                 message = capital(
-                    f"{place} adds the value of the next state where an episode has ended too (`{ast.unparse(target)}`): "
+                    f"{place} adds the value of the next state where an episode has ended too "
+                    f"(`{ast.unparse(target)}`): "
                     f"{name.id}, which {source.place(name).words} brings, is read nowhere."
                 )
                 remedy = f"Leave it out there: reward + gamma * next_value * (1 - {name.id}.float())."
@@ -46,7 +49,11 @@ def _bootstraps(node: ast.AST) -> bool:
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
         return False
     for reward, rest in ((node.left, node.right), (node.right, node.left)):
-        if not isinstance(rest, ast.BinOp) or not isinstance(rest.op, ast.Mult) or not REWARD.search(ast.unparse(reward)):
+        if (
+            not isinstance(rest, ast.BinOp)
+            or not isinstance(rest.op, ast.Mult)
+            or not REWARD.search(ast.unparse(reward))
+        ):
             continue
         if any(DISCOUNT.match(ast.unparse(part)) for part in (rest.left, rest.right)):
             return True
@@ -76,11 +83,14 @@ def backward_ignores(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 continue
             line, col, place = source.place(returned)
             message = capital(
-                f"{place} returns a gradient that knows nothing of {scaled}: forward() of {kind.name} multiplies with it "
+                f"{place} returns a gradient that knows nothing of {scaled}: forward() of {kind.name} multiplies "
+                "with it "
                 f"and keeps it in {context} ({source.place(kept[scaled]).words}), and backward() reads nothing of that."
             )
             given = backward.args.args[1].arg if len(backward.args.args) > 1 else "grad"
-            remedy = f"By the chain rule the gradient is {given} * {scaled}; %%autograd --check tells whether it is right."
+            remedy = (
+                f"By the chain rule the gradient is {given} * {scaled}; %%autograd --check tells whether it is right."
+            )
             return [Found("gradient", "warning", line, col, message, remedy)]
     return []
 

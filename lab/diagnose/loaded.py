@@ -24,7 +24,8 @@ def not_loaded(trace: Trace, explained: set[Leaf]) -> list[Found]:
         line, col, place = where(trace, call.place)
         how_many = "none" if not matched else f"{matched:,}"
         message = capital(
-            f"{place} loads {how_many} of the {call.known:,} entries of {call.kind}: strict=False passes over what does "
+            f"{place} loads {how_many} of the {call.known:,} entries of {call.kind}: strict=False passes over what "
+            "does "
             f"not match, and the keys are called otherwise ({listed(call.unexpected[:1])} and not "
             f"{listed(call.missing[:1])}), so the weights stay as they were."
         )

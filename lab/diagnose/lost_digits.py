@@ -69,7 +69,8 @@ def _mean_of_squares(ref: Ref, readers: dict[Ref, list[Row]]) -> bool:
 def _variance(trace: Trace, row: Row, largest: float) -> Found:
     line, col, place = where(trace, row.chain)
     message = capital(
-        f"{place} loses all digits of a variance: `{code_of(trace, row)}` subtracts numbers near {largest:.3g} from each "
+        f"{place} loses all digits of a variance: `{code_of(trace, row)}` subtracts numbers near {largest:.3g} "
+        "from each "
         f"other, which {row.dtype} holds to {largest * EPS[row.dtype]:.2g}, and what is left is of that size."
     )
     remedy = (
@@ -87,7 +88,8 @@ def _spacing(value: float, dtype: str) -> float:
 def _coarse(trace: Trace, row: Row, largest: float) -> Found:
     line, col, place = where(trace, row.chain)
     message = capital(
-        f"{place} takes a small difference of large numbers: `{code_of(trace, row)}` is given values near {largest:.3g}, "
+        f"{place} takes a small difference of large numbers: `{code_of(trace, row)}` is given values near "
+        f"{largest:.3g}, "
         f"of which {row.dtype} holds every {_spacing(largest, row.dtype):.3g}th only, so the result is 0 or a multiple "
         "of that."
     )
@@ -145,5 +147,3 @@ def no_eps(trace: Trace, explained: set[Leaf]) -> list[Found]:
         remedy = f"Keep the parameters in float32 and use autocast; or at least {kind}(..., eps=1e-4)."
         return [Found("dtype", "error" if broken else "note", line, col, message, remedy, [], half)]
     return []
-
-

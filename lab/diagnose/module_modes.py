@@ -10,7 +10,9 @@ from .order import rule
 
 DROPS = {"dropout", "alpha_dropout", "feature_dropout"}
 JUDGED = {"argmax", "eq", "topk", "max", "gt", "ge", "round"}
-COMPARES = DIFFERENCES | EACH | {"eq", "ne", "cosine_similarity", "triplet_margin_loss", "hinge_embedding_loss"} - {"pow"}
+COMPARES = (
+    DIFFERENCES | EACH | {"eq", "ne", "cosine_similarity", "triplet_margin_loss", "hinge_embedding_loss"} - {"pow"}
+)
 """Ops that hold what a model gives against something else."""
 
 
@@ -58,7 +60,9 @@ def _judged_in_training(trace: Trace) -> list[Found]:
         after = _after(row, readers)
         trained = any(r.reached or (r.requires_grad and not careless) for r in after)
         judged = any(r.op in JUDGED for r in after)
-        figure = (quiet or functional) and trace.backwards and any(r.cut == "item" for r in after) and _compared(row, after)
+        figure = (
+            (quiet or functional) and trace.backwards and any(r.cut == "item" for r in after) and _compared(row, after)
+        )
         if trained or not (judged or figure) or _drawn_on_purpose(row, after):
             continue
         line, col, place = where(trace, row.chain) if functional else _outermost(trace, row)

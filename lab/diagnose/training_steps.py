@@ -279,6 +279,8 @@ def dropped(trace: Trace, explained: set[Leaf]) -> list[Found]:
     back, col, place = where(trace, facts.dropped[-1])
     step, step_col, at = where(trace, facts.last_step)
     clears = calls(trace, "zero_grad")
+    if len(clears) > 1:  # the one that follows step() under its condition is where it belongs
+        clears = [at for at in clears if _unconditional(trace, at[0], back)] or clears
     lost = f"{facts.dropped_runs:,} of {runs:,} batches count for nothing"
     if _outside(trace, step, back):
         message = (
@@ -294,6 +296,12 @@ def dropped(trace: Trace, explained: set[Leaf]) -> list[Found]:
     )
     remedy = "Call zero_grad() right after step(), under the same condition, so that the gradients add up in between."
     return [Found("zero-grad", "warning", line, column, capital(message), remedy)]
+
+
+def _unconditional(trace: Trace, line: int, back: int | None) -> bool:
+    """Whether a line runs whenever backward() does: it stands before it, and under no `if` of its own."""
+    ifs = [n for n in trace.nodes() if isinstance(n, ast.If) and n.lineno <= line <= (n.end_lineno or n.lineno)]
+    return back is not None and line <= back and all(n.lineno <= back <= (n.end_lineno or 0) for n in ifs)
 
 
 def _reads_gradients(trace: Trace) -> bool:

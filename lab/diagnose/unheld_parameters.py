@@ -7,8 +7,10 @@ import re
 
 from ..recorder.cell_trace import Leaf, Row, Trace, ancestors
 from .finding import Found, capital, listed, made_to_train, verb, where
+from .left_unused import group_left_out
 from .order import rule
 from .training_steps import of_optim
+from .user_sources import sources
 
 _UNLISTED = re.compile(r"\w+(\.\w+)+\[[^\]]+\](\.|$)")  # a parameter in a module's plain list, or of a module there
 
@@ -41,7 +43,8 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 f"{verb(leaves, 'it gets a gradient and stays as it is', 'they get gradients and stay as they are')}."
             )
             remedy = (
-                f"Make the optimizer of all of {_all_of(leaves, beside)}once the model is complete, or freeze "
+                f"Make the optimizer of all of {_all_of(leaves, beside) or 'these '}once the model is complete, or "
+                "freeze "
                 f"{verb(leaves, 'it', 'them')} with requires_grad_(False)."
             )
             if leaves is not beside and (added := _all_of(leaves, beside)):
@@ -58,6 +61,16 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 remedy = "Keep modules in nn.ModuleList or nn.ModuleDict."
                 if all(leaf.name.endswith("]") for leaf in leaves if _UNLISTED.match(leaf.name)):
                     remedy = "Keep parameters in nn.ParameterList or nn.ParameterDict."
+            elif (left_out := group_left_out(sources(trace))) is not None:
+                source, node, name = left_out
+                there = place
+                line, col, place = source.place(node)
+                message = capital(
+                    f"{place} fills {name} and gives it to no optimizer: {there} steps one that does not hold "
+                    f"{listed(leaves)}: {verb(leaves, 'it gets a gradient', 'they get gradients')} and "
+                    f"{verb(leaves, 'stays as it is', 'stay as they are')}."
+                )
+                remedy = f"Put it among the groups, once it is full: groups.append({name})."
             elif late := _late(trace, leaves):
                 message = f"{message[:-1]}; {late}."
             elif leaves is before and (made := _optimizer_made(trace)) is not None:

@@ -139,10 +139,12 @@ class Fetches:
 def _weights(iterator: Any) -> tuple[int, int]:
     """Return how many weights the sampler of an iterator has, and how many samples there are to draw from."""
     loader = getattr(iterator, "loader", iterator)
-    data = getattr(loader, "dataset", getattr(iterator, "_dataset", None))
+    data: Any = getattr(loader, "dataset", getattr(iterator, "_dataset", None))
     batches = getattr(loader, "batch_sampler", None) or getattr(iterator, "_index_sampler", None)
-    sampler = getattr(batches, "sampler", None) or getattr(loader, "sampler", None)
-    if type(sampler).__name__ != "WeightedRandomSampler" or not type(sampler).__module__.startswith(("core.", "torch.")):
+    sampler: Any = getattr(batches, "sampler", None) or getattr(loader, "sampler", None)
+    if type(sampler).__name__ != "WeightedRandomSampler" or not type(sampler).__module__.startswith(
+        ("core.", "torch.")
+    ):
         return 0, 0
     if not type(data).__module__.startswith(("core.", "torch.")):  # a class of the user's own is not asked
         return 0, 0

@@ -161,7 +161,7 @@ def _number(other: Any, e: observe.OpEvent) -> float:
 
 def _given(e: observe.OpEvent) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     """Return what a function of PyTorch's was called with."""
-    call = e.params[CALL] if CALL in e.params else None
+    call = e.params.get(CALL) if isinstance(e.params, Mapping) else None
     return (call.args, call.keywords) if call is not None else ((), {})
 
 
@@ -178,8 +178,10 @@ def _masked(e: observe.OpEvent) -> bool:
         return bool(e.params.get("causal")) or len([t for t in e.inputs if t is not None]) > 3
     given, named = _given(e)
     if e.op == "scaled_dot_product_attention":
-        return named.get("attn_mask") is not None or bool(named.get("is_causal")) or any(
-            a is not None and a is not False and not isinstance(a, float) for a in given[3:]
+        return (
+            named.get("attn_mask") is not None
+            or bool(named.get("is_causal"))
+            or any(a is not None and a is not False and not isinstance(a, float) for a in given[3:])
         )
     return named.get("attn_mask") is not None or bool(named.get("is_causal"))
 
