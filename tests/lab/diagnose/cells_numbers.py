@@ -66,7 +66,7 @@ PLANTED = {
     ),
     "a count in float16 that stands still": Planted(
         "dtype", (4,), _SUM.format(dtype="torch.float16", what="16.0").replace("range(600)", "range(4000)")
-    ),  # fmt: skip
+    ),
     "an advantage of every sample with every other": Planted("broadcast", (7,), _ACTOR.format(value="value(x)")),
     "an accuracy of every sample with every other": Planted("broadcast", (12,), _RIGHT.format(squeeze="")),
 }
