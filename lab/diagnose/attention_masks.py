@@ -90,7 +90,7 @@ def _not_shifted(trace: Trace, loss: Row, told: Told) -> Found:
     return Found("loss", "warning", line, col, message, remedy, [loss])
 
 
-@rule(452)
+@rule(305)
 def inverted(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A padding mask that says where tokens are to a layer that takes where they are not."""
     for row in trace.rows:
@@ -111,8 +111,13 @@ def inverted(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 f"{named} is True where a key is to be ignored."
             )
             remedy = f"Turn it round: {named}=~mask."
-            return [Found("mask", "warning", line, col, message, remedy, [mask, row])]
+            return [Found("mask", _severity(trace), line, col, message, remedy, [mask, row])]
     return []
+
+
+def _severity(trace: Trace) -> str:
+    """An error where a softmax had nothing left: then the NaN that it makes is an error as well, and comes second."""
+    return "error" if any(row.bad is not None and row.bad.nan for row in trace.rows) else "warning"
 
 
 def _keyword(trace: Trace, row: Row) -> str | None:
@@ -144,7 +149,7 @@ def _valid(mask: Row) -> str | None:
     return None
 
 
-@rule(454)
+@rule(306)
 def past_hidden(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A lower triangle given to a layer that ignores what is True, or an upper one to an attention that keeps it."""
     layers = {kind for path in trace.entered for kind, _ in path} & LAYERS
@@ -157,7 +162,7 @@ def past_hidden(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 line, col, place = source.place(node)
                 if trace.error is None and _ran(trace, source, node):
                     message, remedy = found
-                    return [Found("mask", "warning", line, col, capital(f"{place} {message}"), remedy)]
+                    return [Found("mask", _severity(trace), line, col, capital(f"{place} {message}"), remedy)]
     return []
 
 

@@ -185,3 +185,46 @@ def _trained_through(scope: ast.AST, loop: ast.For, roots: set[str], trace: Trac
         if steps and len(runs) > 1 and name in roots:
             return name, runs[0]
     return None
+
+
+@rule(746)
+def divided_by_batches(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A count of samples that is divided by the number of batches."""
+    for source in sources(trace):
+        for scope in source.scopes():
+            nodes = list(own_nodes(scope))
+            loaders = {ast.unparse(n.iter): n for n in nodes if isinstance(n, ast.For)}
+            for node in nodes:
+                if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+                    continue
+                over = node.right
+                if called(over) != "len" or not isinstance(over, ast.Call) or len(over.args) != 1:
+                    continue
+                loop = loaders.get(ast.unparse(over.args[0]))
+                left = node.left.right if isinstance(node.left, ast.BinOp) else node.left
+                counted = {ast.unparse(left), ast.unparse(node.left)}
+                adds = [
+                    n
+                    for n in (ast.walk(loop) if loop is not None else ())
+                    if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add)
+                    if ast.unparse(n.target) in counted and _counts(n.value)
+                ]
+                if not adds or not re.search(r"load|_dl\b|\bdl\b", ast.unparse(over.args[0])):
+                    continue
+                line, col, place = source.place(node)
+                name = ast.unparse(adds[0].target)
+                message = capital(
+                    f"{place} divides a number of samples by one of batches: {name} counts what is right "
+                    f"({source.place(adds[0]).words}), and `{ast.unparse(over)}` is how many batches there are."
+                )
+                remedy = f"Divide by the samples: {name} / len({ast.unparse(over.args[0])}.dataset)."
+                return [Found("evaluation", "warning", line, col, message, remedy)]
+    return []
+
+
+def _counts(node: ast.expr) -> bool:
+    """Whether an expression is how many of a comparison are true, undivided."""
+    inner = _item(node)
+    if not isinstance(inner, ast.Call) or called(inner) != "sum":
+        return False
+    return any(isinstance(n, ast.Compare) or called(n) == "eq" for n in ast.walk(inner))

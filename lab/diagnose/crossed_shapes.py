@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ..recorder.variable_names import operand
 from .finding import Found, capital, code_of, where
+from .losses import broadcast
 from .order import rule
 
 PAIRWISE = {"sub", "add", "mul", "div", "eq", "ne", "lt", "gt", "le", "ge", "pow", "minimum", "maximum", "sub_"}
@@ -20,6 +21,8 @@ SPLITS = {"unsqueeze", "view", "reshape", "getitem", "slice", "expand", "index"}
 @rule(402)
 def crossed(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A model's (N, 1) and somebody's (N,), whose (N, N) is averaged as if it were one number a sample."""
+    if broadcast(trace, explained):
+        return []  # the loss itself
     readers = trace.consumers()
     reached = {row for rows in trace.roots.values() for row in rows}
     behind = ancestors(reached)

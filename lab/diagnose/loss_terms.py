@@ -178,3 +178,54 @@ def _near(row: Row, depth: int) -> set[str]:
         level = [ref for one in level for ref in one.refs if isinstance(ref, Row)]
         found |= {one.op for one in level}
     return found
+
+
+@rule(416)
+def advantage_on_graph(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A policy's loss that trains the critic as well: the advantage is on the graph."""
+    for row in trace.rows:
+        if row.op != "mul" or not row.reached or len(row.refs) != 2 or len(row.shape) != 1:
+            continue
+        for logs, advantage in (row.refs, row.refs[::-1]):
+            log = _log_probability(logs)
+            if log is None or not isinstance(advantage, Row) or advantage.op != "sub" or not advantage.requires_grad:
+                continue
+            sides = [ref for ref in advantage.refs if isinstance(ref, Row) and ref.requires_grad]
+            if len(sides) != 1 or len(advantage.refs) != 2 or not _of_width_one(sides[0]):
+                continue
+            of_policy = {r for r in ancestors([log]) if isinstance(r, Leaf)}
+            of_critic = {r for r in ancestors([sides[0]]) if isinstance(r, Leaf) and r.module} - of_policy
+            if not of_critic or not _wanted(row, next(iter(of_critic))):
+                continue
+            line, col, place = where(trace, row.chain)
+            there = where(trace, advantage.chain)[2]
+            message = capital(
+                f"{place} weighs log-probabilities by an advantage that is on the graph: `{code_of(trace, advantage)}` "
+                f"({there}) passes the policy's loss on to {next(iter(of_critic)).name}, which then says what makes "
+                "that loss small and not what a state is worth."
+            )
+            remedy = "Detach it there: advantage = returns - values.detach()."
+            return [Found("loss", "warning", line, col, message, remedy, [advantage, row])]
+    return []
+
+
+def _log_probability(ref: object) -> Row | None:
+    """The log-probabilities of what was done, picked out of all."""
+    for _ in range(6):
+        if not isinstance(ref, Row) or not ref.refs:
+            return None
+        if ref.op in ("log_softmax",) or (
+            ref.op == "sub" and any(getattr(r, "op", "") == "logsumexp" for r in ref.refs)
+        ):
+            return ref
+        if not (ref.view or ref.op in ("gather", "index", "getitem", "take_along_dim", "neg", "squeeze")):
+            return None
+        ref = ref.refs[0]
+    return None
+
+
+def _of_width_one(row: Row) -> bool:
+    """Whether values come from a layer with one output."""
+    while row.view and row.refs and isinstance(row.refs[0], Row):
+        row = row.refs[0]
+    return row.op == "linear" and row.shape[-1:] == (1,)

@@ -140,8 +140,8 @@ def _weights(iterator: Any) -> tuple[int, int]:
     """Return how many weights the sampler of an iterator has, and how many samples there are to draw from."""
     loader = getattr(iterator, "loader", iterator)
     data: Any = getattr(loader, "dataset", getattr(iterator, "_dataset", None))
-    batches = getattr(loader, "batch_sampler", None) or getattr(iterator, "_index_sampler", None)
-    sampler: Any = getattr(batches, "sampler", None) or getattr(loader, "sampler", None)
+    batches = getattr(loader, "_index_sampler", None)
+    sampler: Any = getattr(batches, "sampler", batches)  # their truth would be their length, which some do not have
     if type(sampler).__name__ != "WeightedRandomSampler" or not type(sampler).__module__.startswith(
         ("core.", "torch.")
     ):

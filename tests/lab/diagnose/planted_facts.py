@@ -314,8 +314,8 @@ for step in range(10):
 """,
     ),
     "eval without its brackets": Planted(
-        "mode",
-        (9,),
+        "unused",
+        (7,),
         """
 net = nn.Sequential(nn.Linear(8, 32), nn.BatchNorm1d(32), nn.Dropout(0.5), nn.Linear(32, 2))
 opt = torch.optim.Adam(net.parameters(), lr=1e-3)

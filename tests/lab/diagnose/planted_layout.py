@@ -76,7 +76,7 @@ for i in range(5):
     ),
     "an LSTM without batch_first": Planted(
         "layout",
-        (10,),
+        (6,),
         """
 torch.manual_seed(0)
 x, y = torch.randn(32, 20, 5), torch.randint(0, 2, (32,))
@@ -111,7 +111,7 @@ for i in range(4):
     ),
     "an encoder without batch_first": Planted(
         "layout",
-        (7,),
+        (2,),
         """
 torch.manual_seed(0)
 enc = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32), 2)
