@@ -172,8 +172,8 @@ def split(tensor: Tensor, split_size_or_sections: Ints, dim: Dim = 0) -> tuple[T
             raise RuntimeError(text(f"split expects split_size be non-negative, but got split_size={k}" if k < 0 else
                                     "split_size can only be 0 if dimension size is 0, but got dimension size of "
                                     f"{n}", op="split"))  # fmt: skip
-        whole = -(-int(n) // int(k)) - 1 if n else 0  # pieces before the last
-        sizes = (*(k,) * whole, n - k * whole)
+        last = -(-int(n) // int(k)) - 1 if n else 0
+        sizes = tuple(k if piece < last else n - k * piece for piece in range(last + 1))
     return _split(tensor, sizes=sizes, dim=d)
 
 

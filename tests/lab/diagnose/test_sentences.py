@@ -124,6 +124,7 @@ ELSEWHERE = {
     "loop_waits.py": "needs a GPU or a clock: test_loop_waits.py",
     "cpu_fallback.py": "needs a GPU: test_loop_waits.py",
     "gradient_check.py": "needs --check: test_gradient_check.py",
+    "precision.py": "needs --precision: test_precision.py",
     "_by_hand": "core draws no mask by an op: tests/parity/test_adapter.py",
 }
 
