@@ -48,6 +48,8 @@ def _averaged(row: Ref, readers: dict[Ref, list[Row]]) -> bool:
         row = after[0]
         if row.op == "mean" and not row.shape:
             return True
+        if row.op in ("getitem", "index", "select", "slice"):
+            return False  # some are picked
         if row.op not in CASTS and row.cut != "cast" and not row.view:
             return False
 
