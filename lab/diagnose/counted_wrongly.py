@@ -4,6 +4,7 @@ model that has seen the fold that it is judged by."""
 from __future__ import annotations
 
 import ast
+import math
 import re
 
 from ..recorder.cell_trace import Leaf, Ref, Row, Trace
@@ -45,9 +46,11 @@ def _averaged(row: Ref, readers: dict[Ref, list[Row]]) -> bool:
         after = [r for r in readers.get(row, ()) if not r.cut or r.cut == "cast"]
         if len(after) != 1:
             return False
-        row = after[0]
+        before, row = row, after[0]
         if row.op == "mean" and not row.shape:
             return True
+        if math.prod(row.shape) != math.prod(before.shape) or row.op == "index":
+            return False  # some are picked
         if row.op not in CASTS and row.cut != "cast" and not row.view:
             return False
 
