@@ -60,8 +60,8 @@ def _keys(row: Row) -> Ref:
         if before is None:
             return row
         row = before
-    more = [ref for ref in row.refs if isinstance(ref, Row)]
-    return more[1] if len(more) > 1 else row
+    more = [ref for ref in row.refs[:2] if isinstance(ref, Row) and len(ref.shape) > 2]
+    return more[-1] if more else row
 
 
 def _sees(trace: Trace, loss: Row, row: Row) -> Found:

@@ -4,6 +4,7 @@ model that has seen the fold that it is judged by."""
 from __future__ import annotations
 
 import ast
+import math
 import re
 
 from ..recorder.cell_trace import Leaf, Ref, Row, Trace
@@ -17,6 +18,8 @@ WHOLE = re.compile(
     r"(^|_)(f1|fbeta|precision|recall|auc|auroc|roc_auc|r2|matthews|mcc|kappa|pearson|spearman)(_|$|score)", re.I
 )
 """Figures of a whole set, which are no mean of those of its parts."""
+EACH = re.compile(r"_at_|at_?k|top_?k|per_|macro", re.I)
+"""Figures that are one for each sample, and may be averaged."""
 
 
 @rule(740)
@@ -45,10 +48,10 @@ def _averaged(row: Ref, readers: dict[Ref, list[Row]]) -> bool:
         after = [r for r in readers.get(row, ()) if not r.cut or r.cut == "cast"]
         if len(after) != 1:
             return False
-        row = after[0]
+        before, row = row, after[0]
         if row.op == "mean" and not row.shape:
             return True
-        if row.op in ("getitem", "index", "select", "slice"):
+        if math.prod(row.shape) != math.prod(before.shape) or row.op == "index":
             return False  # some are picked
         if row.op not in CASTS and row.cut != "cast" and not row.view:
             return False
@@ -65,7 +68,7 @@ def mean_over_batches(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 loop = _batches(source, node, scope) if name else None
                 if name is None or loop is None or not _mean_of(nodes, name, loop, source):
                     continue
-                figure = called(node.args[0]) if isinstance(node, ast.Call) else called(node.value)  # type: ignore[attr-defined]
+                figure = called(_item(node.args[0] if isinstance(node, ast.Call) else node.value))  # type: ignore[attr-defined]
                 if not _judges(source, node, scope):
                     continue
                 line, col, place = source.place(node)
@@ -82,10 +85,14 @@ def mean_over_batches(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def _collected(node: ast.AST) -> str | None:
     """The variable to which a statement adds a figure of a set: a list, or a sum."""
     if isinstance(node, ast.Call) and called(node) == "append" and len(node.args) == 1:
-        return ast.unparse(node.func.value) if WHOLE.search(called(_item(node.args[0]))) else None  # type: ignore[attr-defined]
-    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
-        return ast.unparse(node.target) if WHOLE.search(called(_item(node.value))) else None
-    return None
+        assert isinstance(node.func, ast.Attribute)
+        into, value = node.func.value, node.args[0]
+    elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+        into, value = node.target, node.value
+    else:
+        return None
+    figure = called(_item(value))
+    return ast.unparse(into) if WHOLE.search(figure) and not EACH.search(figure) else None
 
 
 def _item(node: ast.expr) -> ast.expr:
@@ -182,7 +189,7 @@ def _trained_through(scope: ast.AST, loop: ast.For, roots: set[str], trace: Trac
         runs = [n for n in calls if isinstance(n.func, ast.Name) and n.func.id == name]
         judged = runs or [n for n in calls if name in {ast.unparse(a) for a in n.args}
                           and re.search(r"eval|test|acc|score|valid", called(n))]  # fmt: skip
-        if trains and judged and (name in roots or not roots & bound):
+        if trains and judged and (name in roots or re.search(r"(model|net|clf|classifier|regressor)$", name)):
             return name, trains[0]
         if steps and len(runs) > 1 and name in roots:
             return name, runs[0]

@@ -59,6 +59,8 @@ def _in_object(trace: Trace, source: Source, node: ast.AST) -> Found | None:
         for n in other.nodes:
             if not isinstance(n, ast.Call) or called(n) not in ("load_state_dict", "save") or not n.args:
                 continue
+            if method in other.around(n):
+                continue  # at once, before the next step
             if any(isinstance(a, ast.Attribute) and a.attr == target.attr for a in ast.walk(n.args[0])):
                 return _kept(source, node, module, ast.unparse(target), other.place(n).words, called(n))
     return None

@@ -195,14 +195,14 @@ def advantage_on_graph(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 continue
             of_policy = {r for r in ancestors([log]) if isinstance(r, Leaf)}
             of_critic = {r for r in ancestors([sides[0]]) if isinstance(r, Leaf) and r.module} - of_policy
-            held = min(of_critic, key=lambda leaf: leaf.name, default=None)
-            if held is None or not _wanted(row, held):
+            critic = min(of_critic, key=lambda leaf: leaf.name, default=None)
+            if critic is None or not _wanted(row, critic):
                 continue
             line, col, place = where(trace, row.chain)
             there = where(trace, advantage.chain)[2]
             message = capital(
                 f"{place} weighs log-probabilities by an advantage that is on the graph: `{code_of(trace, advantage)}` "
-                f"({there}) passes the policy's loss on to {held.name}, which then says what makes "
+                f"({there}) passes the policy's loss on to {critic.name}, which then says what makes "
                 "that loss small and not what a state is worth."
             )
             remedy = "Detach it there: advantage = returns - values.detach()."

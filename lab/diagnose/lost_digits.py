@@ -87,8 +87,9 @@ def _spacing(value: float, dtype: str) -> float:
 
 def _coarse(trace: Trace, row: Row, largest: float) -> Found:
     line, col, place = where(trace, row.chain)
+    what = "a small difference" if row.op == "sub" else "the remainder"
     message = capital(
-        f"{place} takes a small difference of large numbers: `{code_of(trace, row)}` is given values near "
+        f"{place} takes {what} of large numbers: `{code_of(trace, row)}` is given values near "
         f"{largest:.3g}, "
         f"of which {row.dtype} holds every {_spacing(largest, row.dtype):.3g}th only, so the result is 0 or a multiple "
         "of that."

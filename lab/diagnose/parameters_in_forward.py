@@ -79,7 +79,7 @@ def _maker(trace: Trace, row: Row, leaf: Leaf, found: dict[str, Source]) -> tupl
 
 def _is_layer(node: ast.Call) -> bool:
     """Whether a call makes a layer: nn.Linear(...)."""
-    text = ast.unparse(node.func)
+    text = ast.unparse(node.func) if isinstance(node.func, ast.Attribute) else ""
     return text.rpartition(".")[2][:1].isupper() and text.rpartition(".")[0].rpartition(".")[2] == "nn"
 
 

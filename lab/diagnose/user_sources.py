@@ -65,6 +65,13 @@ class Place(NamedTuple):
 
 def sources(trace: Trace) -> list[Source]:
     """Return this cell's source first, then those of the user's files and cells whose code ran in it."""
+    known = trace.sources
+    if known is None or known[0] != len(trace.rows):
+        known = trace.sources = len(trace.rows), _sources(trace)
+    return known[1]  # type: ignore[no-any-return]
+
+
+def _sources(trace: Trace) -> list[Source]:
     tree = trace.tree()
     found = [Source("", tree, trace.code)] if tree is not None else []
     files = dict.fromkeys(code.co_filename for row in trace.rows for code, _ in row.chain)

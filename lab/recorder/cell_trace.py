@@ -402,6 +402,8 @@ class Trace(CellSource):
     """A variable that was a leaf and is the result of an op, where an error read its .grad: name, line, source."""
     values: Any = None
     """What single values told: `value_facts.ValueFacts`."""
+    sources: Any = None
+    """The user's sources that took part, once a diagnosis has asked for them."""
     loaded: list[Any] = field(default_factory=list)
     """Calls of load_state_dict, each a `loaded_states.Loaded`."""
     order: dict[Leaf, int] = field(default_factory=dict)

@@ -1,0 +1,63 @@
+"""Findings in the user's other files: named with their line, and read no further than what took part."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core import nn
+from tests.lab.conftest import run_cell
+
+NET = """
+import core
+from core import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(8, 4)
+
+    def forward(self, t):
+        h = nn.Linear(16, 8)(t)
+        return self.out(h)
+"""
+CELL = """
+net = Net()
+opt = core.optim.SGD(net.parameters(), lr=0.1)
+for step in range(6):
+    loss = nn.functional.cross_entropy(net(x), labels)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_a_finding_names_the_line_of_an_imported_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, space: dict[str, Any]
+) -> None:
+    (tmp_path / "made_here.py").write_text(NET, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    from made_here import Net  # type: ignore[import-not-found]
+
+    first = run_cell(CELL, {**space, "Net": Net}).findings[0]
+    sys.modules.pop("made_here")
+    assert (first.kind, first.line) == ("optimizer", None)
+    assert first.message.startswith("made_here.py line 11 makes `nn.Linear(16, 8)` anew")
+
+
+def test_loading_is_heard_only_while_it_is_recorded(space: dict[str, Any]) -> None:
+    own = nn.Module.load_state_dict
+    record = run_cell("net = nn.Linear(2, 2)\nnet.load_state_dict(nn.Linear(2, 2).state_dict())", space)
+    assert record.error is None
+    assert record.findings == []
+    assert nn.Module.load_state_dict is own
+    assert "load_state_dict" not in vars(nn.Module) or vars(nn.Module)["load_state_dict"] is own
+
+
+def test_a_beta_is_drawn_in_a_recorded_cell(space: dict[str, Any]) -> None:
+    record = run_cell("lam = core.distributions.Beta(0.4, 0.4).sample((8, 1))", space)
+    assert record.error is None
+    assert tuple(space["lam"].shape) == (8, 1)
