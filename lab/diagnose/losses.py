@@ -41,8 +41,10 @@ def broadcast(trace: Trace, explained: set[Leaf]) -> list[Found]:
         a, b = (tuple(ref.shape) for ref in row.refs)
         if not (_crossed(a, b) or _crossed(b, a)):
             continue
-        line, col, place = where(trace, row.chain)
         n = a[0] if _crossed(a, b) else b[0]
+        if row.shape not in ((), (n, n)):
+            continue  # a place that reads another pair each time: the parameters of a model, say
+        line, col, place = where(trace, row.chain)
         message = capital(
             f"{place} broadcasts inside the loss: `{code_of(trace, row)}` takes shapes {a} and {b} and compares "
             f"each of the {n:,} predictions with every one of the {n:,} targets."

@@ -98,6 +98,27 @@ def _coarse(trace: Trace, row: Row, largest: float) -> Found:
     return Found("dtype", "warning", line, col, message, remedy, [row])
 
 
+@rule(371)
+def wraps(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A difference or a sum of bytes that leaves 0 to 255 and goes on as a size."""
+    readers = trace.consumers()
+    for row, share in trace.values.wrapped.items():
+        after = {r.op for r in readers.get(row, ())} | {r.cut for r in readers.get(row, ())}
+        if share < LOST or not after & {"abs", "float", "cast", "to", "mean", "sum", "pow", "div", "double", "item"}:
+            continue
+        line, col, place = where(trace, row.chain)
+        below = row.op == "sub"
+        message = capital(
+            f"{place} computes in uint8, which holds 0 to 255 (`{code_of(trace, row)}`): {share:.0%} of the results "
+            f"{'are below 0 and come out near 255' if below else 'are above 255 and come out near 0'}."
+        )
+        remedy = "Make them float (or int16) first: a.float() - b.float()."
+        if not below:
+            remedy = "Make them float (or int16) first: a.float() + b.float()."
+        return [Found("dtype", "warning", line, col, message, remedy, [row])]
+    return []
+
+
 @rule(372)
 def stands_still(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A sum that is so large that what is added to it is rounded away."""

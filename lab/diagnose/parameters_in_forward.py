@@ -29,7 +29,7 @@ def made_elsewhere(trace: Trace, explained: set[Leaf]) -> list[Found]:
             lost.setdefault(made, []).append(leaf)
     told = []
     for (name, number), leaves in lost.items():
-        if len(leaves) < 2 or sum(trace.gradients[leaf].count == 1 for leaf in leaves) < len(leaves) / 2:
+        if (len(leaves) < 2 and leaves[0].renewed == 0) or not all(_once(trace, leaf) for leaf in leaves):
             continue
         explained.update(leaves)
         source = found[name]
@@ -44,10 +44,13 @@ def made_elsewhere(trace: Trace, explained: set[Leaf]) -> list[Found]:
         told.append(Found("optimizer", "warning", line, col, message, remedy, [], leaves[:8]))
     if told:  # those of other passes that nobody can tell the maker of
         others = [leaf for leaf, g in trace.gradients.items() if leaf.module and leaf not in trace.optimized]
-        explained.update(
-            leaf for leaf in others if leaf.name.startswith("unnamed") and trace.gradients[leaf].count == 1
-        )
+        explained.update(leaf for leaf in others if leaf.name.startswith("unnamed") and _once(trace, leaf))
     return told
+
+
+def _once(trace: Trace, leaf: Leaf) -> bool:
+    """Whether each parameter at a place got a gradient once, and was then replaced by another."""
+    return trace.gradients[leaf].count <= leaf.renewed + 1
 
 
 def _maker(trace: Trace, row: Row, leaf: Leaf, found: dict[str, Source]) -> tuple[str, int] | None:

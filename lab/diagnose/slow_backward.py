@@ -11,7 +11,7 @@ from widgets.figures import size_text
 
 from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
 from .finding import Found, listed, where
-from .time_shares import LEAST, LEAST_NS, Saving, Shares, around, begun, each, loop_around, quoted
+from .time_shares import Saving, Shares, around, begun, each, loop_around, quoted
 from .user_sources import Place, called, sources
 
 TURNS = 4
@@ -115,8 +115,8 @@ def dense_tables(shares: Shares) -> Iterator[Saving]:
         ns = sum(row.backward_ns for row in rows)
         rest = max(trace.backward_ns - sum(row.backward_ns for row in shares.rows), 0)  # the gradients' adding up
         ns += round((steps + rest) * min(size / size_of_all, 1.0)) if table in trace.optimized else 0
-        share = min(0.9 * ns / shares.total, 0.99)
-        if 0.9 * ns < LEAST_NS or share < LEAST:
+        share = shares.worth(0.9 * ns)
+        if not share:
             continue
         made = _made(trace, table)
         line, col, place = made if made is not None else where(trace, rows[0].chain)

@@ -65,7 +65,7 @@ def hottest(trace: Trace, explained: set[Leaf]) -> list[Found]:
         model
         or inside
         or row.op in RANDOM
-        or whole < MOST * shares.total
+        or shares.worth(whole) < MOST
         or runs < TURNS
         or not in_loop(trace, row.chain)
         or ns < 0.5 * whole

@@ -11,7 +11,7 @@ from ..recorder.cell_trace import Chain, Row
 from ..recorder.op_facts import JOINING
 from ..recorder.user_files import is_users
 from .finding import Found, listed
-from .time_shares import LEAST, LEAST_NS, Saving, Shares, begun, in_loop, on_innermost, quoted, spent
+from .time_shares import LEAST_NS, Saving, Shares, begun, in_loop, on_innermost, quoted, spent
 from .user_sources import called, sources
 
 GROWING = ("np.append", "np.concatenate", "np.vstack", "np.hstack", "pd.concat")
@@ -96,8 +96,8 @@ def hooks(shares: Shares) -> Iterator[Saving]:
         inside = [row for row in shares.rows if any(frame[0] is code for frame in row.chain)]
         seen = sum(s.ns for s in trace.samples.values() if any(frame[0] is code for frame in s.places))
         ns = max(spent(inside), seen / shares.looked * shares.total) * (1 - 2 / times)
-        share = min(ns / shares.total, 0.99)
-        if ns < LEAST_NS or share < LEAST:
+        share = shares.worth(ns)
+        if not share:
             continue
         for source in sources(trace):
             calls = [n for n in source.nodes if called(n).startswith("register_") and "hook" in called(n)]
@@ -142,6 +142,8 @@ def _off(node: ast.AST) -> bool:
 def python_growth(shares: Shares) -> Iterator[Saving]:
     """`a = np.append(a, x)`, `frame = pd.concat([frame, row])`: the same with arrays that are no tensors."""
     trace = shares.trace
+    if not shares.fair:
+        return
     spots: dict[tuple[str, int], tuple[int, Chain]] = {}
     for sample in trace.samples.values():
         own = next((k for k, f in enumerate(sample.places) if is_users(f[0].co_filename) or f[0].co_filename in

@@ -66,6 +66,8 @@ CALLS = (
 def lines(shares: Shares) -> Iterator[Saving]:
     """A line in which much of the time passes, and not in ops."""
     trace = shares.trace
+    if not shares.fair:
+        return
     ops: dict[Frame, int] = {}
     for row in shares.rows:
         for frame in row.chain[:1]:

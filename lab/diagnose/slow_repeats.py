@@ -98,8 +98,7 @@ def twice(shares: Shares) -> Iterator[Saving]:
     for (_, _), rows in pairs.items():
         ns = spent(rows)
         chain = common(row.chain for row in rows)
-        share = min(ns / shares.total, 0.99)
-        if not chain or share < 0.15:
+        if not chain or shares.worth(ns) < 0.15:
             continue
         first = trace.again_of[rows[0]]
         _, _, there = where(trace, first.chain[-1:])

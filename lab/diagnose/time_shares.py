@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import CodeType
@@ -20,7 +21,8 @@ Loop = ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.SetComp | ast.Dic
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 LEAST_NS, LEAST = 20_000_000, 0.10  # a saving below either is not worth a word
-SURE_NS, SURE = 1_000_000_000, 0.5  # above both, and where nothing speaks for the code, it is more than a note
+SLICE_NS = 8_000_000  # how long a thread stands in the queue for a processor each time, about
+UNKNOWN = 0.25  # of a cell's time that went to other programs: what was seen between ops is no longer a fair sample
 
 
 @dataclass
@@ -41,16 +43,31 @@ class Shares:
         self.rows = [row for row in trace.rows if not row.cut and not row.error and row.count]
         in_ops = sum(row.forward_ns for row in self.rows if row.phase != "update") + trace.backward_ns + trace.update_ns
         self.total = max(net, in_ops, 1)
+        part = min(self.total / max(trace.wall_ns, 1), 1.0)  # of the recorder's own time some went to others as well
+        self.queue = min(part * trace.starved_ns, self.total)  # ns, part of the total, in which other programs ran
+        self.fair = trace.starved_ns + trace.blind_ns <= UNKNOWN * max(trace.wall_ns, 1)
         self.looked = max(sum(s.ns for s in trace.samples.values() if s.kind != "import"), 1)
 
     def sampled(self, frame: Frame) -> float:
         """Return the share of the time in which the cell was met at a place of the user's, or in what it calls."""
         return sum(s.ns for s in self.trace.samples.values() if frame in s.places) / self.looked
 
+    def worth(self, ns: float) -> float:
+        """Return the share of the cell's time that `ns` are, and 0 where saving that is not worth a word.
+
+        On a busy machine the waits for a processor fall on lines by chance, one slice after another: what counts is
+        what is left of `ns` once its part of them is taken away, and a standard deviation more.
+        """
+        ran = self.total - self.queue
+        left = ns * ran / self.total - math.sqrt(self.queue * SLICE_NS)
+        if left < LEAST_NS or left < LEAST * ran:
+            return 0.0
+        return min(ns / self.total, 0.99)
+
     def saving(self, ns: float, chain: Chain, message: str, remedy: str, rows: Iterable[Row] = ()) -> Iterator[Saving]:
         """Yield the finding at the innermost place of a chain, unless what it saves is too little."""
-        share = min(ns / self.total, 0.99)
-        if ns < LEAST_NS or share < LEAST or not chain:
+        share = self.worth(ns)
+        if not share or not chain:
             return
         line, col, place = where(self.trace, chain)
         said = capital(f"{place} {message} Without that the cell would take about {100 * share:.0f} % less time.")

@@ -19,8 +19,8 @@ from .cell_source import CellSource, Chain
 class Leaf:
     """A tensor that no recorded op made: a parameter by its identity, anything else by the place that reads it."""
 
-    __slots__ = ("dtype", "kind", "made", "module", "name", "op", "position", "requires_grad", "shape", "span",
-                 "tensor", "token")  # fmt: skip
+    __slots__ = ("dtype", "kind", "made", "module", "name", "op", "position", "renewed", "requires_grad", "shape",
+                 "span", "tensor", "token")  # fmt: skip
 
     def __init__(self, token: object, t: Any, kind: str, name: str, op: str, position: int) -> None:
         self.token, self.kind, self.name, self.op, self.position = token, kind, name, op, position
@@ -29,6 +29,7 @@ class Leaf:
         self.made: Row | None = None  # the row without a graph that made it, before requires_grad began one here
         self.module = isinstance(t, Parameter) or bool(getattr(t, "is_parameter", False))  # made to be trained
         self.tensor = weakref.ref(t)
+        self.renewed = 0  # how often another tensor took the place of one that was gone
         self.span: tuple[float, float] | None = None  # least and largest value, of data that may be gone at the end
 
 

@@ -268,6 +268,7 @@ class Folder:
                 leaf.span = tensor_stats.span(t._a)
         elif leaf.tensor() is not t:
             leaf.tensor = weakref.ref(t)
+            leaf.renewed += 1
         if trained:
             self._trained[id(t)] = leaf
             if before.__class__ is Row and before.token is self.token:

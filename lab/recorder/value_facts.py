@@ -71,6 +71,8 @@ class ValueFacts:
     """All of it, by rows."""
 
     lost: dict[Row, Lost] = field(default_factory=dict)
+    wrapped: dict[Row, float] = field(default_factory=dict)
+    """Differences and sums in uint8 -> the share of results that do not fit."""
     still: dict[Row, Still] = field(default_factory=dict)
     told: dict[Row, Told] = field(default_factory=dict)
     padded: dict[Row, tuple[float, int]] = field(default_factory=dict)
@@ -86,6 +88,8 @@ class ValueFacts:
 def note(trace: Trace, row: Row, e: observe.OpEvent) -> None:
     """Look at one run of an op in `NOTED`."""
     facts: ValueFacts = trace.values
+    if row.dtype == "uint8" and row.count <= FEW and row.device == "cpu" and e.op in ("sub", "add"):
+        _wraps(facts, row, e)
     if e.op in SUMS:
         if not row.shape and not row.requires_grad and row.dtype in EPS and row.device == "cpu":
             _sum(facts, row, e)
@@ -128,6 +132,17 @@ def _difference(facts: ValueFacts, row: Row, e: observe.OpEvent, tensors: list[A
     if (close & (results > 0)).any():  # tensors that are equal lose nothing
         least = float(sizes.min())
         facts.lost[row] = Lost(float(close.mean()), float(sizes[close].max()), least >= WHOLE[row.dtype])
+
+
+def _wraps(facts: ValueFacts, row: Row, e: observe.OpEvent) -> None:
+    """Count results that are below 0 or above 255."""
+    given = [on_host(t._a) for t in e.inputs if isinstance(t, TENSORS) and t._kind.dtype.name == "uint8"]
+    if len(given) == 2 and e.outputs[0]._a.size <= MANY and e.outputs[0]._a.size > 1:
+        a, b = (x.astype(np.int16) for x in given)
+        exact = a - b if e.op == "sub" else a + b
+        off = float(((exact < 0) | (exact > 255)).mean())
+        if off:
+            facts.wrapped[row] = max(off, facts.wrapped.get(row, 0.0))
 
 
 def _sum(facts: ValueFacts, row: Row, e: observe.OpEvent) -> None:

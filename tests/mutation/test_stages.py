@@ -7,7 +7,7 @@ from tests.mutation import asked
 
 def test_stages() -> None:
     near, folder, conformance, core = asked.nearest("core/ops/einsum.py")
-    assert near.paths == ["tests/core/ops/test_einsum.py"]
+    assert near.paths == ["core/ops/einsum.py", "tests/core/ops/test_einsum.py"]  # its own examples first
     assert folder.has("tests/core/ops/test_views.py::test_a[x]")
     assert not folder.has("tests/core/nn/test_linear.py::test_a")
     assert core.has("tests/core/nn/test_linear.py::test_a")

@@ -55,8 +55,16 @@ with torch.no_grad():
     right = ((net(x){squeeze} > 0) == (y > 0)).float().mean().item()
 print(right)
 """
+_FRAMES = """
+torch.manual_seed(0)
+frames = torch.randint(0, 256, (6, 8, 8)).to(torch.uint8)
+apart = ({pair}).abs().float()
+print(apart.mean().item())
+"""
 
 PLANTED = {
+    "a difference of bytes": Planted("dtype", (3,), _FRAMES.format(pair="frames[1:] - frames[:-1]")),
+    "a sum of bytes": Planted("dtype", (3,), _FRAMES.format(pair="frames[1:] + frames[:-1]")),
     "a variance as a difference of squares": Planted(
         "dtype", (4,), _SCALED.format(var="(pressure ** 2).mean(0) - mean ** 2")
     ),
@@ -72,6 +80,7 @@ PLANTED = {
 }
 
 HEALTHY = {
+    "a difference of bytes as numbers": _FRAMES.format(pair="frames[1:].float() - frames[:-1].float()"),
     "a variance of what is left": _SCALED.format(var="((pressure - mean) ** 2).mean(0)"),
     "a variance as a difference of squares about zero": _SCALED.format(
         var="(pressure ** 2).mean(0) - mean ** 2"

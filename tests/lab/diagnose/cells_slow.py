@@ -47,7 +47,7 @@ print(len(outs))
         "slow",
         (4,),
         """
-data = torch.randn(900, 12)
+data = torch.randn(1600, 12)
 found = []
 for k in range(6):
     U, S, Vh = torch.linalg.svd(data + k)
@@ -82,7 +82,7 @@ def look(batch):
     with torch.no_grad():
         net(batch)
     return kept["size"]
-sizes = [look(x) for k in range(400)]
+sizes = [look(x) for k in range(250)]
 print(len(sizes))
 """,
     ),
@@ -108,7 +108,7 @@ torch.autograd.set_detect_anomaly(False)
 table = nn.Embedding(100000, 32)
 head = nn.Linear(32, 4)
 optimizer = torch.optim.SGD([*table.parameters(), *head.parameters()], lr=1e-2)
-for k in range(80):
+for k in range(200):
     optimizer.zero_grad()
     words = torch.randint(0, 100000, (64,))
     loss = F.cross_entropy(head(table(words)), labels)
@@ -127,7 +127,7 @@ def slopes(u):
     parts = []
     for i in range(12): parts.append(torch.autograd.grad(u[:, i].sum(), t, create_graph=True)[0])
     return torch.cat(parts, 1)
-for k in range(40):
+for k in range(80):
     u = net(t)
     loss = (slopes(u) + u).pow(2).mean()
     optimizer.zero_grad()
@@ -143,7 +143,7 @@ maker = nn.Sequential(nn.Linear(16, 256), nn.ReLU(), nn.Linear(256, 512), nn.ReL
 judge = nn.Sequential(nn.Linear(256, 32), nn.ReLU(), nn.Linear(32, 1))
 first, second = torch.optim.Adam(judge.parameters(), lr=1e-4), torch.optim.Adam(maker.parameters(), lr=1e-4)
 real = torch.randn(64, 256)
-for k in range(30):
+for k in range(80):
     for _ in range(4):
         made = maker(torch.randn(64, 16))
         loss = F.softplus(judge(made)).mean() + F.softplus(-judge(real)).mean()
@@ -190,7 +190,7 @@ def write(ids, n):
         out = run(torch.tensor(ids).unsqueeze(0))
         ids.append(int(torch.argmax(out[0, -1])))
     return ids
-print(len(write([1, 2, 3], 250)))
+print(len(write([1, 2, 3], 400)))
 """,
     ),
     "one sample in each step": Planted(
@@ -241,7 +241,7 @@ class Net(nn.Module):
 net = Net()
 optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
 series = torch.randn(16, 80, 6)
-for k in range(8):
+for k in range(24):
     loss = (net(series) - 1).pow(2).mean()
     optimizer.zero_grad()
     loss.backward()
