@@ -49,7 +49,7 @@ print(len(outs))
         """
 data = torch.randn(1600, 12)
 found = []
-for k in range(6):
+for k in range(24):
     U, S, Vh = torch.linalg.svd(data + k)
     found.append(S[0].item())
 print(found)
