@@ -20,6 +20,7 @@ import pytest
 
 from triton_kernels import families
 from triton_kernels.compile_check import DTYPES, TARGETS
+from triton_kernels.tune.c_kernels import FAMILIES, Family
 from triton_kernels.tune.declared import TritonKernel, dtype_of, kernels
 from triton_kernels.tune.space import Space
 
@@ -99,6 +100,21 @@ def arrays(kernel: TritonKernel, shape: Any, dtype: str) -> str:
     return f"{', '.join(inputs)} to {', '.join(outputs)}"
 
 
+def in_c(family: Family) -> str:
+    """What the tuner is told of a kernel in C; its space depends on the processor."""
+    shape = (12, 80, 700)[: len(family.axes)]
+    inputs = family.inputs(shape, "float32", np.random.default_rng(0))
+    value, scale, terms = family.reference(inputs)
+    flops, moved = family.work(shape)
+    assert value.shape == scale.shape == family.out(shape)
+    return "\n".join([
+        f"{' '.join(family.axes)}, at {'x'.join(map(str, shape))}; odd is {'x'.join(map(str, family.odd(shape)))}",
+        ", ".join(f"{x.dtype.name}{list(x.shape)} from {x.min():.3g} to {x.max():.3g}" for x in inputs),
+        f"{flops:.4g} operations on {moved:.4g} items",
+        f"Gives {list(value.shape)} with errors to the scale of {scale.min():.3g} to {scale.max():.3g}, {terms} terms",
+    ])  # fmt: skip
+
+
 def work(kernel: TritonKernel, shape: Any, dtype: str) -> str:
     """The operations and bytes of the default config and of the last one."""
     space = kernel.space_at(shape, dtype)
@@ -113,6 +129,8 @@ def sections() -> dict[str, Callable[[], str]]:
         found[f"{family.__name__.partition('.')[2]}, compiled"] = lambda f=family: compiled(f)
     for kernel in kernels().values():
         found[f"{kernel.name}, tuned"] = lambda k=kernel: tuned(k)
+    for family in FAMILIES.values():
+        found[f"{family.name} in C, tuned"] = lambda f=family: in_c(f)
     return found
 
 
