@@ -379,8 +379,7 @@ def tuning() -> list[TritonKernel]:
         size = (np.abs(g).max() + np.abs(dh).max() + np.abs(dc).max()) * (2.0 + np.abs(cells).max())
         size *= 1.0 + np.abs(weight).sum(0).max()
         terms = len(weight)
-        found = [(np.zeros_like(first), 0.0, 1), (first, np.full(first.shape, size), terms)]
-        return [*found, (dz, np.full(dz.shape, size), terms)]
+        return [np.zeros_like(first), *((a, np.full(a.shape, size), terms) for a in (first, dz))]
 
     def begin_forward(i: Any, o: Any) -> None:
         o[0][...] = i[4]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 
 from ..recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
-from .finding import Found, code_of, library, listed, where
+from .finding import Found, code_of, last_line, library, listed, where
 from .order import rule
 
 PICKS = {"getitem", "index", "index_select"}
@@ -20,7 +20,7 @@ def first_only(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if not back or trace.error is not None or trace.steps.count < 2:
         return []
     for node in trace.nodes():
-        if isinstance(node, ast.For) and any(node.lineno < line <= (node.end_lineno or 0) for line in back):
+        if isinstance(node, ast.For) and any(node.lineno < line <= last_line(node) for line in back):
             last = node.body[-1]
             if isinstance(last, ast.Return | ast.Break) and _over_data(node.iter):
                 how = "returns" if isinstance(last, ast.Return) else "breaks off"
@@ -33,7 +33,7 @@ def first_only(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     remedy = f"Leave out line {last.lineno}, or put it under a condition."
                 return [Found("loop", "warning", last.lineno, last.col_offset, message, remedy)]
     for loop in (n for n in trace.nodes() if isinstance(n, ast.For | ast.While)):
-        if not any(loop.lineno < line <= (loop.end_lineno or 0) for line in back):
+        if not any(loop.lineno < line <= last_line(loop) for line in back):
             continue
         for call in (n for n in ast.walk(loop) if isinstance(n, ast.Call)):
             inner = call.args[0] if call.args and getattr(call.func, "id", "") == "next" else None

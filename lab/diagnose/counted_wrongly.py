@@ -8,7 +8,7 @@ import math
 import re
 
 from ..recorder.cell_trace import Leaf, Ref, Row, Trace
-from .finding import Found, capital, code_of, where
+from .finding import Found, capital, code_of, last_line, where
 from .order import rule
 from .user_sources import Source, called, own_nodes, sources
 
@@ -118,7 +118,7 @@ def _batches(source: Source, node: ast.AST, scope: ast.AST) -> ast.For | None:
 def _mean_of(nodes: list[ast.AST], name: str, loop: ast.For, source: Source) -> bool:
     """Whether the mean of what was collected is taken after the loop."""
     for node in nodes:
-        if getattr(node, "lineno", 0) <= (loop.end_lineno or 0):
+        if getattr(node, "lineno", 0) <= last_line(loop):
             continue
         text = ast.unparse(node) if isinstance(node, ast.BinOp | ast.Call) else ""
         if (

@@ -9,7 +9,7 @@ from core.declare import op as declarations
 from ..recorder.cell_trace import Ref, Row, Trace
 from ..recorder.variable_names import operand
 from . import value_flow
-from .finding import code_of, library, listed, where
+from .finding import code_of, last_line, library, listed, where
 from .no_grad_calls import called_quietly
 
 NUMPY = {"power": "pow", "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div",
@@ -153,7 +153,7 @@ def grad_switch(trace: Trace, line: int | None) -> tuple[int, str] | None:
     blocks = [n for n in trace.nodes() if isinstance(n, ast.With)]
     for block in blocks:
         code = ast.unparse(block.items[0].context_expr)
-        inside = line is not None and block.lineno <= line <= (block.end_lineno or block.lineno)
+        inside = line is not None and block.lineno <= line <= last_line(block)
         if inside and "set_grad_enabled(" in code and not code.endswith("(False)"):
             return block.lineno, code
     return None

@@ -9,7 +9,7 @@ from widgets.figures import size_text
 
 from ..recorder.cell_trace import Leaf, Row, Trace, ancestors
 from ..recorder.op_facts import ATTENDING, MASKING
-from .finding import Found, capital, code_of, where
+from .finding import Found, capital, code_of, end_of, where
 from .kept_histories import ADDING, held
 from .kept_histories import _made as made_by
 from .order import rule
@@ -147,4 +147,4 @@ def _put(trace: Trace, row: Row) -> tuple[int, int, str] | None:
 
 
 def _end(node: ast.expr | None) -> tuple[int, int]:
-    return (0, 0) if node is None else (node.end_lineno or 0, node.end_col_offset or 0)
+    return (0, 0) if node is None else end_of(node)

@@ -44,6 +44,16 @@ def verb(leaves: Sequence[object], one: str, many: str) -> str:
     return one if len(leaves) == 1 else many
 
 
+def last_line(node: ast.AST) -> int:
+    """The line in which a statement or an expression of a cell ends."""
+    return node.end_lineno  # type: ignore[attr-defined, no-any-return]
+
+
+def end_of(node: ast.AST) -> tuple[int, int]:
+    """Where a statement or an expression of a cell ends: line and column."""
+    return last_line(node), node.end_col_offset  # type: ignore[attr-defined]
+
+
 def made_to_train(leaf: Leaf) -> bool:
     """Whether a leaf is a module's parameter by its type, and not an input whose gradient is looked at."""
     return leaf.module

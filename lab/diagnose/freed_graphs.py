@@ -10,7 +10,7 @@ import re
 from widgets.record import ErrorRow
 
 from ..recorder.cell_trace import Chain, Leaf, Row, Trace, ancestors
-from .finding import Found, capital, code_of, where
+from .finding import Found, capital, code_of, last_line, where
 
 CHANGED = "modified by an inplace operation"
 INTO = "Put the parts together anew: torch.cat([...]), torch.where(...), or write into a clone()."
@@ -224,7 +224,7 @@ def _renewed(trace: Trace, chain: Chain) -> tuple[int, str, bool] | None:
             continue
         line = place.line - min(offset, 0)
         for node in trace.nodes():
-            if not isinstance(node, ast.Assign | ast.AugAssign) or not node.lineno <= line <= (node.end_lineno or 0):
+            if not isinstance(node, ast.Assign | ast.AugAssign) or not node.lineno <= line <= last_line(node):
                 continue
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             bound = {ast.unparse(n) for t in targets for n in ast.walk(t) if isinstance(n, ast.Name | ast.Attribute)}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from widgets.figures import size_text
 
 from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
-from .finding import Found, capital, code_of, where
+from .finding import Found, capital, code_of, end_of, last_line, where
 
 MANY = 16  # passes without any backward() from which a list of results with their graphs is worth a note
 AGAIN = 3  # so many links make a chain
@@ -259,12 +259,12 @@ def _given(made: dict[tuple[int, int], Row], loop: ast.AST, value: ast.expr) -> 
         if not named:
             return None
         value = max(named, key=lambda n: n.lineno).value
-    return made.get((value.end_lineno or 0, value.end_col_offset or 0))
+    return made.get(end_of(value))
 
 
 def _used(trace: Trace, readers: dict[Ref, list[Row]], row: Row, loop: ast.AST, name: str) -> bool:
     """Whether backward() came through something that was made of the list."""
-    last = loop.end_lineno or 0  # type: ignore[attr-defined]
+    last = last_line(loop)
     word = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
     for after in readers.get(row, ()):
         line = after.line

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 
 from ..recorder.cell_trace import Leaf, Trace
-from .finding import Found, capital
+from .finding import Found, capital, last_line
 from .order import rule
 from .user_sources import Function, Source, called, names_in, own_nodes, sources
 
@@ -80,7 +80,7 @@ def _state(source: Source, scope: ast.AST, node: ast.AST) -> Found | None:
         n
         for n in own_nodes(scope)
         if isinstance(n, ast.Call)
-        and n.lineno > (loop.end_lineno or 0)
+        and n.lineno > last_line(loop)
         and called(n) in ("load_state_dict", "save")
         and any(ast.unparse(a) == name or ast.unparse(a).startswith(name + "[") for a in n.args)
     ]
@@ -112,7 +112,7 @@ def _model(trace: Trace, source: Source, scope: ast.AST, node: ast.AST) -> Found
     if model not in roots or not _conditional(source, node, loop) or not _trains(loop) or _rebound(loop, model):
         return None
     name = ast.unparse(target)
-    after = [n for n in own_nodes(scope) if getattr(n, "lineno", 0) > (loop.end_lineno or 0)]
+    after = [n for n in own_nodes(scope) if getattr(n, "lineno", 0) > last_line(loop)]
     if not any(isinstance(n, ast.Name | ast.Attribute) and ast.unparse(n) == name for n in after):
         return None
     line, col, place = source.place(node)

@@ -6,7 +6,7 @@ import ast
 
 from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
 from .cut import freezing, indices_alone, without_gradient
-from .finding import Found, capital, code_of, listed, made_to_train, verb, where
+from .finding import Found, capital, code_of, last_line, listed, made_to_train, verb, where
 from .order import rule
 from .unheld_parameters import made_at
 
@@ -194,7 +194,7 @@ def _frozen_again(trace: Trace) -> tuple[int, str] | None:
     functions = {
         f.name: f
         for f in trace.nodes()
-        if isinstance(f, ast.FunctionDef) and any(f.lineno < n.lineno <= (f.end_lineno or 0) for n in setting)
+        if isinstance(f, ast.FunctionDef) and any(f.lineno < n.lineno <= last_line(f) for n in setting)
     }
     places: list[ast.AST] = [*setting]
     places += [
@@ -203,7 +203,7 @@ def _frozen_again(trace: Trace) -> tuple[int, str] | None:
         if isinstance(n, ast.Call) and getattr(n.func, "id", getattr(n.func, "attr", "")) in functions
     ]
     for loop in (n for n in trace.nodes() if isinstance(n, ast.For | ast.While)):
-        last = loop.end_lineno or 0
+        last = last_line(loop)
         if not any(line is not None and loop.lineno < line <= last for line in back):
             continue
         for node in places:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 
 from ..recorder.cell_trace import Trace
-from .finding import listed
+from .finding import last_line, listed
 
 
 def recipe(trace: Trace, line: int | None) -> tuple[str, str] | None:
     """Of a line in loops over indices that reads x[i + 1] and x[i]: the loops in words, and the slices."""
     if line is None:
         return None
-    loops = [n for n in trace.nodes() if isinstance(n, ast.For) and n.lineno < line <= (n.end_lineno or 0)]
+    loops = [n for n in trace.nodes() if isinstance(n, ast.For) and n.lineno < line <= last_line(n)]
     loops = [n for n in loops if isinstance(n.iter, ast.Call) and getattr(n.iter.func, "id", "") == "range"]
     variables = [n.target.id for n in loops if isinstance(n.target, ast.Name)]
     offsets: dict[str, dict[tuple[int, ...], None]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from ..recorder.cell_trace import Chain, Row, Trace
+from .finding import last_line
 
 
 def called_quietly(trace: Trace, row: Row) -> tuple[Chain, int] | None:
@@ -31,7 +32,7 @@ def _quiet_block(trace: Trace, line: int) -> int | None:
             calls, body = node.decorator_list, node.body
         else:
             continue
-        if body[0].lineno <= line <= (body[-1].end_lineno or 0):
+        if body[0].lineno <= line <= last_line(body[-1]):
             for call in calls:
                 named = call.func if isinstance(call, ast.Call) else call
                 name = named.attr if isinstance(named, ast.Attribute) else getattr(named, "id", "")

@@ -6,7 +6,7 @@ import ast
 
 from ..recorder.cell_trace import Leaf, Row, Trace
 from ..recorder.user_files import shown_name
-from .finding import Found, capital, listed, verb
+from .finding import Found, capital, last_line, listed, verb
 from .order import rule
 from .user_sources import Source, sources
 
@@ -64,7 +64,7 @@ def _maker(trace: Trace, row: Row, leaf: Leaf, found: dict[str, Source]) -> tupl
         if source is None:
             return None
         around = [n for n in source.nodes if isinstance(n, ast.FunctionDef) and n.name == code.co_name
-                  and n.lineno <= line <= (n.end_lineno or 0)]  # fmt: skip
+                  and n.lineno <= line <= last_line(n)]  # fmt: skip
         if not around:
             return None
         root = leaf.name.partition(".")[0]
@@ -72,7 +72,7 @@ def _maker(trace: Trace, row: Row, leaf: Leaf, found: dict[str, Source]) -> tupl
             if not isinstance(node, ast.Call) or not _is_layer(node):
                 continue
             above = source.parents.get(node)
-            if isinstance(above, ast.Call) and above.func is node and above.lineno <= line <= (above.end_lineno or 0):
+            if isinstance(above, ast.Call) and above.func is node and above.lineno <= line <= last_line(above):
                 return source.name, node.lineno
             if source.name and isinstance(above, ast.Assign) and root in {ast.unparse(t) for t in above.targets}:
                 return source.name, node.lineno
@@ -102,7 +102,7 @@ def made_in_forward(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         for row in readers.get(leaf, ()):
             line = row.line
-            own = [p for p in passes if line is not None and p.lineno <= line <= (p.end_lineno or p.lineno)]
+            own = [p for p in passes if line is not None and p.lineno <= line <= last_line(p)]
             made = _made(own[0], leaf.name.partition(".")[0]) if own else None
             if made is not None:
                 lost.setdefault(made, []).append(leaf)

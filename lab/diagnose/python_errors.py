@@ -8,7 +8,7 @@ import re
 from widgets.record import ErrorRow
 
 from ..recorder.cell_trace import Trace
-from .finding import Found, code_of, listed, where
+from .finding import Found, code_of, last_line, listed, where
 
 EMPTY = "got an empty parameter list"
 NON_LEAF = "can't optimize a non-leaf Tensor"
@@ -155,9 +155,7 @@ def _statement(trace: Trace, line: int | None) -> ast.stmt | None:
     tree = trace.tree()
     if tree is None:
         return None
-    found = [
-        n for n in trace.nodes() if isinstance(n, ast.stmt) and line and n.lineno <= line <= (n.end_lineno or n.lineno)
-    ]
+    found = [n for n in trace.nodes() if isinstance(n, ast.stmt) and line and n.lineno <= line <= last_line(n)]
     return max(found, key=lambda n: n.lineno, default=None)
 
 

@@ -7,7 +7,7 @@ import ast
 import re
 
 from ..recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
-from .finding import Found, code_of, library, listed, verb, where
+from .finding import Found, code_of, end_of, library, listed, verb, where
 from .order import rule
 
 _GRADIENT = re.compile(r"\.grad\b")
@@ -98,7 +98,7 @@ def _statement(trace: Trace, row: Row) -> ast.Assign | None:
         if not isinstance(node, ast.Assign) or place is None:
             continue
         value = node.value
-        begin, end = (value.lineno, value.col_offset), (value.end_lineno or 0, value.end_col_offset or 0)
+        begin, end = (value.lineno, value.col_offset), end_of(value)
         if begin == (place.line, place.col) and end == (place.end_line, place.end_col):
             return node
     return None

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 
 from ..recorder.cell_trace import Leaf, OptimizerFacts, Trace
-from .finding import Found, where
+from .finding import Found, last_line, where
 from .order import rule
 from .training_steps import calls
 
@@ -53,7 +53,7 @@ def _schedulers(trace: Trace) -> dict[str, ast.Call]:
 def _loops(trace: Trace, line: int) -> int:
     """How many loops lie around a line, in its function and around that function's calls."""
     around = [n for n in trace.nodes() if isinstance(n, ast.For | ast.While)]
-    return sum(n.lineno < line <= (n.end_lineno or 0) for n in around)
+    return sum(n.lineno < line <= last_line(n) for n in around)
 
 
 def _past_the_end(
@@ -130,9 +130,9 @@ def _too_early(
     if step is None or len(steps) != 1 or steps[0].lineno >= step:
         return None
     line = steps[0].lineno
-    around = [n for n in trace.nodes() if isinstance(n, ast.For | ast.While) and n.lineno < line <= (n.end_lineno or 0)]
+    around = [n for n in trace.nodes() if isinstance(n, ast.For | ast.While) and n.lineno < line <= last_line(n)]
     inner = max(around, key=lambda n: n.lineno, default=None)
-    if inner is None or not inner.lineno < step <= (inner.end_lineno or 0):
+    if inner is None or not inner.lineno < step <= last_line(inner):
         return None
     message = (
         f"Line {line} calls {name}.step() before the optimizer's first step (line {step}): the first value of the "

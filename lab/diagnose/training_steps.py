@@ -7,7 +7,7 @@ import ast
 import re
 
 from ..recorder.cell_trace import Chain, Leaf, OptimizerFacts, Trace, ancestors
-from .finding import Found, capital, listed, made_to_train, verb, where
+from .finding import Found, capital, last_line, listed, made_to_train, verb, where
 from .order import rule
 
 
@@ -266,7 +266,7 @@ def remade(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def _looped(trace: Trace, node: ast.stmt, back: int | None) -> bool:
     """Whether a statement and backward() are in one loop."""
     loops = (n for n in trace.nodes() if isinstance(n, ast.For | ast.While))
-    return any(n.lineno < node.lineno <= (n.end_lineno or 0) for n in loops) and back is not None
+    return any(n.lineno < node.lineno <= last_line(n) for n in loops) and back is not None
 
 
 @rule(210)
@@ -300,8 +300,8 @@ def dropped(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 def _unconditional(trace: Trace, line: int, back: int | None) -> bool:
     """Whether a line runs whenever backward() does: it stands before it, and under no `if` of its own."""
-    ifs = [n for n in trace.nodes() if isinstance(n, ast.If) and n.lineno <= line <= (n.end_lineno or n.lineno)]
-    return back is not None and line <= back and all(n.lineno <= back <= (n.end_lineno or 0) for n in ifs)
+    ifs = [n for n in trace.nodes() if isinstance(n, ast.If) and n.lineno <= line <= last_line(n)]
+    return back is not None and line <= back and all(n.lineno <= back <= last_line(n) for n in ifs)
 
 
 def _reads_gradients(trace: Trace) -> bool:
@@ -328,9 +328,9 @@ def _outside(trace: Trace, step: int | None, back: int | None) -> bool:
     if tree is None:
         return False
     around = [
-        (n.lineno, n.end_lineno or n.lineno)
+        (n.lineno, last_line(n))
         for n in trace.nodes()
-        if isinstance(n, ast.For | ast.While) and back is not None and n.lineno <= back <= (n.end_lineno or n.lineno)
+        if isinstance(n, ast.For | ast.While) and back is not None and n.lineno <= back <= last_line(n)
     ]
     return bool(around) and step is not None and not max(around)[0] <= step <= max(around)[1]
 
@@ -429,6 +429,6 @@ def _function(trace: Trace, line: int) -> int:
     around = [
         n.lineno
         for n in trace.nodes()
-        if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.lineno <= line <= (n.end_lineno or n.lineno)
+        if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.lineno <= line <= last_line(n)
     ]
     return max(around, default=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from pathlib import Path
 
 import pytest
 
@@ -96,3 +97,32 @@ def test_inspect_shows_the_header(function: object, names: list[str]) -> None:
 def test_help_shows_the_header(capsys: pytest.CaptureFixture[str]) -> None:
     help(core.sum)
     assert "dim: 'Dims | None' = None" in capsys.readouterr().out
+
+
+def _defaults(function: ast.FunctionDef) -> dict[str, str]:
+    given = function.args
+    names = [a.arg for a in given.posonlyargs + given.args]
+    found = dict(zip(names[len(names) - len(given.defaults) :], map(ast.unparse, given.defaults), strict=True))
+    return found | {a.arg: ast.unparse(d) for a, d in zip(given.kwonlyargs, given.kw_defaults, strict=True) if d}
+
+
+def test_overloads_have_the_defaults_of_what_runs() -> None:
+    wrong, compared = [], 0
+    for path in sorted(Path(core.__file__).parent.rglob("*.py")):
+        for scope in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            overloads: dict[str, list[ast.FunctionDef]] = {}
+            for function in getattr(scope, "body", ()) if isinstance(scope, ast.Module | ast.ClassDef) else ():
+                if not isinstance(function, ast.FunctionDef):
+                    continue
+                if any(ast.unparse(d) == "overload" for d in function.decorator_list):
+                    overloads.setdefault(function.name, []).append(function)
+                    continue
+                own = _defaults(function)
+                for said in overloads.pop(function.name, []):
+                    for name, default in _defaults(said).items():
+                        compared += 1
+                        none = "None" if name == "out" else "no default"  # every op takes `out`: dispatch reads it
+                        if default not in ("...", own.get(name, none)):
+                            wrong.append(f"{path.name} line {said.lineno}: {function.name}({name}={default})")
+    assert wrong == []
+    assert compared > 20

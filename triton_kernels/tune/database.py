@@ -23,7 +23,6 @@ CREATE TABLE problem(id INTEGER PRIMARY KEY, kernel INTEGER NOT NULL REFERENCES 
     UNIQUE(kernel, device, shape, dtype, mode));
 CREATE TABLE session(id TEXT PRIMARY KEY, problem INTEGER NOT NULL REFERENCES problem, env INTEGER NOT NULL REFERENCES
     env, strategy TEXT NOT NULL, started REAL NOT NULL);
-CREATE TABLE binary(hash TEXT PRIMARY KEY, facts TEXT NOT NULL);
 CREATE TABLE config(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 CREATE TABLE trial(id TEXT PRIMARY KEY, session TEXT NOT NULL REFERENCES session, problem INTEGER NOT NULL REFERENCES
     problem, config INTEGER NOT NULL REFERENCES config, binary TEXT, status TEXT NOT NULL, reason TEXT NOT NULL,
@@ -133,8 +132,6 @@ def _write_session(base: sqlite3.Connection, r: dict[str, Any]) -> None:
 def _write_trial(base: sqlite3.Connection, r: dict[str, Any]) -> None:
     found = base.execute("SELECT problem FROM session WHERE id=?", (r["session"],)).fetchone()
     problem = found[0] if found else _problem(base, r)
-    if r.get("binary"):
-        base.execute("INSERT OR IGNORE INTO binary VALUES(?, ?)", (r["binary"], json.dumps(r.get("facts") or {})))
     config = _config(base, r["config"])
     base.execute("DELETE FROM claim WHERE problem=? AND config=? AND session=?", (problem, config, r["session"]))
     base.execute(

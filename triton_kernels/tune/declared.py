@@ -18,7 +18,8 @@ from .problem import Shape, Unknown, fit_axes
 from .space import Config, Space
 
 Arrays = tuple[list[Any], list[Any]]
-Reference = list[tuple[np.ndarray, Any, int]]
+Reference = list[np.ndarray | tuple[np.ndarray, Any, int]]
+"""What each output should become, exactly; or with the scale of its errors and the terms of a sum."""
 Rng = np.random.Generator | None
 Work = Callable[[Shape, int, Config], tuple[float, float]]
 
@@ -35,7 +36,8 @@ class TritonKernel:
     launcher asks the tuner with. space : what may vary, or a function of the dtype. default : what the launcher takes
     by itself for a shape, dtype and target, in so far as it is not the space's own. arrays : inputs and outputs at a
     shape; without a generator of random numbers nothing need be in them. launch : runs the launcher on inputs, outputs
-    and a config. reference : for each output the result in float64, the scale of errors (0: exact), the terms of a sum.
+    and a config. reference : for each output the result in float64, with the scale of errors and the terms of a sum
+    where it need not be exact.
     work : floating-point operations and bytes that a config moves. small : the greatest sizes that the interpreter is
     given. kept : axes whose size the check at an odd shape leaves as it is. limits : the least and greatest size of
     axes that have any. begin : puts into the outputs what the kernel reads there.

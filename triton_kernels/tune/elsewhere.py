@@ -54,7 +54,7 @@ _MOST_MADE = 3  # executors made one after the other, none of which gave a resul
 class _Home:
     """A session's workers in this process."""
 
-    def __init__(self, measure: Measure, stopping: threading.Event, kept: bool = False) -> None:
+    def __init__(self, measure: Measure, stopping: threading.Event, kept: bool) -> None:
         self.measure, self.stopping, self.kept, self.process = measure, stopping, kept, os.getpid()
         self.idle: list[Worker | Here] = []
         self.busy, self.closed, self.used = 0, False, time.monotonic()
@@ -103,7 +103,7 @@ def there(session: str, token: str, work: Task | tuple[str, tuple[Any, ...], flo
         if home is None or not home.alive:
             if measure is None:
                 return "unknown", None, {}
-            home = _homes[session] = _Home(measure, threading.Event())
+            home = _homes[session] = _Home(measure, threading.Event(), kept=False)
             _reap()
     worker: Worker | Here | None = None
     try:

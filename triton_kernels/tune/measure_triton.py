@@ -172,13 +172,14 @@ class _Run:
         self.launch(config)
         self.wait()
         worst = 0.0
-        for out, (expected, scale, terms) in zip(self.outputs, self.expected, strict=True):
+        for out, right in zip(self.outputs, self.expected, strict=True):
             found = out if isinstance(out, np.ndarray) else out.get()
             if found.dtype == bool:
                 found = found.view(np.uint8)
-            if np.ndim(scale) == 0:  # exactly so: whole numbers, and what is only copied
-                worst = max(worst, judge(found, expected, np.zeros(()), 0.0))
+            if isinstance(right, np.ndarray):  # exactly so: whole numbers, and what is only copied
+                worst = max(worst, judge(found, right, np.zeros(()), 0.0))
                 continue
+            expected, scale, terms = right
             allowed = tolerance(self.dtype, terms)
             worst = max(worst, judge(found, expected, scale, allowed, SMALLEST.get(self.dtype, 0.0)))
         for array, before in zip(self.inputs, self.before, strict=True):

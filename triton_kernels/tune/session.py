@@ -286,7 +286,7 @@ class Session:
             if self.trials.stopping.is_set():
                 slots.abandon()
                 raise Stopped
-            if not why and (why := self._spent(slots.under_way)):
+            if not why and (why := self._spent()):
                 ended_at = time.monotonic()
             if not why:
                 for config in self._next(slots.room, slots.under_way):
@@ -302,9 +302,9 @@ class Session:
                     yield self.trials.compiled(done.config, done.built)
                 yield from self.trials.concluded(done)
 
-    def _spent(self, under_way: int = 0) -> str:
+    def _spent(self) -> str:
         """Return what has run out: the evaluations, the budget, or nothing."""
-        if self.evaluations is not None and self.trials.count + under_way >= self.evaluations:
+        if self.evaluations is not None and self.trials.count >= self.evaluations:
             return "evaluations"
         return "budget" if self.budget_s is not None and self.spent_s > self.budget_s - self._reserve() else ""
 

@@ -84,7 +84,7 @@ class Trials:
         self.launches += done.launches
         trial: dict[str, Any] = {"config": config}
         if built is not None:
-            trial |= {"binary": built.binary, "compile_ms": built.compile_ms, "facts": built.facts}
+            trial |= {"binary": built.binary, "compile_ms": built.compile_ms}
             if built.binary and (same := self.of_binary.get(built.binary)):
                 yield from self.same(row, trial, *same)
                 return

@@ -143,7 +143,7 @@ INLINE void NAME(rnn_block)(const NAME(rnn) * c, ptrdiff_t first, ptrdiff_t coun
             for (ptrdiff_t r = 0; r < here; r++) {
                 const ptrdiff_t at = (row + r * s->stride) * H + j, at_gates = (row + r * s->stride) * 4 * H + j;
                 REAL *out[6];
-                for (int k = 0; k < 6; k++) out[k] = spare[k];
+                for (size_t k = 0; k < sizeof out / sizeof *out; k++) out[k] = spare[k];
                 if (width == W) {
                     out[5] = y + at;
                     if (s->kind == RNN_LSTM) out[4] = cells + at;

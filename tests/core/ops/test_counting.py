@@ -96,6 +96,7 @@ def test_of_nothing() -> None:
     for dim, n in ((0, 1), (1, 0), (2, 1)):
         assert core.unique_consecutive(core.zeros(5, 0, 5), dim=dim).shape[dim] == n
     assert core.histogram(core.zeros(5, 0), 2).bin_edges.tolist() == [0.0, 0.5, 1.0]
+    assert core.histogramdd(core.ones(3, 1), [2]).bin_edges[0].tolist() == [0.5, 1.0, 1.5]  # all are the same
     assert [e.tolist() for e in core.histogramdd(core.zeros(0, 2), [1, 2]).bin_edges] == [[0.0, 1.0], [0.0, 0.5, 1.0]]
 
 

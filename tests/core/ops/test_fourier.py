@@ -77,3 +77,14 @@ def test_errors() -> None:
     spectrum = core.stft(core.ones(32), 8, 8, return_complex=True, **how)
     with pytest.raises(RuntimeError, match="window overlap add min"):
         core.istft(spectrum, 8, 8, **how)
+
+
+def test_an_inverse_longer_than_its_pieces_ends_with_zeros() -> None:
+    x = core.tensor(np.random.default_rng(5).uniform(-1, 1, (2, 20)))
+    window = core.hann_window(8, dtype=core.float64)
+    spectrum = core.stft(x, 8, 2, window=window, return_complex=True)
+    short, long = (core.istft(spectrum, 8, 2, window=window, length=n) for n in (20, 29))
+    np.testing.assert_allclose(short.numpy(), x.numpy(), atol=1e-12)
+    assert long.shape == (2, 29)
+    assert core.equal(long[:, :20], short)
+    assert not long[:, 24:].any()  # what the last piece holds beyond the signal ends there

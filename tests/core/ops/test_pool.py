@@ -93,3 +93,15 @@ def test_adaptive_pooling_says_what_is_wrong_as_pytorch_does(kind):
 
 def test_fractional_pooling_of_an_empty_batch():
     assert F.fractional_max_pool3d(core.ones(0, 1, 4, 5, 4), (2, 2, 1), output_size=2).shape == (0, 1, 2, 2, 2)
+
+
+@pytest.mark.parametrize("out", [(1, 1), (2, 3), (4, 4), (5, 7), (6, 9)])
+def test_adaptive_windows_reach_to_their_last_place(out: tuple[int, int]) -> None:
+    x = np.random.default_rng(2).permutation(2 * 5 * 7).reshape(2, 5, 7).astype(np.float32)
+    found, places = core.nn.functional.adaptive_max_pool2d(core.tensor(x), out, return_indices=True)
+    ways = [[(i * m // o, -(-(i + 1) * m // o)) for i in range(o)] for m, o in zip((5, 7), out, strict=True)]
+    expected = [[[plane[a:b, c:d].max() for c, d in ways[1]] for a, b in ways[0]] for plane in x]
+    np.testing.assert_array_equal(found.numpy(), expected)
+    np.testing.assert_array_equal(
+        x.reshape(2, 35)[np.arange(2)[:, None], places.reshape(2, -1).numpy()].reshape(found.shape), expected
+    )

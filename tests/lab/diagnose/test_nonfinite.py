@@ -249,3 +249,26 @@ def test_what_a_model_gives_without_any_backward(cell: Any, space: Space) -> Non
     space["model"] = space["nn"].Linear(16, 4)
     (finding,) = cell("with core.no_grad():\n    p = model(x).clamp(max=0).log()\nprint(p)", space).findings
     assert (finding.kind, finding.severity, finding.line) == ("nan", "error", 2)
+
+
+@pytest.mark.parametrize("between", ["", ".reshape(8, 8, 8)", ".T.T"])
+@pytest.mark.parametrize("ending", ["core.exp", "core.sigmoid", "core.softmax"])
+def test_infinities_that_end_well_are_not_the_first_of_a_cell_that_goes_wrong(
+    cell: Any, space: Space, between: str, ending: str
+) -> None:
+    end = f"{ending}(low{', -1' if ending.endswith('softmax') else ''})"
+    record = cell(f"""
+    h = (x @ P(16, 8)).abs() + 0.1
+    low = (h - (h * core.tensor([1.0] * 7 + [0.0])).log().abs()){between}
+    a = {end}
+    b = (-h.detach()).sqrt() * P(64, 8)
+    (a.mean() + b.mean()).backward()
+    """, space)  # fmt: skip
+    finding = next(f for f in record.findings if f.kind == "nan")
+    assert (finding.line, "sqrt" in finding.message) == (4, True), finding.message
+
+
+def test_infinities_that_do_not_end_well_are_told_first(cell: Any, space: Space) -> None:
+    text = "h = (x @ P(16, 8)).abs()\nlow = (h * 0).log().reshape(8, 8, 8)\na = low - low.mean()\na.sum().backward()"
+    finding = next(f for f in cell(text, space).findings if f.kind == "nan")
+    assert (finding.line, "log" in finding.message) == (2, True), finding.message

@@ -88,6 +88,10 @@ x = torch.rand(10) + 1
 for _ in range(20):
     x = x / (x.norm() + 1e-12)
 """,
+    "gradients of halves, most of them 0": """
+w = torch.ones(64).half().requires_grad_()
+torch.relu(w * (torch.arange(64) % 4 - 2).half()).sum().backward()
+""",
     "a chaotic map": """
 x = torch.full((4,), 0.3)
 for _ in range(200):

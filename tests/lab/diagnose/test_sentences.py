@@ -12,7 +12,8 @@ import io
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import pytest
 
 import lab.diagnose
 from lab.diagnose import Found
-from widgets.record import Record
+from widgets.record import Finding, Record
 
 from .planted import CELLS
 from .planted_sentences import SENTENCES
@@ -49,15 +50,30 @@ def without_figures(text: str) -> str:
 
 
 def told(record: Record) -> str:
-    """The first finding of a record and all that are more than notes, as the page has them."""
-    shown = [f for k, f in enumerate(record.findings) if k == 0 or f.severity != "note"]
+    """The findings of a record, those by a clock only where they come first, as the page has them: with the ops that
+    each marks."""
     lines = []
-    for f in shown:
+    for k, f in enumerate(record.findings):
+        if k and f.kind in TIMED:
+            continue
         named = f" · {', '.join(dict.fromkeys(f.parameters))}" if f.parameters else ""
-        lines.append(f"{f.severity} · {f.kind} · line {f.line}{named}")
+        lines.append(f"{f.severity} · {f.kind} · {place(f)}{named}")
         lines += [f"> {line}" for line in (*without_figures(f.message).splitlines(), "", *f.remedy.splitlines())]
+        if f.ops:
+            lines += ["", f"Marks {', '.join(marked(record, f.ops))}."]
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
+
+
+def place(f: Finding) -> str:
+    """The line that a finding names, and the column."""
+    return f"line {f.line}" if f.col is None else f"line {f.line}:{f.col}"
+
+
+def marked(record: Record, ops: Sequence[int]) -> list[str]:
+    """Ops in words: which, in which line of the cell or of another file, and how many of them."""
+    names = [f"{op.op} ({op.file + ' ' if op.file else ''}line {op.line})" for op in (record.ops[k] for k in ops)]
+    return [name + (f" × {n}" if n > 1 else "") for name, n in Counter(names).items()]
 
 
 def page() -> dict[str, str]:
@@ -105,7 +121,7 @@ def test_the_card_says_what_the_page_says(
     RUN.add(name)
     if record.findings and record.findings[0].kind in TIMED:
         first = record.findings[0]
-        assert f"{first.kind} · line {first.line}" in expected[name]
+        assert f"{first.kind} · {place(first)}" in expected[name]
         assert first.remedy
     else:
         assert told(record) == expected[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -18,6 +19,7 @@ from triton_kernels import softmax
 from triton_kernels.tune import c_kernels, lookup, places
 from triton_kernels.tune.declared import kernels
 from triton_kernels.tune.devices import DEVICES, occupancy
+from triton_kernels.tune.events import Measured
 from triton_kernels.tune.measure import Failed, judge, tolerance
 from triton_kernels.tune.measure_cpu import CpuMeasure, compile_config
 from triton_kernels.tune.measure_triton import TritonMeasure
@@ -198,6 +200,7 @@ def test_the_identity_of_a_kernel_is_its_text_without_comments():
     assert c_text("int a; /* one\n two */ int b; // c\n\n") == "int a; int b;"
     assert source_of(softmax.softmax_kernel) != source_of(softmax.softmax_backward_kernel)
     assert source_of(softmax.softmax_kernel) == source_of(softmax.softmax_kernel)
+    assert re.fullmatch("[0-9a-f]{16}", source_of(softmax.softmax_kernel))  # as long as the stores have it
 
 
 # -- Triton ------------------------------------------------------------------------------------------------------------
@@ -228,6 +231,7 @@ def test_static_names_limits_merges_and_stores_nothing(monkeypatch, tmp_path):
     result = session.result
     assert (result.verdict, result.estimate, result.stored) == ("estimate", True, "")
     assert result.evaluations == result.space_size == len(events) // 2 - 1
+    assert not any(e.raced_out for e in events if isinstance(e, Measured))  # an estimate is no race
     assert {"registers", "shared_bytes", "spill_bytes", "occupancy", "limited_by"} <= set(result.best.facts)
     assert lookup.best("reduce_kernel", (4096, 1000), "float32", problem.device) is None
     assert "estimated, not timed" in result.notes[0]

@@ -1,0 +1,131 @@
+"""Products, distances and blocks that are made of other ops, against NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import core
+import core.nn.functional as F
+from core.autograd import gradcheck
+
+RNG = np.random.default_rng(11)
+
+
+def drawn(*shape: int) -> Any:
+    return RNG.uniform(-1, 1, shape)
+
+
+def close(found: core.Tensor, expected: Any) -> None:
+    assert tuple(found.shape) == np.shape(expected)
+    np.testing.assert_allclose(found.detach().numpy(), expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(("a", "b", "dims"), [
+    ((2, 3, 4), (3, 4, 5), 2), ((2, 3, 4), (4, 5), 1), ((2, 3), (4, 5), 0), ((2, 3, 4), (4, 2, 5), ([0, 2], [1, 0])),
+    ((2, 3, 4), (5, 3, 2), ([-2], [1])), ((3,), (3,), 1), ((2, 3, 4), (2, 3, 4), 3), ((), (2,), 0), ((2,), (), 0),
+])  # fmt: skip
+def test_tensordot(a: Any, b: Any, dims: Any) -> None:
+    x, y = drawn(*a), drawn(*b)
+    close(core.tensordot(core.tensor(x), core.tensor(y), dims=dims), np.tensordot(x, y, dims))
+    out = core.empty(0, dtype=core.float64)
+    close(core.tensordot(core.tensor(x), core.tensor(y), dims, out=out), np.tensordot(x, y, dims))
+    close(out, np.tensordot(x, y, dims))
+
+
+def test_tensordot_stretches_a_size_of_1_and_has_gradients() -> None:
+    x, y = drawn(2, 1), drawn(3, 4)
+    close(core.tensordot(core.tensor(x), core.tensor(y), ([1], [0])), x @ y.sum(0, keepdims=True))
+    close(core.tensordot(core.tensor(y.T), core.tensor(x.T), ([1], [0])), y.T.sum(1, keepdims=True) @ x.T)
+    with pytest.raises(RuntimeError, match="first has size 3 in dim 1 and second has size 4 in dim 0"):
+        core.tensordot(core.ones(2, 3), core.ones(4, 5), ([1], [0]))
+    given = [core.tensor(drawn(2, 3), requires_grad=True), core.tensor(drawn(3, 2), requires_grad=True)]
+    assert gradcheck(lambda a, b: core.tensordot(a, b, ([0, 1], [1, 0])), given)
+
+
+@pytest.mark.parametrize(("beta", "alpha"), [(1, 1), (0.5, 2.0), (0, 3.0)])
+def test_addr(beta: float, alpha: float) -> None:
+    a, u, v = drawn(3, 4), drawn(3), drawn(4)
+    close(core.addr(core.tensor(a), core.tensor(u), core.tensor(v), beta=beta, alpha=alpha),
+          beta * a + alpha * np.outer(u, v))  # fmt: skip
+    given = core.tensor(a)
+    assert given.addr_(core.tensor(u), core.tensor(v), beta=beta, alpha=alpha) is given
+    close(given, beta * a + alpha * np.outer(u, v))
+    whole = core.ones(1, 1, dtype=core.int64)
+    assert core.addr(whole, whole[0], whole[0], beta=2).tolist() == [[3]]
+    with pytest.raises(RuntimeError, match="beta must not be a floating point number"):
+        core.addr(whole, whole[0], whole[0], beta=0.5)
+
+
+@pytest.mark.parametrize("p", [0, 0.5, 1, 2, 3, float("inf")])
+def test_distances_of_all_rows(p: float) -> None:
+    x, y = drawn(2, 4, 3), drawn(2, 5, 3)
+    gaps = np.abs(x[:, :, None] - y[:, None])
+    if p == 0:
+        expected = (gaps != 0).sum(-1).astype(float)
+    else:
+        expected = gaps.max(-1) if p == float("inf") else (gaps**p).sum(-1) ** (1 / p)
+    close(core.cdist(core.tensor(x), core.tensor(y), p), expected)
+    close(core.cdist(core.tensor(x[0]), core.tensor(y), p)[0], expected[0])
+    if p == 2:
+        close(core.cdist(core.tensor(x), core.tensor(y)), expected)
+        given = [core.tensor(v, requires_grad=True) for v in (x, y)]
+        assert gradcheck(core.cdist, given)
+
+
+def test_what_distances_refuse() -> None:
+    x = core.ones(2, 3)
+    with pytest.raises(RuntimeError, match="at least 2D tensors, X1 got: 1D"):
+        core.cdist(x[0], x)
+    with pytest.raises(RuntimeError, match="at least 2D tensors, X2 got: 1D"):
+        core.cdist(x, x[0])
+    with pytest.raises(RuntimeError, match=r"same number of columns. X1: 3 X2: 2"):
+        core.cdist(x, x[:, :2])
+    with pytest.raises(RuntimeError, match="non-negative p"):
+        core.cdist(x, x, -1)
+
+
+def test_blocks_along_the_diagonal() -> None:
+    a, b, c = drawn(2, 3), drawn(2), drawn(2, 1)
+    expected = np.zeros((6, 7))
+    expected[:2, :3], expected[2, 3:5], expected[3:5, 5:6], expected[5, 6] = a, b, c, 4.0
+    given = [core.tensor(a), core.tensor(b), core.tensor(c), core.tensor(4.0, dtype=core.float64)]
+    close(core.block_diag(*given), expected)
+    with pytest.raises(RuntimeError, match=r"2 or fewer dimensions. Input 1 has 3 dimensions"):
+        core.block_diag(given[0], core.ones(1, 1, 1))
+
+
+@pytest.mark.parametrize("upper", [True, False])
+@pytest.mark.parametrize("transpose", [True, False])
+@pytest.mark.parametrize("unitriangular", [True, False])
+def test_triangular_solve(upper: bool, transpose: bool, unitriangular: bool) -> None:
+    A, b = drawn(3, 3) + 3 * np.eye(3), drawn(3, 2)
+    used = np.triu(A) if upper else np.tril(A)
+    if unitriangular:
+        np.fill_diagonal(used, 1.0)
+    solution, copy = core.triangular_solve(core.tensor(b), core.tensor(A), upper, transpose, unitriangular)
+    np.testing.assert_allclose(solution.numpy(), np.linalg.solve(used.T if transpose else used, b), rtol=1e-10)
+    close(copy, A)
+    default = core.triangular_solve(core.tensor(b), core.tensor(A)).solution
+    np.testing.assert_allclose(default.numpy(), np.linalg.solve(np.triu(A), b), rtol=1e-10)
+
+
+def test_broadcast_tensors() -> None:
+    given = drawn(3, 1), drawn(2), drawn(1, 1, 1)
+    for found in (core.broadcast_tensors(*map(core.tensor, given)), core.broadcast_tensors([*map(core.tensor, given)])):
+        for mine, theirs in zip(found, np.broadcast_arrays(*given), strict=True):
+            close(mine, theirs)
+
+
+@pytest.mark.parametrize("given", [{"size": (5, 7)}, {"scale_factor": 2}, {"scale_factor": (1.5, 2.0)}])
+def test_older_names_of_resampling(given: Any) -> None:
+    x = core.tensor(drawn(1, 2, 4, 3))
+    for mode, name, more in (
+        ("nearest", "upsample_nearest", {}),
+        ("bilinear", "upsample_bilinear", {"align_corners": True}),
+    ):
+        with pytest.warns(UserWarning, match=f"nn.functional.{name}. is deprecated"):
+            found = getattr(F, name)(x, **given)
+        assert core.equal(found, F.interpolate(x, mode=mode, **given, **more))
