@@ -2,7 +2,7 @@
 
 A fault replaces one stretch of a line: a comparison by its neighbour, an operator by its opposite, a number by the
 next one, a condition by its negation, a call by nothing. Comments, strings, docstrings and preprocessor lines are left
-alone, since no test should depend on them; the sentences of `lab/diagnose` are behaviour and are changed too.
+alone, since no test should depend on them, and so are an op's `samples`, which are inputs of the tests themselves; the sentences of `lab/diagnose` are behaviour and are changed too.
 """
 
 from __future__ import annotations
@@ -125,9 +125,10 @@ def _python(text: str, sentences: bool) -> Iterator[Change]:
             and isinstance(n.body[0], ast.Expr)}  # fmt: skip
     annotations = {id(sub) for n in ast.walk(tree) for name in ("annotation", "returns")
                    for top in [getattr(n, name, None)] if top is not None for sub in ast.walk(top)}  # fmt: skip
+    samples = _samples(tree)
     formats = {id(sub) for n in ast.walk(tree) if isinstance(n, ast.JoinedStr) for sub in ast.walk(n) if sub is not n}
     for node in ast.walk(tree):
-        if id(node) in docs or id(node) in annotations:
+        if id(node) in docs or id(node) in annotations or id(node) in samples:
             continue
         change: Change | None = None
         if isinstance(node, ast.Compare):
@@ -149,6 +150,14 @@ def _python(text: str, sentences: bool) -> Iterator[Change]:
             change = *span(node.value), "None", "returns None"
         if change is not None:
             yield change
+
+
+def _samples(tree: ast.Module) -> set[int]:
+    """Return the nodes of what a declaration gives the tests as inputs, `samples=`, by identity."""
+    given = [k.value for n in ast.walk(tree) if isinstance(n, ast.Call) for k in n.keywords if k.arg == "samples"]
+    names = {n.id for value in given for n in ast.walk(value) if isinstance(n, ast.Name)}
+    makers = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name in names and "sample" in n.name]
+    return {id(sub) for top in (*given, *makers) for sub in ast.walk(top)}
 
 
 def _constant(node: ast.Constant, start: int, end: int, sentences: bool) -> Change | None:

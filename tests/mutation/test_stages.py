@@ -15,7 +15,12 @@ def test_stages() -> None:
     assert conformance.has("tests/conformance/test_operations.py::test_forward[numpy-add]")
     assert not conformance.has("tests/conformance/test_operations.py::test_forward[cuda-add]")
     assert not core.has("tests/core/test_cuda_training.py::test_a")
-    assert asked.every(["core/ops/einsum.py"]) == ["tests/conformance", "tests/core", "tests/test_programs.py"]
+    assert asked.every(["core/ops/einsum.py"]) == [
+        "core/ops/einsum.py",
+        "tests/conformance",
+        "tests/core",
+        "tests/test_programs.py",
+    ]
 
 
 def test_what_a_recording_tells() -> None:
