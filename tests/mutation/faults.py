@@ -2,7 +2,8 @@
 
 A fault replaces one stretch of a line: a comparison by its neighbour, an operator by its opposite, a number by the
 next one, a condition by its negation, a call by nothing. Comments, strings, docstrings and preprocessor lines are left
-alone, since no test should depend on them, and so are an op's `samples`, which are inputs of the tests themselves; the sentences of `lab/diagnose` are behaviour and are changed too.
+alone, since no test should depend on them, and so are an op's `samples`, which are the tests' own inputs; the sentences
+of `lab/diagnose` are behaviour and are changed too.
 """
 
 from __future__ import annotations
