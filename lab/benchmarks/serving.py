@@ -84,7 +84,10 @@ def contestant(who: str, model: str, batch: int) -> Iterator[Contestant]:
         try:
             process.wait(10)
         except subprocess.TimeoutExpired:
-            process.kill()
+            pass
+        with suppress(ProcessLookupError):  # its workers, which may outlive it
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _wait(found: Contestant) -> None:
