@@ -81,10 +81,8 @@ def contestant(who: str, model: str, batch: int) -> Iterator[Contestant]:
         yield found
     finally:
         process.send_signal(signal.SIGTERM)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             process.wait(10)
-        except subprocess.TimeoutExpired:
-            pass
         with suppress(ProcessLookupError):  # its workers, which may outlive it
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
