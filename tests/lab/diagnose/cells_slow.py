@@ -55,6 +55,31 @@ for k in range(24):
 print(found)
 """,
     ),
+    "a softmax written out": Planted(
+        "slow",
+        (5,),
+        """
+scores = torch.randn(512, 512, requires_grad=True)
+for k in range(60):
+    scores.grad = None
+    powers = torch.exp(scores - scores.max(-1, keepdim=True)[0])
+    weights = powers / powers.sum(-1, keepdim=True)
+    (weights * weights).sum().backward()
+""",
+    ),
+    "a GELU written out": Planted(
+        "slow",
+        (3,),
+        """
+import math
+def bend(t):
+    return 0.5 * t * (1 + torch.tanh(math.sqrt(2 / math.pi) * (t + 0.044715 * t ** 3)))
+words = torch.randn(2048, 256, requires_grad=True)
+for k in range(40):
+    words.grad = None
+    bend(words).sum().backward()
+""",
+    ),
     "pairs of rows, spread out": Planted(
         "slow",
         (4,),
