@@ -23,9 +23,12 @@
 #ifdef FRAMES_KNOWN
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -51,6 +54,7 @@ typedef struct looks {
     long turns, pauses;              /* likewise: how often it was given a processor, and gave one up by itself */
     long ran_owed_ns, starved_owed_ns, waited_owed_ns; /* the time that no look bears yet */
     int waits;                                         /* whether the last look found it waiting */
+    int sent;                                          /* whether a signal was, and its look is not published */
     unsigned dice;
     _Atomic int asked, ends;
     _Atomic unsigned head, tail;
@@ -85,19 +89,30 @@ static long read_clock(clockid_t clock) {
 static int note(looks *self, int within) {
     look *next = &self->ring[atomic_load(&self->head) % LOOKS];
     const int depth = frame_chain(self->thread, within, next->frames, FRAMES);
+    next->beat = atomic_load(&self->beat);
     atomic_store(&next->depth, depth > 0 ? depth : 0);
     return depth > 0;
 }
 
-static void publish(looks *self) {
+/* Gives the ring's next place, once its frames are noted, the time that it bears, and lets it be taken. */
+static void publish(looks *self, int waits) {
     look *next = &self->ring[atomic_load(&self->head) % LOOKS];
-    long *owed = self->waits ? &self->waited_owed_ns : &self->ran_owed_ns;
+    long *owed = waits ? &self->waited_owed_ns : &self->ran_owed_ns;
     next->took_ns = *owed > 0 ? *owed : 0;
     if (*owed > 0) *owed = 0; /* less than nothing: what stood as a wait has turned out to be the queue */
-    next->starved_ns = self->waits ? 0 : self->starved_owed_ns;
-    next->beat = atomic_load(&self->beat);
+    next->starved_ns = waits ? 0 : self->starved_owed_ns;
     self->starved_owed_ns -= next->starved_ns;
     atomic_fetch_add(&self->head, 1);
+}
+
+/* Publishes the look that the handler was asked for, once it has come to it; 0 where it has not. */
+static int answered(looks *self) {
+    if (atomic_load(&self->asked)) return 0;
+    if (!self->sent) return 1;
+    self->sent = 0;
+    if (atomic_load(&self->ring[atomic_load(&self->head) % LOOKS].depth)) publish(self, 0);
+    else self->lost++;
+    return 1;
 }
 
 static void handle(int number, siginfo_t *told, void *context) {
@@ -109,8 +124,7 @@ static void handle(int number, siginfo_t *told, void *context) {
         if (one && one == told->si_value.sival_ptr) self = one;
     }
     if (self && told->si_code == SI_QUEUE && atomic_load(&self->asked) && syscall(SYS_gettid) == self->tid) {
-        if (note(self, 1)) publish(self);
-        else self->lost++;
+        note(self, 1);
         atomic_store(&self->asked, 0);
     }
     errno = saved;
@@ -164,42 +178,76 @@ static int send(looks *self) {
     told.si_pid = self->process;
     told.si_uid = getuid();
     told.si_value.sival_ptr = self;
+    self->sent = 1;
     atomic_store(&self->asked, 1);
     if (!syscall(SYS_rt_tgsigqueueinfo, self->process, self->tid, all.signal, &told)) return 1;
+    self->sent = 0;
     atomic_store(&self->asked, 0);
     return 0;
 }
 
-static void look_once(looks *self) {
-    if (atomic_load(&self->asked)) return; /* the thread has not come to it: its time is the next look's */
-    if (atomic_load(&self->head) - atomic_load(&self->tail) == LOOKS) return;
+/* Adds the time since the last look to what is owed; `now` and `ran` are of the one that is being made, which found the
+   thread waiting or awake. */
+static void account(looks *self, long now, long ran, int waits) {
     long turns = self->turns;
-    const long now = read_clock(CLOCK_MONOTONIC), ran = read_clock(self->clock), queued = starved(self, &turns);
-    const int before = self->waits, aside = read_clock(self->clock) == ran;
-    self->waits = aside && sleeps(self);
+    const long queued = starved(self, &turns);
     const long paused = turns == self->turns && self->queue >= 0 ? self->pauses : pauses(self);
     const long running = ran - self->ran_ns, queueing = queued - self->starved_ns;
     /* What is left is a wait, of a thread that gave up its processor; else the queue in which it still stands, which is told
        when that ends, or the machine below this one ran something else. */
-    const int waited = self->waits || before || paused != self->pauses;
+    const int waited = waits || self->waits || paused != self->pauses;
     *(waited ? &self->waited_owed_ns : &self->starved_owed_ns) += now - self->now_ns - running - queueing;
     self->ran_owed_ns += running;
     self->starved_owed_ns += queueing;
-    self->now_ns = now, self->ran_ns = ran, self->starved_ns = queued, self->turns = turns, self->pauses = paused;
-    if (aside) {
+    self->now_ns = now, self->ran_ns = ran, self->starved_ns = queued;
+    self->turns = turns, self->pauses = paused, self->waits = waits;
+}
+
+/* One look. The thread is looked at first and the files of the system are read then: they take so long that it would be
+   on another line. */
+static void look_once(looks *self) {
+    if (!answered(self)) return; /* the thread has not come to it: its time is the next look's */
+    if (atomic_load(&self->head) - atomic_load(&self->tail) == LOOKS) return;
+    const long now = read_clock(CLOCK_MONOTONIC), ran = read_clock(self->clock);
+    int waits = 0;
+    if (read_clock(self->clock) != ran) {
+        send(self);
+    } else {
+        waits = sleeps(self); /* before the frames are read, while which it may be woken */
         if (note(self, 0) && read_clock(self->clock) == ran) { /* it did not run in between: so it stands there */
-            publish(self);
+            account(self, now, ran, waits);
+            publish(self, waits);
             return;
         }
         atomic_store(&self->ring[atomic_load(&self->head) % LOOKS].depth, 0); /* it woke up */
-        self->waits = 0;
+        waits = 0;
+        send(self);
     }
-    send(self);
+    account(self, now, ran, waits);
+    answered(self);
+}
+
+/* Asks for short turns: a thread that wakes takes the place of one that runs where its turns are the shorter ones (Linux
+   6.12); else it would come when that one pauses, and find it pausing. */
+static void come_at_once(void) {
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime, deadline, period;
+    } turns = {.size = 48, .runtime = 100000};
+    turns.nice = getpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid));
+#ifdef SYS_sched_setattr
+    (void)syscall(SYS_sched_setattr, 0, &turns, 0);
+#endif
 }
 
 static void *watch(void *given) {
     looks *self = given;
     const long begin = self->now_ns;
+    come_at_once();
+    prctl(PR_SET_TIMERSLACK, 1L, 0L, 0L, 0L); /* else the kernel wakes it together with others, the watched thread among them */
     pthread_mutex_lock(&self->lock);
     while (!atomic_load(&self->ends)) {
         unsigned dice = self->dice;
@@ -208,7 +256,7 @@ static void *watch(void *given) {
         long period = self->now_ns - begin < SECOND ? self->first_ns : self->later_ns;
         /* where nobody takes them, as while one call keeps the GIL for seconds, they come more and more rarely */
         period <<= (atomic_load(&self->head) - atomic_load(&self->tail)) * 8 / LOOKS;
-        const long now = read_clock(CLOCK_MONOTONIC), at = now + period / 2 + (long)((double)dice / 4294967296.0 * period);
+        const long now = read_clock(CLOCK_MONOTONIC), at = now + (long)(-log(((double)dice + 1) / 4294967297.0) * period);
         const struct timespec until = {at / SECOND, at % SECOND};
         if (pthread_cond_timedwait(&self->wake, &self->lock, &until) == ETIMEDOUT) look_once(self);
     }
@@ -370,7 +418,7 @@ static int begin(looks *self) {
     }
     atomic_store(&all.watched[place], self);
     send(self); /* a first look, which comes at once where signals come at all */
-    int works = !atomic_load(&self->asked) && atomic_load(&self->head) == 1 && hear_of_end(self);
+    int works = answered(self) && atomic_load(&self->head) == 1 && hear_of_end(self);
     if (works) {
         sigset_t every, was;
         sigfillset(&every);
@@ -390,7 +438,7 @@ static int end(looks *self) {
     end_looker(self);
     const struct timespec moment = {0, SECOND / 1000};
     for (int k = 0; k < 50 && atomic_load(&self->asked); k++) nanosleep(&moment, NULL);
-    return !atomic_load(&self->asked);
+    return answered(self);
 }
 
 /* -- for Python ------------------------------------------------------------------------------------------------------ */
