@@ -247,6 +247,7 @@ def saving(name: str, repeat: int) -> str:
 
 def cost() -> str:
     """Return by how much looking makes a fixed piece of work longer, in processor time of the process."""
+
     def work() -> int:
         kept = 0
         for k in range(1500):
