@@ -100,7 +100,7 @@ class LineRow:
     """The gradients of its ops, wherever backward() was called."""
     count: int = 0
     total_ms: float = 0.0
-    """How long the cell was on this line, whatever it did there: all lines together are its time. 0 where nobody looked."""
+    """How long the cell was on this line, whatever it did there: all lines are its time. 0 where nobody looked."""
 
 
 @dataclass

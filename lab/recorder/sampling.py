@@ -5,9 +5,9 @@ every line would cost more than it shows.
 
 Who looks is a thread of C (core/native/binding/adapters/looks.c), which needs no GIL: a look falls on every line as
 often as time passes there. Where Python's frames are not known to it (another system than Linux, another version of
-Python, no C extension), a thread of Python's looks: it gets the GIL where the cell gives it up, so that lines which keep
-it are seen too rarely. On a busy machine a thread also stands in the queue for a processor. That is no wait of the cell's,
-so Linux is asked how long it was (`schedstat`); elsewhere nobody tells, and it counts as the line's.
+Python, no C extension), a thread of Python's looks: it gets the GIL where the cell gives it up, so that lines which
+keep it are seen too rarely. On a busy machine a thread also stands in the queue for a processor. That is no wait of the
+cell's, so Linux is asked how long it was (`schedstat`); elsewhere nobody tells, and it counts as the line's.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How long a cell was on each of its lines: all of its time is some line's, and ops only split it.
 
-The looks of the sampler say where the time passed. Ops, steps and backward passes are timed one by one, so a line has at
-least what its own took; the looks share out what is left. In a cell of a few milliseconds, with hardly a look, that is
-most of what is known.
+The looks of the sampler say where the time passed. Ops, steps and backward passes are timed one by one, so a line has
+at least what its own took; the looks share out what is left. In a cell of a few milliseconds, with hardly a look, that
+is most of what is known.
 """
 
 from __future__ import annotations
