@@ -36,7 +36,7 @@ from ..recorder.variable_names import assigned, attributes, is_module, operand
 from .call_places import calls, sites
 from .called_functions import pages
 from .kept_graphs import kept
-from .line_times import line_times
+from .line_times import line_times, starved
 from .memory_course import record_memory
 
 LEAST = 0.005  # of a cell's time: a line without ops that takes less has no row
@@ -241,7 +241,7 @@ def build(trace: Trace, title: str, error: ErrorRow | None, checks: Sequence[Any
         parameters = [leaf.name for leaf in f.leaves]
         said = ended(f.message), ended(f.remedy)
         record.findings.append(Finding(f.kind, f.severity, f.line, f.col, *said, ops, parameters))
-    record.starved_ms = trace.starved_ns / 1e6
+    record.starved_ms = starved(trace) / 1e6
     record.wall_ms, record.recording_ms = trace.wall_ns / 1e6, (trace.own_ns + trace.around_ns) / 1e6
     record.forward_ms = sum(r.forward_ns for r in trace.rows if r.phase != "update") / 1e6
     record.backward_ms = trace.backward_ns / 1e6

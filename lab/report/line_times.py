@@ -19,8 +19,18 @@ def line_times(trace: Trace) -> dict[int, int]:
     if not trace.looks_ns or not looked:
         return {}
     known = _known(trace)
-    whole = max(trace.wall_ns - trace.own_ns - trace.around_ns - trace.starved_ns, 0)
+    whole = max(trace.wall_ns - trace.own_ns - trace.around_ns - starved(trace), 0)
     return _shared_out(looked, known, whole)
+
+
+def starved(trace: Trace) -> int:
+    """Return the time of other programs, without that which the recorder's own clock has counted as its own.
+
+    >>> starved(Trace(wall_ns=100, own_ns=25, starved_ns=40))
+    30
+    """
+    own = min(trace.own_ns + trace.around_ns, trace.wall_ns)
+    return min(trace.starved_ns, trace.wall_ns) * (trace.wall_ns - own) // max(trace.wall_ns, 1)
 
 
 def _known(trace: Trace) -> dict[int, int]:

@@ -280,9 +280,8 @@ def main() -> None:
     print(
         f"largest error of a line in points, allowed {POINTS:g} (two sigma of counting); the time of all looks in % of"
     )
-    print(
-        f"the wall, allowed {SUM:g} off; lines, recorder and other programs together; other programs; the recorder; shares"
-    )
+    print(f"the wall, allowed {SUM:g} off; lines, recorder and other programs together; other programs; the recorder;")
+    print("shares of the lines")
     for name, program in PROGRAMS.items():
         if given.names and name not in given.names:
             continue

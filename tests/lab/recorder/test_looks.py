@@ -287,7 +287,7 @@ def test_lines_share_all_of_a_cells_time() -> None:
     starts = {line: start for start, _, line in cell.co_lines() if line}
     for line, ns in ((1, 10), (2, 30), (3, 60)):
         places.note([cell, starts[line]], ns, 0, 0)
-    trace.wall_ns, trace.own_ns, trace.around_ns, trace.starved_ns = 1300, 200, 50, 50
+    trace.wall_ns, trace.own_ns, trace.around_ns, trace.starved_ns = 1600, 300, 100, 267
     assert line_times(trace) == {}  # a thread's looks are no shares
     trace.looks_ns = 100
     assert line_times(trace) == {1: 100, 2: 300, 3: 600}

@@ -68,10 +68,12 @@ static void note(frame_at *to, const frame *f) {
 int frame_chain(PyThreadState *thread, int within, frame_at *frames, int most) {
     _PyCFrame *loop = thread->cframe, inner, outer;
     if (loop == &thread->root_cframe) return 0;
-    if (!peek(loop, &inner, sizeof inner)) return -1;
+    if (within) inner = *loop; /* it stands on the stack of the very thread: what it says may be nothing yet */
+    else if (!peek(loop, &inner, sizeof inner)) return -1;
     /* loops lie on the stack of C, the first one in the thread's state */
     if (inner.previous != &thread->root_cframe && (uintptr_t)inner.previous <= (uintptr_t)loop) return -1;
-    if (!peek(inner.previous, &outer, sizeof outer)) return -1;
+    if (within) outer = *inner.previous;
+    else if (!peek(inner.previous, &outer, sizeof outer)) return -1;
     int count = 0;
     frame *at = inner.current_frame, f;
     for (int last = 0; !last; at = f.previous) {

@@ -28,6 +28,8 @@
 
 lookers all_lookers;
 
+enum { MOMENT = 50000 }; /* ns: to ask why such a time is missing takes longer */
+
 static long read_clock(clockid_t clock) {
     struct timespec t;
     clock_gettime(clock, &t);
@@ -139,12 +141,14 @@ int looker_ask(looks *self) {
 static void account(looks *self, long now, long ran, int waits) {
     long turns = self->turns;
     const long queued = starved(self, &turns);
-    const long paused = turns == self->turns && self->queue >= 0 ? self->pauses : pauses(self);
     const long running = ran - self->ran_ns, queueing = queued - self->starved_ns;
+    const long rest = now - self->now_ns - running - queueing;
     /* What is left is a wait, of a thread that gave up its processor; else the queue in which it still stands, which is told
        when that ends, or the machine below this one ran something else. */
+    const int doubtful = rest > MOMENT && turns != self->turns && !waits && !self->waits;
+    const long paused = doubtful ? pauses(self) : self->pauses;
     const int waited = waits || self->waits || paused != self->pauses;
-    *(waited ? &self->waited_owed_ns : &self->starved_owed_ns) += now - self->now_ns - running - queueing;
+    *(waited ? &self->waited_owed_ns : &self->starved_owed_ns) += rest;
     self->ran_owed_ns += running;
     self->starved_owed_ns += queueing;
     self->now_ns = now, self->ran_ns = ran, self->starved_ns = queued;
