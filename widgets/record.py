@@ -97,7 +97,10 @@ class LineRow:
     line: int
     forward_ms: float = 0.0
     backward_ms: float = 0.0
+    """The gradients of its ops, wherever backward() was called."""
     count: int = 0
+    total_ms: float = 0.0
+    """How long the cell was on this line, whatever it did there: all lines are its time. 0 where nobody looked."""
 
 
 @dataclass
@@ -330,6 +333,8 @@ class Record:
     not known."""
     recording_ms: float = 0.0
     """Of that, what listening took; all other times, those of `runs` too, are without it."""
+    starved_ms: float = 0.0
+    """Of that, how long other programs had the processor while the cell was ready to run."""
     ops_ms: float = 0.0
     """Measured time inside ops."""
     forward_ms: float = 0.0

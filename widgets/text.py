@@ -82,13 +82,16 @@ def _lines(record: Record) -> list[str]:
     if not record.lines:
         return []
     source = lines_of(record.source)
-    slowest = sorted(record.lines, key=lambda row: -(row.forward_ms + row.backward_ms))[:LINES]
+    whole = sum(row.total_ms for row in record.lines)
+    slowest = sorted(record.lines, key=lambda row: (-row.total_ms, -(row.forward_ms + row.backward_ms)))[:LINES]
     rows = []
     for row in sorted(slowest, key=lambda row: row.line):
         code = plain(source[row.line - 1].strip()) if 0 < row.line <= len(source) else ""
         times = [time_text(row.forward_ms), time_text(row.backward_ms)]
-        rows.append([str(row.line), f"{row.count:,}", *times, shorten(code, 60)])
-    out = _columns(["line", "runs", "forward", "backward", "source"], rows, {4})
+        all_of_it = [time_text(row.total_ms), share(row.total_ms / whole)] if whole else []
+        rows.append([str(row.line), *all_of_it, f"{row.count:,}", *times, shorten(code, 60)])
+    heads = ["line", *(["time", "share"] if whole else []), "runs", "forward", "backward", "source"]
+    out = _columns(heads, rows, {len(heads) - 1})
     return _more(out, len(record.lines), LINES, "line")
 
 

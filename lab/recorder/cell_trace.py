@@ -7,6 +7,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any
 
 from core.base.source import Location
@@ -181,6 +182,19 @@ class Sample:
 
 
 @dataclass
+class Spent:
+    """The time in which the cell was met on one of its lines, whatever ran there."""
+
+    place: tuple[CodeType, int] | None
+    """The innermost frame in the cell's own code; None where it had not come to any."""
+    ns: int = 0
+    recorder_ns: int = 0
+    """What listening took there."""
+    starved_ns: int = 0
+    """What other programs had of it."""
+
+
+@dataclass
 class Copied:
     """What an op copied from one device to another."""
 
@@ -257,6 +271,8 @@ class StepFacts:
     count: int = 0
     beats: int = 0
     """Modules entered, gradients that came and steps made so far: a clock of the training loop."""
+    told: Any = None
+    """Who is told of each of them: an object whose `beat` is set."""
     last_backward: Chain = ()
     last_step: Chain = ()
     dropped: list[Chain] = field(default_factory=list)
@@ -295,6 +311,12 @@ class StepFacts:
     """Parameters that were all zero before a step: beside them every change is large."""
     in_evaluation: dict[int, int] = field(default_factory=dict)
     """Module paths that ran in evaluation mode before a step trained them, and how often."""
+
+    def beat(self) -> None:
+        """The training loop went on."""
+        self.beats += 1
+        if self.told is not None:
+            self.told.beat = self.beats
 
 
 @dataclass
@@ -362,6 +384,10 @@ class Trace(CellSource):
     """Parameters in the optimizers that the cell made."""
     samples: dict[Any, Sample] = field(default_factory=dict)
     """What the cell was met at between its ops."""
+    spent: dict[tuple[int, int] | None, Spent] = field(default_factory=dict)
+    """On which lines it was met."""
+    looks_ns: int = 0
+    """The time of which such looks tell; 0 where they were not made by C, and so not equally everywhere."""
     starved_ns: int = 0
     """How long its thread was ready to run and other programs had the processors."""
     blind_ns: int = 0

@@ -52,7 +52,7 @@ class Steps:
 
     def gradient(self, p: Any) -> None:
         """A gradient came for `p` and is about to be added to what is there."""
-        self.trace.steps.beats += 1
+        self.trace.steps.beat()
         key = self._key(p)
         self._got.add(key)
         if key in self._dropped or len(self._dropped) < 2 * FEW:
@@ -109,7 +109,7 @@ class Steps:
         """An optimizer begins its step."""
         facts, self._site = self.trace.steps, site
         facts.count += 1
-        facts.beats += 1
+        facts.beat()
         facts.last_step = self.fold.chain(site)
         facts.lr = max((_number(group.get("lr")) for group in optimizer.param_groups), default=0.0)
         facts.adaptive = any(
@@ -236,7 +236,7 @@ class Steps:
     def enter(self, module: Any) -> None:
         """A module begins: remember the mode of those whose result depends on it."""
         path = self.fold.path
-        self.trace.steps.beats += 1
+        self.trace.steps.beat()
         watched = self._watched.get(path)
         if watched is None:
             watched = self._watched[path] = matters(module)

@@ -1,10 +1,13 @@
-"""Where a cell's time goes between its ops: a thread looks every few milliseconds at what the cell is doing.
+"""Where a cell's time goes between its ops: every few milliseconds somebody looks at what the cell is doing.
 
 Ops are timed by themselves. What runs between them (a data loader, a file, a loop in Python) tells nobody, and timing
-every line would cost more than it shows. A look costs about 20 µs; in a long cell they come more rarely.
+every line would cost more than it shows.
 
-On a busy machine a thread also stands in the queue for a processor. That is no wait of the cell's, so Linux is asked
-how long it was (`schedstat`); elsewhere nobody tells, and it counts as the line's.
+Who looks is a thread of C (core/native/binding/adapters/looks.c), which needs no GIL: a look falls on every line as
+often as time passes there. Where Python's frames are not known to it (another system than Linux, another version of
+Python, no C extension), a thread of Python's looks: it gets the GIL where the cell gives it up, so that lines which
+keep it are seen too rarely. On a busy machine a thread also stands in the queue for a processor. That is no wait of the
+cell's, so Linux is asked how long it was (`schedstat`); elsewhere nobody tells, and it counts as the line's.
 """
 
 from __future__ import annotations
@@ -13,26 +16,25 @@ import dis
 import os
 import sys
 import threading
-from inspect import CO_NEWLOCALS
 from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Any
 
-from core.base.source import is_ours
+from core import native
 from core.events import observe
 
-from .cell_trace import Sample, Trace
+from .cell_trace import Trace
 from .loaded_states import Loads
 from .loader_waits import Fetches
-from .user_files import OURS
+from .places import Places
 
 FIRST, LATER, SHARE = 0.002, 0.01, 0.03  # seconds between looks: at first, at last; between, of the time so far
 SOON = 0.0005  # a look that comes so soon found the cell waiting; a late one made it give way
 STALE = 1_000_000  # ns for which the cell or the looking thread got no processor
 IDLE = 0.2  # share of the time between two looks: a cell that ran for less of it waited
-DEPTH = 32  # of the user's frames
-_RUNS_AN_OP = os.path.join(OURS, "adapters", "ops.py")
-_LOADERS = tuple(os.sep + os.path.join(library, "utils", "data") + os.sep for library in ("core", "torch"))
+C_FIRST, C_LATER = 0.002, 0.003  # the same of C's: in the first second, then; each costs some 50 µs of a processor
+TAKES, TAKES_LATER = 0.05, 0.1  # seconds after which its looks are noted
+DEEP = 512  # code and instruction of 256 frames
 _NEXT = {dis.opmap[name] for name in ("FOR_ITER", "SEND") if name in dis.opmap}
 
 
@@ -69,7 +71,8 @@ class Sampler:
     """Looks at one thread, the one that made it, and notes in `trace.samples` where it was and for how long."""
 
     def __init__(self, trace: Trace, boundary: CodeType | None = None) -> None:
-        self.trace, self.boundary = trace, boundary
+        self.trace, self._places = trace, Places(trace, boundary)
+        self._looks: Any = None
         self._who, self._queue = threading.get_ident(), Queue()
         self._end = threading.Event()
         self._thread: threading.Thread | None = None
@@ -91,6 +94,8 @@ class Sampler:
             self._fetches.start()
             self._loads = Loads(recorder)
             self._loads.start()
+        self._looks = _looks()
+        self.trace.steps.told = self._looks
         self._thread = threading.Thread(target=self._watch, name="gradlab sampler", daemon=True)
         try:
             self._thread.start()
@@ -107,15 +112,33 @@ class Sampler:
                 self._fetches.stop()
                 self._fetches = None
         finally:
+            self.trace.steps.told = None
+            rows = self._looks.stop() if self._looks is not None else []
             self._end.set()
             if self._thread is not None and self._thread is not threading.current_thread():
                 self._thread.join()
                 self._thread = None
             self._queue.close()
+            self._noted(rows)
+
+    def _noted(self, rows: list[tuple[Any, ...]]) -> None:
+        """Add looks of C's to the trace."""
+        if self.error is None:
+            try:
+                for took, starved, beat, *frames in rows:
+                    self._places.note(frames, took, starved, beat)
+                    self.trace.looks_ns += took + starved
+            except Exception as error:
+                self.error = error
 
     def _watch(self) -> None:
         try:
-            self._run()
+            if self._looks is None:
+                self._run()
+                return
+            begin = perf_counter_ns()
+            while not self._end.wait(TAKES if perf_counter_ns() - begin < 1e9 else TAKES_LATER):
+                self._noted(self._looks.take())
         except Exception as error:  # told with the record: a thread's error is printed into the cell's output
             self.error = error
 
@@ -145,42 +168,20 @@ class Sampler:
         own.close()
 
     def _note(self, frame: FrameType | None, took: int) -> None:
-        kind, waits = "python", -1
-        places: list[tuple[CodeType, int]] = []
-        innermost = True
-        while frame is not None and len(places) < DEPTH:
-            code = frame.f_code
-            name = code.co_filename
-            if name.startswith(OURS):
-                if name != _RUNS_AN_OP or code.co_name != "run":
-                    if innermost:
-                        return  # the recorder's own time
-                elif kind == "python" and not any(p[0].co_filename in self.trace.files for p in places):
-                    kind, places = "op", []
-            elif is_ours(name) or any(part in name for part in _LOADERS):
-                if any(part in name for part in _LOADERS):
-                    kind, waits = "loader", len(places)
-                elif kind == "python" and not any(p[0].co_filename in self.trace.files for p in places):
-                    kind, places = "op", []  # what an op calls, such as Triton's interpreter, is the op
-            elif name.startswith("<frozen importlib"):
-                self.trace.samples.setdefault("import", Sample("import", ())).ns += took
-                return
-            else:
-                places.append((code, frame.f_lasti))
-                if not code.co_flags & CO_NEWLOCALS or code is self.boundary:
-                    break
-            innermost = False
+        frames: list[Any] = []
+        while frame is not None and len(frames) < DEEP:
+            frames += frame.f_code, frame.f_lasti
             frame = frame.f_back
-        if not places:
-            return
-        key = kind, waits, *[(id(code), lasti) for code, lasti in places]
-        found = self.trace.samples.get(key)
-        if found is None:
-            found = self.trace.samples[key] = Sample(kind, tuple(places), waits)
-        found.ns += took
-        beat = self.trace.steps.beats
-        if beat != found.beat:
-            found.beat, found.beats = beat, found.beats + 1
+        self._places.note(frames, took, 0, self.trace.steps.beats)
+
+
+def _looks() -> Any:
+    """Return who looks at this thread by C; None where it cannot."""
+    looks = getattr(native.module, "Looks", None)
+    try:
+        return None if looks is None else looks(C_FIRST, C_LATER)
+    except OSError:  # a system that does not let a thread be looked at: seccomp, too many recordings at once
+        return None
 
 
 def asks_for_next(place: tuple[CodeType, int]) -> bool:

@@ -36,8 +36,10 @@ from ..recorder.variable_names import assigned, attributes, is_module, operand
 from .call_places import calls, sites
 from .called_functions import pages
 from .kept_graphs import kept
+from .line_times import line_times, starved
 from .memory_course import record_memory
 
+LEAST = 0.005  # of a cell's time: a line without ops that takes less has no row
 FEW = 64  # entries of a container, or attributes of an object, that are looked at
 
 SEQUENCES = {"LSTM", "GRU", "RNN", "MultiheadAttention", "TransformerEncoder", "TransformerEncoderLayer",
@@ -241,6 +243,7 @@ def build(trace: Trace, title: str, error: ErrorRow | None, checks: Sequence[Any
         parameters = [leaf.name for leaf in f.leaves]
         said = ended(f.message), ended(f.remedy)
         record.findings.append(Finding(f.kind, f.severity, f.line, f.col, *said, ops, parameters))
+    record.starved_ms = starved(trace) / 1e6
     record.wall_ms, record.recording_ms = trace.wall_ns / 1e6, (trace.own_ns + trace.around_ns) / 1e6
     record.forward_ms = sum(r.forward_ns for r in trace.rows if r.phase != "update") / 1e6
     record.backward_ms = trace.backward_ns / 1e6
@@ -335,7 +338,13 @@ def _lines(trace: Trace, record: Record) -> None:
             spent[0] += row.forward_ns
             spent[1] += row.backward_ns
             spent[2] += row.count
-    record.lines = [LineRow(line, f / 1e6, b / 1e6, n) for line, (f, b, n) in sorted(lines.items())]
+    total = line_times(trace)
+    for line, ns in total.items():
+        if ns >= LEAST * sum(total.values()):
+            lines.setdefault(line, [0, 0, 0])
+    record.lines = [
+        LineRow(line, f / 1e6, b / 1e6, n, total.get(line, 0) / 1e6) for line, (f, b, n) in sorted(lines.items())
+    ]
 
 
 def _runs(trace: Trace, record: Record, numbers: dict[Ref, int]) -> None:

@@ -1,0 +1,108 @@
+/* The frames of a Python thread, read without the GIL.
+ *
+ * A look may come while the interpreter enters or leaves a function. Then its innermost pointers are those of frames that
+ * were, or nothing's at all: 3.11 and 3.12 hang up a new evaluation loop before they say which frame it runs. So what the
+ * innermost loop says is read by a call of the system's, which fails where a pointer leads nowhere, and is believed only
+ * where every frame has a code object and the last one leads to the frame that the loop around was called from. What lies
+ * further out cannot change while the thread is further in. */
+#define _GNU_SOURCE
+#define PY_SSIZE_T_CLEAN
+#define Py_BUILD_CORE_MODULE 1
+#include "binding/frame_chain.h"
+
+#ifdef FRAMES_KNOWN
+#include <internal/pycore_frame.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+typedef struct _PyInterpreterFrame frame;
+
+/* What is read of a frame: all but its values. */
+#define FRAME_BYTES offsetof(frame, localsplus)
+
+#if PY_VERSION_HEX < 0x030C0000
+static int leaves_loop(const frame *f) { return f->is_entry; }        /* it runs code, and is the loop's outermost */
+static int runs_code(const frame *f) { return f->f_code != NULL; }
+#else
+static int leaves_loop(const frame *f) { return f->owner == FRAME_OWNED_BY_CSTACK; } /* it stands for the loop itself */
+static int runs_code(const frame *f) { return f->owner != FRAME_OWNED_BY_CSTACK; }
+#endif
+
+static int peek(const void *from, void *to, size_t size) {
+    struct iovec here = {to, size}, there = {(void *)from, size};
+    if ((uintptr_t)from % sizeof(void *)) return 0;
+    return syscall(SYS_process_vm_readv, getpid(), &here, 1L, &there, 1L, 0L) == (long)size;
+}
+
+/* A page of another thread's stack of frames: a call of the system's for each frame would take twenty times as long. */
+enum { PAGE = 4096 };
+typedef struct {
+    uintptr_t at;
+    _Alignas(16) char bytes[PAGE];
+} page;
+
+static int peek_frame(page *known, const frame *from, frame *to) {
+    const uintptr_t within = (uintptr_t)from % PAGE, at = (uintptr_t)from - within;
+    if (within + FRAME_BYTES > PAGE || (uintptr_t)from % sizeof(void *)) return peek(from, to, FRAME_BYTES);
+    if (known->at != at) {
+        known->at = 0;
+        if (!peek((const void *)at, known->bytes, PAGE)) return 0;
+        known->at = at;
+    }
+    memcpy(to, known->bytes + within, FRAME_BYTES);
+    return 1;
+}
+
+static int is_code(const PyCodeObject *code) {
+    PyObject head;
+    return peek(code, &head, sizeof head) && head.ob_type == &PyCode_Type;
+}
+
+static void note(frame_at *to, const frame *f) {
+    to->code = f->f_code;
+    to->lasti = (int)((const char *)f->prev_instr - (const char *)f->f_code->co_code_adaptive); /* no memory is read */
+}
+
+int frame_chain(PyThreadState *thread, int within, frame_at *frames, int most) {
+    _PyCFrame *loop = thread->cframe, inner, outer;
+    if (loop == &thread->root_cframe) return 0;
+    if (within) inner = *loop; /* it stands on the stack of the very thread: what it says may be nothing yet */
+    else if (!peek(loop, &inner, sizeof inner)) return -1;
+    /* loops lie on the stack of C, the first one in the thread's state */
+    if (inner.previous != &thread->root_cframe && (uintptr_t)inner.previous <= (uintptr_t)loop) return -1;
+    if (within) outer = *inner.previous;
+    else if (!peek(inner.previous, &outer, sizeof outer)) return -1;
+    int count = 0;
+    frame *at = inner.current_frame, f;
+    for (int last = 0; !last; at = f.previous) {
+        if (!at || !peek(at, &f, FRAME_BYTES)) return -1;
+        last = leaves_loop(&f);
+        if (!runs_code(&f)) continue;
+        if (!is_code(f.f_code)) return -1;
+        note(&frames[count++], &f);
+        if (count == most) return count;
+    }
+    if (at != outer.current_frame) return -1;
+    page known;
+    known.at = 0; /* its bytes are left as they are: a handler has no time for them */
+    for (; at && count < most; at = f.previous) {
+        if (within) memcpy(&f, at, FRAME_BYTES);
+        else if (!peek_frame(&known, at, &f)) return -1;
+        if (runs_code(&f)) note(&frames[count++], &f);
+    }
+    return count;
+}
+
+PyCodeObject *frame_chain_first(PyThreadState *thread) {
+    frame *at = thread->cframe ? thread->cframe->current_frame : NULL;
+    return at && runs_code(at) ? at->f_code : NULL;
+}
+
+int frame_chain_works(void) {
+    const long put = 0x67726164;
+    long got = 0;
+    return peek(&put, &got, sizeof got) && got == put && !peek((void *)sizeof(void *), &got, sizeof got);
+}
+#endif
