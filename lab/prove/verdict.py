@@ -1,0 +1,148 @@
+"""Does a patch hold? What was found must be gone, nothing may be worse, and its kind's criterion says what is better.
+
+A lower loss alone proves nothing: without zero_grad() a small model fits faster. There are three levels. "proved":
+something measured apart from the recorder is better. "consistent": the finding is gone, and nothing is worse.
+"refuted": neither.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections import Counter
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+from .cell import Cell, last_name
+from .criteria import CRITERIA, SPEED, Criterion, Runs
+
+WORSE = ("error", "warning")  # severities of findings that may not come
+_KEPT_CALLS = ("backward", "step", "grad")  # what a patch may not take away
+_HIDING = ("no_grad", "inference_mode", "set_grad_enabled", "detach", "detach_", "suppress", "simplefilter",
+           "filterwarnings", "enable_grad", "requires_grad_", "exit", "_exit")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How sure it is that a patch helps, and why in a few words."""
+
+    level: str
+    said: str
+
+
+def judge(kind: str, texts: tuple[str, str], runs: Runs, line: int | None = None) -> Verdict:
+    """Judge a patch of a finding of a kind by what was measured and found before and with it."""
+    wrong = _worse(kind, texts, runs)
+    if wrong:
+        return Verdict("refuted", wrong)
+    criterion = CRITERIA.get(kind, Criterion())
+    proof = criterion.proof(runs)
+    if kind in SPEED:
+        return Verdict("proved", proof) if proof else Verdict("refuted", criterion.otherwise(runs))
+    if not runs.gone(kind):
+        return Verdict("refuted", "the finding stays")
+    if proof:
+        return Verdict("proved", proof)
+    if criterion.must_prove(runs):
+        return Verdict("refuted", criterion.otherwise(runs))
+    if _only_takes_away(*texts):
+        return Verdict("refuted", "it only takes a statement away")
+    return Verdict("consistent", "this finding is gone, and nothing measured is worse")
+
+
+def _worse(kind: str, texts: tuple[str, str], runs: Runs) -> str:
+    """What is worse with the patch, "" where nothing is."""
+    before, after = runs.before, runs.after
+    if after["error"]:
+        return f"the changed cell fails: {after['error']}"
+    if runs.found_after.get("error"):
+        return f"the changed cell fails: {runs.found_after['error']}"
+    hidden = hides(*texts)
+    if hidden and not (kind in CRITERIA and CRITERIA[kind].may_hide(hidden)):
+        return hidden
+    unseen = not_run(*texts, set(before["lines"]), set(after["lines"]))
+    if unseen:
+        return f"line {unseen} no longer runs"
+    if not before["error"]:
+        if after["printed"] < before["printed"]:
+            return "the cell prints less"
+        for what, name in (("passes", "backward passes"), ("steps", "optimizer steps")):
+            if after[what] < before[what] and not (kind in CRITERIA and CRITERIA[kind].may_do_less):
+                return f"{before[what]} {name} become {after[what]}"
+    lost = runs.graded(before) - runs.graded(after)
+    if lost and not (kind in CRITERIA and CRITERIA[kind].may_lose):
+        return f"{lost.total()} {'parameter gets' if lost.total() == 1 else 'parameters get'} no gradient any more"
+    lost = runs.moved(before) - runs.moved(after)
+    if lost and not (kind in CRITERIA and CRITERIA[kind].may_lose):
+        return f"{lost.total()} {'parameter stays' if lost.total() == 1 else 'parameters stay'} as at the start"
+    if all(map(math.isfinite, before["losses"])) and not all(map(math.isfinite, after["losses"])):
+        return "losses are no longer finite"
+    for name, value in before["values"].items():
+        now = after["values"].get(name)
+        if now is None:
+            return f"the cell no longer makes {name}"
+        if value[3] and not now[3] and not (kind in CRITERIA and CRITERIA[kind].may_cut):
+            return f"{name} no longer has a graph"
+    new = runs.new_findings(WORSE)
+    return f"another finding comes: {new}" if new else ""
+
+
+def hides(text: str, new: str) -> str:
+    """Return how a patch hides what it should mend; "" where it does not.
+
+    Examples
+    --------
+    >>> hides("loss.backward()", "try:\\n    loss.backward()\\nexcept Exception: pass")
+    'it catches the error'
+    >>> hides("loss.backward()", "with torch.no_grad():\\n    loss.backward()")
+    'it adds no_grad'
+    >>> hides("loss.backward(); opt.step()", "loss.backward()")
+    'it takes step() away'
+    """
+    old, now = _census(text), _census(new)
+    if now["try"] > old["try"]:
+        return "it catches the error"
+    for name in _HIDING:
+        if now[name] > old[name]:
+            return f"it adds {name}"
+    for name in _KEPT_CALLS:
+        if now[f"{name}()"] < old[f"{name}()"]:
+            return f"it takes {name}() away"
+    return "it leaves the cell early" if now["leave"] > old["leave"] else ""
+
+
+def _census(text: str) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for node in ast.walk(Cell(text).tree):
+        if isinstance(node, ast.Try):
+            counts["try"] += 1
+        elif isinstance(node, ast.Attribute | ast.Name):
+            counts[last_name(node)] += 1
+        elif isinstance(node, ast.Return | ast.Break | ast.Raise | ast.Continue):
+            counts["leave"] += 1
+        if isinstance(node, ast.Call):
+            counts[f"{last_name(node.func)}()"] += 1
+    return counts
+
+
+def not_run(text: str, new: str, ran: set[int], runs: set[int]) -> int | None:
+    """Return a line of the old text that ran, is in the new one too, and runs there no more; None where there is none.
+
+    >>> not_run("a\\nb", "if 0:\\n    a\\nb", {1, 2}, {1, 3}), not_run("a\\nb", "if 0:\\n    a\\nb", {1, 2}, {1, 2, 3})
+    (1, None)
+    """
+    old_lines, new_lines = ([line.strip() for line in t.split("\n")] for t in (text, new))
+    matcher = SequenceMatcher(None, old_lines, new_lines, autojunk=False)
+    for a, b, size in matcher.get_matching_blocks():
+        for k in range(size):
+            if a + k + 1 in ran and b + k + 1 not in runs:
+                return a + k + 1
+    return None
+
+
+def _only_takes_away(text: str, new: str) -> bool:
+    """Whether statements are missing and none is new or changed (`pass` counts as none)."""
+    old, now = ([ast.dump(s) for s in ast.walk(Cell(t).tree) if isinstance(s, ast.stmt) and not hasattr(s, "body")
+                 and not isinstance(s, ast.Pass)] for t in (text, new))  # fmt: skip
+    return not Counter(now) - Counter(old) and Counter(old) != Counter(now)
