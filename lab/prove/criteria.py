@@ -28,6 +28,11 @@ class Runs:
         return Counter(tuple(leaf["shape"]) for leaf in run["leaves"] if leaf["graded"])
 
     @staticmethod
+    def held(run: dict[str, Any]) -> Counter[tuple[int, ...]]:
+        """Count the leaves that get a gradient and that a module or an optimizer holds, or something changes."""
+        return Counter(tuple(x["shape"]) for x in run["leaves"] if x["graded"] and (x["held"] or x["moved"]))
+
+    @staticmethod
     def moved(run: dict[str, Any]) -> Counter[tuple[int, ...]]:
         """Count the leaves that get a gradient and change."""
         return Counter(tuple(leaf["shape"]) for leaf in run["leaves"] if leaf["graded"] and leaf["moved"])
@@ -78,6 +83,7 @@ class Criterion:
     fails: str = "what was found is no better"
     hides: tuple[str, ...] = ()
     may_lose: bool = False
+    loose: bool = False  # leaves that nothing holds or moves may go: constants that were made anew
     may_cut: bool = False
     may_do_less: bool = False
 
@@ -224,22 +230,34 @@ def _in_training(runs: Runs) -> str:
     return f"backward passes in evaluation mode: {a} before, {b} now" if b < a else ""
 
 
+def _deeper(runs: Runs) -> str:
+    """More parameters get gradients; or, of the same loss, other ones: a term counts in them that did not."""
+    more = _more_gradients(runs)
+    if more or not runs.before["losses"] or not runs.after["losses"]:
+        return more
+    if not _near(runs.before["losses"][0], runs.after["losses"][0]):
+        return ""
+    rms = [{leaf["name"]: leaf["rms"] for leaf in run["leaves"] if leaf["held"]} for run in (runs.before, runs.after)]
+    other = [n for n, value in rms[0].items() if n in rms[1] and not _near(value, rms[1][n]) and rms[1][n] > 0]
+    return f"of the same loss, {len(other)} gradients are others: the term counts in them" if other else ""
+
+
 SPEED = ("overhead", "cost", "slow", "data-loader")
-_FAST = Criterion(_faster, True, "it is not faster with the same values", may_cut=True, may_do_less=True)
+_FAST = Criterion(_faster, True, "it is not faster with the same values", ("detach",), may_cut=True, may_do_less=True)
 CRITERIA: dict[str, Criterion] = {
     **dict.fromkeys(SPEED, _FAST),
     "zero-grad": Criterion(_clean_steps, True, "the gradients of a step are no cleaner"),
-    "optimizer": Criterion(_trained, hides=("step",)),
-    "no-gradient": Criterion(_trained, hides=("requires_grad_", "no_grad"), may_lose=False),
-    "cut": Criterion(_more_gradients, True, "no more parameters get gradients"),
-    "error": Criterion(hides=("detach", "no_grad", "requires_grad_", "backward")),
+    "optimizer": Criterion(_trained, hides=("step",), loose=True),
+    "no-gradient": Criterion(_trained, hides=("requires_grad_", "no_grad"), loose=True),
+    "cut": Criterion(_deeper, True, "no more parameters get gradients", ("detach", "requires_grad_"), loose=True),
+    "error": Criterion(hides=("detach", "no_grad", "requires_grad_", "backward"), may_cut=True),
     "memory": Criterion(_light, hides=("detach", "no_grad"), may_cut=True),
     "nan": Criterion(_finite, True, "values are no more finite than before", may_lose=True),
     "learning-rate": Criterion(_learns, hides=("no_grad",)),
-    "vanishing": Criterion(_stronger, True, "the gradients are as small as before"),
-    "exploding": Criterion(_weaker, True, "the gradients are as large as before"),
+    "vanishing": Criterion(_stronger, True, "the gradients are as small as before", ("detach", "requires_grad_"), loose=True),
+    "exploding": Criterion(_weaker, True, "the gradients are as large as before", ("requires_grad_",), loose=True),
     "mode": Criterion(_in_training),
-    "broadcast": Criterion(),
+    "loss": Criterion(hides=("detach",), loose=True),
     "initialisation": Criterion(_stronger),
     "evaluation": Criterion(hides=("no_grad",), may_cut=True),
 }

@@ -10,6 +10,7 @@ import ast
 import math
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
@@ -85,11 +86,12 @@ class Measured:
 
     def __init__(self, space: dict[str, Any], steps: int = 0) -> None:
         self.space, self.steps = space, steps
-        self.lines: set[int] = set()
+        self.lines: Counter[int] = Counter()
         self.losses: list[float] = []
         self.passes = self.taken = self.empty = self.stale = self.wasted = self.inside = self.in_eval = 0
         self.own_ns = 0
         self.leaves: dict[int, _Leaf] = {}
+        self.held: set[int] = set()  # what an optimizer steps
         self._undo: list[Callable[[], None]] = []
 
     def __enter__(self) -> Self:
@@ -155,8 +157,13 @@ class Measured:
         own = time.process_time_ns()
         self.taken += 1
         held = [p for group in optimizer.param_groups for p in group["params"]]
+        self.held.update(map(id, held))
         self.empty += not any(_norm(p.grad) != 0.0 for p in held)
         self.own_ns += time.process_time_ns() - own
+
+    def ran(self, line: int) -> None:
+        """A statement of a line begins."""
+        self.lines[line] += 1
 
     def told(self) -> dict[str, Any]:
         """Return all that was measured, as JSON has it."""
@@ -166,17 +173,18 @@ class Measured:
         held = {id(p): p for p in names[1]}
         rows = [
             {"name": names[0].get(key, "a tensor"), "shape": list(leaf.tensor.shape), "graded": leaf.graded,
-             "finite": leaf.finite, "moved": leaf.stepped or _sum(leaf.tensor) != leaf.first, "rms": leaf.rms}
+             "finite": leaf.finite, "held": key in held or key in self.held, "moved": leaf.stepped or _sum(leaf.tensor) != leaf.first, "rms": leaf.rms}
             for key, leaf in self.leaves.items()
         ]  # fmt: skip
         rows += [
-            {"name": names[0][key], "shape": list(p.shape), "graded": False, "finite": True, "moved": False, "rms": 0.0}
+            {"name": names[0][key], "shape": list(p.shape), "graded": False, "finite": True, "held": True,
+             "moved": False, "rms": 0.0}
             for key, p in held.items() if key not in self.leaves
         ]  # fmt: skip
         self.space.pop(self.MARK, None)
         return {
             "losses": self.losses, "passes": self.passes, "steps": self.taken, "empty": self.empty, "stale": self.stale,
-            "wasted": self.wasted, "in_eval": self.in_eval, "leaves": rows, "lines": sorted(self.lines),
+            "wasted": self.wasted, "in_eval": self.in_eval, "leaves": rows, "lines": sorted(self.lines.items()),
             "values": {name: d for name, value in self.space.items() if (d := digest(name, value)) is not None},
             "history": histories(self.space),
         }  # fmt: skip

@@ -54,37 +54,39 @@ def judge(kind: str, texts: tuple[str, str], runs: Runs, line: int | None = None
 def _worse(kind: str, texts: tuple[str, str], runs: Runs) -> str:
     """What is worse with the patch, "" where nothing is."""
     before, after = runs.before, runs.after
+    criterion = CRITERIA.get(kind, Criterion())
+    ended = bool(before["error"]) and not after["error"]
     if after["error"]:
         return f"the changed cell fails: {after['error']}"
     if runs.found_after.get("error"):
         return f"the changed cell fails: {runs.found_after['error']}"
     hidden = hides(*texts)
-    if hidden and not (kind in CRITERIA and CRITERIA[kind].may_hide(hidden)):
+    if hidden and not criterion.may_hide(hidden):
         return hidden
-    unseen = not_run(*texts, set(before["lines"]), set(after["lines"]))
-    if unseen:
-        return f"line {unseen} no longer runs"
+    less = runs_less(*texts, dict(before["lines"]), dict(after["lines"]), all_of_them=kind not in SPEED)
+    if less:
+        return less
     if not before["error"]:
         if after["printed"] < before["printed"]:
             return "the cell prints less"
         for what, name in (("passes", "backward passes"), ("steps", "optimizer steps")):
-            if after[what] < before[what] and not (kind in CRITERIA and CRITERIA[kind].may_do_less):
+            if after[what] < before[what] and not criterion.may_do_less:
                 return f"{before[what]} {name} become {after[what]}"
-    lost = runs.graded(before) - runs.graded(after)
-    if lost and not (kind in CRITERIA and CRITERIA[kind].may_lose):
+    lost = (runs.held(before) if criterion.loose else runs.graded(before)) - runs.graded(after)
+    if lost and not criterion.may_lose:
         return f"{lost.total()} {'parameter gets' if lost.total() == 1 else 'parameters get'} no gradient any more"
     lost = runs.moved(before) - runs.moved(after)
-    if lost and not (kind in CRITERIA and CRITERIA[kind].may_lose):
+    if lost and not criterion.may_lose:
         return f"{lost.total()} {'parameter stays' if lost.total() == 1 else 'parameters stay'} as at the start"
     if all(map(math.isfinite, before["losses"])) and not all(map(math.isfinite, after["losses"])):
         return "losses are no longer finite"
     for name, value in before["values"].items():
         now = after["values"].get(name)
-        if now is None:
+        if now is None and kind not in SPEED:
             return f"the cell no longer makes {name}"
-        if value[3] and not now[3] and not (kind in CRITERIA and CRITERIA[kind].may_cut):
+        if now is not None and value[3] and not now[3] and not criterion.may_cut:
             return f"{name} no longer has a graph"
-    new = runs.new_findings(WORSE)
+    new = "" if ended else runs.new_findings(WORSE)  # what follows a line that failed could not be found before
     return f"another finding comes: {new}" if new else ""
 
 
@@ -126,19 +128,26 @@ def _census(text: str) -> Counter[str]:
     return counts
 
 
-def not_run(text: str, new: str, ran: set[int], runs: set[int]) -> int | None:
-    """Return a line of the old text that ran, is in the new one too, and runs there no more; None where there is none.
+def runs_less(text: str, new: str, ran: dict[int, int], runs: dict[int, int], all_of_them: bool) -> str:
+    """Return which line of the old text is in the new one too and runs there less often; "" where there is none.
 
-    >>> not_run("a\\nb", "if 0:\\n    a\\nb", {1, 2}, {1, 3}), not_run("a\\nb", "if 0:\\n    a\\nb", {1, 2}, {1, 2, 3})
-    (1, None)
+    all_of_them : where False, a line has to run at all
+
+    >>> runs_less("a\\nb", "if 0:\\n    a\\nb", {1: 1, 2: 1}, {1: 1, 3: 1}, True)
+    'line 1 no longer runs'
+    >>> runs_less("for i in x:\\n  b", "for i in z:\\n  b", {1: 1, 2: 9}, {1: 1, 2: 1}, True)
+    'line 2 runs once instead of 9 times'
     """
     old_lines, new_lines = ([line.strip() for line in t.split("\n")] for t in (text, new))
     matcher = SequenceMatcher(None, old_lines, new_lines, autojunk=False)
     for a, b, size in matcher.get_matching_blocks():
-        for k in range(size):
-            if a + k + 1 in ran and b + k + 1 not in runs:
-                return a + k + 1
-    return None
+        for k in range(1, size + 1):
+            before, after = ran.get(a + k, 0), runs.get(b + k, 0)
+            if before and not after:
+                return f"line {a + k} no longer runs"
+            if all_of_them and after < before:
+                return f"line {a + k} runs {'once' if after == 1 else f'{after} times'} instead of {before} times"
+    return ""
 
 
 def _only_takes_away(text: str, new: str) -> bool:

@@ -94,7 +94,7 @@ def _run(scene: Scene, tree: ast.Module, measured: Measured | None) -> None:
     """
     code = compile(tree, FILE, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     if measured is not None:
-        scene.space[measured.MARK] = measured.lines.add
+        scene.space[measured.MARK] = measured.ran
     made = eval(code, scene.space)
     if made is not None:
         asyncio.run(made)

@@ -1,4 +1,4 @@
-"""``python -m tests.lab.prove.figures [core|torch] [--kind KIND]``: how many remedies of the planted cells hold.
+"""``python -m tests.lab.prove.figures [core|torch] [--kind KIND | --placebos N]``: how many remedies of the planted cells hold.
 
 For each cell with one planted mistake: whether there is a patch for its first finding, and what its trial says.
 """
@@ -13,6 +13,7 @@ from lab.prove.proving import Prover
 from tests.lab.diagnose.planted import CELLS
 
 from .cells import planted, text_of
+from .placebos import placebos
 
 LEVELS = ("proved", "consistent", "refuted", "untried", "no patch")
 
@@ -31,12 +32,40 @@ def outcome(name: str, library: str) -> tuple[str, str, str, str]:
     return finding.kind, verdict.level, verdict.said, patch.said
 
 
+def accepted(name: str, library: str) -> tuple[int, list[str]]:
+    """How many placebos of a cell were tried, and what is said of those that were accepted."""
+    text, wrong, count = text_of(name), [], 0
+    with planted(text, library) as (record, snapshot):
+        prover = Prover(snapshot, text, record.wall_ms / 1e3)
+        for finding in record.findings[:1]:
+            for patch in placebos(text, finding.kind, finding.line):
+                verdict = prover.one(finding.kind, patch)
+                count += verdict.level != "untried"
+                if verdict.level in ("proved", "consistent"):
+                    wrong.append(f"{finding.kind} | {name} | {patch.said}: {verdict.level}, {verdict.said}")
+    return count, wrong
+
+
+def hollow(library: str, every: int) -> None:
+    """Try placebos on every so many-th cell, and print those that are accepted."""
+    total, wrong = 0, []
+    for name in list(CELLS)[::every]:
+        count, more = accepted(name, library)
+        total, wrong = total + count, wrong + more
+        print("".join(f"ACCEPTED {line}\n" for line in more), end="", flush=True)
+    print(f"{library}: {total} patches that mend nothing were tried, {len(wrong)} of them accepted")
+
+
 def main() -> None:
     """Try all, print each and the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("library", nargs="?", default="core", choices=("core", "torch"))
     parser.add_argument("--kind")
+    parser.add_argument("--placebos", type=int, metavar="N", help="patches that mend nothing, on every N-th cell")
     options = parser.parse_args()
+    if options.placebos:
+        hollow(options.library, options.placebos)
+        return
     table: dict[str, Counter[str]] = defaultdict(Counter)
     times = []
     for name, cell in CELLS.items():
