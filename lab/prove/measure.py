@@ -88,7 +88,7 @@ class Measured:
         self.space, self.steps = space, steps
         self.lines: Counter[int] = Counter()
         self.losses: list[float] = []
-        self.passes = self.taken = self.empty = self.stale = self.wasted = self.inside = self.in_eval = 0
+        self.passes = self.taken = self.empty = self.stale = self.wasted = self.inside = self.in_eval = self.bare = 0
         self.own_ns = 0
         self.leaves: dict[int, _Leaf] = {}
         self.held: set[int] = set()  # what an optimizer steps
@@ -136,6 +136,7 @@ class Measured:
         self._undo.append(lambda: setattr(owner, name, was))
 
     def _before(self, tensor: Any) -> None:
+        self.bare += getattr(tensor, "is_leaf", False)  # a loss that nothing leads to
         if self.passes < 3 or self.passes % EVERY == 0:
             for leaf in _leaves(tensor):
                 self.leaves.setdefault(id(leaf), _Leaf(leaf))
@@ -184,7 +185,7 @@ class Measured:
         self.space.pop(self.MARK, None)
         return {
             "losses": self.losses, "passes": self.passes, "steps": self.taken, "empty": self.empty, "stale": self.stale,
-            "wasted": self.wasted, "in_eval": self.in_eval, "leaves": rows, "lines": sorted(self.lines.items()),
+            "wasted": self.wasted, "in_eval": self.in_eval, "bare": self.bare, "leaves": rows, "lines": sorted(self.lines.items()),
             "values": {name: d for name, value in self.space.items() if (d := digest(name, value)) is not None},
             "history": histories(self.space),
         }  # fmt: skip

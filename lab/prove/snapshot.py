@@ -8,6 +8,7 @@ pickled, and the pipes are private to the three processes.
 from __future__ import annotations
 
 import gc
+import glob
 import json
 import os
 import random
@@ -25,7 +26,10 @@ from typing import Any
 
 from . import fence, worker
 
+FOLDER = "gradlab-try-"  # a worker's, with the process that made it and a random name
 LOOKS_S = 0.02  # between two looks at a worker's memory
+LARGE_BYTES = 1 << 30  # of the process of which a copy is made in any case
+HELD_BYTES = 512 << 20  # that the sleeping process may come to hold alone, while the cell writes what both had
 DISK_BYTES = 512 << 20  # that a worker may write to its folder
 _CHUNK = 1 << 20
 
@@ -66,7 +70,15 @@ def missing() -> str:
         cuda = getattr(library, "cuda", None)
         if cuda is not None and getattr(cuda, "is_initialized", bool)():
             reason = reason or "the GPU is in use, and a copy of this process could not use it"
-    return reason
+    return reason or _too_large()
+
+
+def _too_large() -> str:
+    """Each page that the cell writes is copied once: a large process waits for that, and may fill the memory."""
+    mine = _resident(os.getpid())
+    with open("/proc/meminfo") as lines:
+        free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
+    return f"this process holds {mine >> 20:,} MB, too much for a copy" if mine > max(LARGE_BYTES, free // 4) else ""
 
 
 class Snapshot:
@@ -126,6 +138,8 @@ class Snapshot:
                 os.kill(pid, signal.SIGKILL)
             with suppress(ChildProcessError):
                 os.waitpid(pid, 0)
+            for folder in glob.glob(os.path.join(tempfile.gettempdir(), f"{FOLDER}{pid}-*")):
+                shutil.rmtree(folder, ignore_errors=True)  # of a worker that was running still
 
 
 def _write(fd: int, data: bytes) -> None:
@@ -142,9 +156,14 @@ def _sleep(scene: Scene, orders: int, answers: int, state: Any) -> None:
     gc.freeze()  # a collection would write to every object's header, and copy its page
     random.setstate(state)  # Python seeds its generator anew in a forked process
     worker.warm()
-    rest = b""
+    rest, poll = b"", select.poll()
+    poll.register(orders, select.POLLIN)
     while True:
         while b"\n" not in rest:
+            if not poll.poll(500):
+                if _alone() > HELD_BYTES:
+                    return  # whoever asks is told that the snapshot has gone
+                continue
             got = os.read(orders, _CHUNK)
             if not got:
                 return
@@ -156,7 +175,7 @@ def _sleep(scene: Scene, orders: int, answers: int, state: Any) -> None:
 def _serve(scene: Scene, order: Order, state: Any) -> bytes:
     """Let a worker run an order; return its answer, or why there is none."""
     read, write = os.pipe()
-    folder = tempfile.mkdtemp(prefix="gradlab-try-")
+    folder = tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-")
     try:
         parent = os.getpid()
         pid = os.fork()
@@ -209,6 +228,15 @@ def _resident(pid: int) -> int:
         with open(f"/proc/{pid}/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
     except (OSError, IndexError):
+        return 0
+
+
+def _alone() -> int:
+    """The bytes that this process alone holds."""
+    try:
+        with open("/proc/self/smaps_rollup") as lines:
+            return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Private_"))
+    except OSError:
         return 0
 
 

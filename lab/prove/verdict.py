@@ -21,6 +21,8 @@ WORSE = ("error", "warning")  # severities of findings that may not come
 _KEPT_CALLS = ("backward", "step", "grad")  # what a patch may not take away
 _HIDING = ("no_grad", "inference_mode", "set_grad_enabled", "detach", "detach_", "suppress", "simplefilter",
            "filterwarnings", "enable_grad", "requires_grad_", "exit", "_exit")  # fmt: skip
+_SWITCHES = {"tensor", "as_tensor", "from_numpy", "item", "tolist", "detach", "detach_", "numpy", "cpu", "eval", "train",
+             "set_detect_anomaly", "set_grad_enabled"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,6 @@ def judge(kind: str, texts: tuple[str, str], runs: Runs, line: int | None = None
         return Verdict("proved", proof)
     if criterion.must_prove(runs):
         return Verdict("refuted", criterion.otherwise(runs))
-    if _only_takes_away(*texts):
-        return Verdict("refuted", "it only takes a statement away")
     return Verdict("consistent", "this finding is gone, and nothing measured is worse")
 
 
@@ -66,6 +66,11 @@ def _worse(kind: str, texts: tuple[str, str], runs: Runs) -> str:
     less = runs_less(*texts, dict(before["lines"]), dict(after["lines"]), all_of_them=kind not in SPEED)
     if less:
         return less
+    if after["bare"] > before["bare"]:
+        return "backward() begins at a loss without a graph"
+    taken = takes_away(*texts)
+    if taken:
+        return f"it only takes code away: {taken}"
     if not before["error"]:
         if after["printed"] < before["printed"]:
             return "the cell prints less"
@@ -82,12 +87,18 @@ def _worse(kind: str, texts: tuple[str, str], runs: Runs) -> str:
         return "losses are no longer finite"
     for name, value in before["values"].items():
         now = after["values"].get(name)
-        if now is None and kind not in SPEED:
+        if now is None and not (kind in SPEED and name in _counters(texts[0])):
             return f"the cell no longer makes {name}"
         if now is not None and value[3] and not now[3] and not criterion.may_cut:
             return f"{name} no longer has a graph"
     new = "" if ended else runs.new_findings(WORSE)  # what follows a line that failed could not be found before
     return f"another finding comes: {new}" if new else ""
+
+
+def _counters(text: str) -> set[str]:
+    """The names that loops count by: where all is done at once they are not needed."""
+    loops = [n.target for n in ast.walk(Cell(text).tree) if isinstance(n, ast.For)]
+    return {n.id for target in loops for n in ast.walk(target) if isinstance(n, ast.Name)}
 
 
 def hides(text: str, new: str) -> str:
@@ -150,8 +161,24 @@ def runs_less(text: str, new: str, ran: dict[int, int], runs: dict[int, int], al
     return ""
 
 
-def _only_takes_away(text: str, new: str) -> bool:
-    """Whether statements are missing and none is new or changed (`pass` counts as none)."""
-    old, now = ([ast.dump(s) for s in ast.walk(Cell(t).tree) if isinstance(s, ast.stmt) and not hasattr(s, "body")
+def takes_away(text: str, new: str) -> str:
+    """Return the code of a statement that a patch takes out, putting none in its place; "" where it does not.
+
+    What only leaves the graph, switches a mode or a check may go: nothing is computed by it.
+
+    >>> takes_away("y = f(x)\\ny.exp()", "y = f(x)"), takes_away("net.eval()\\ny = f(x)", "y = f(x)")
+    ('y.exp()', '')
+    """
+    old, now = ([ast.unparse(s) for s in ast.walk(Cell(t).tree) if isinstance(s, ast.stmt) and not hasattr(s, "body")
                  and not isinstance(s, ast.Pass)] for t in (text, new))  # fmt: skip
-    return not Counter(now) - Counter(old) and Counter(old) != Counter(now)
+    if Counter(now) - Counter(old):
+        return ""
+    gone = [code for code in Counter(old) - Counter(now) if not _only_switches(code)]
+    return gone[0] if gone else ""
+
+
+def _only_switches(code: str) -> bool:
+    """Whether a statement calls nothing but what leaves the graph or switches something."""
+    nodes = list(ast.walk(ast.parse(code)))
+    calls = [last_name(n.func) for n in nodes if isinstance(n, ast.Call)]
+    return bool(calls) and set(calls) <= _SWITCHES and not any(isinstance(n, ast.BinOp) for n in nodes)
