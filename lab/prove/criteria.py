@@ -53,8 +53,11 @@ class Runs:
         a, b = self.before["losses"], self.after["losses"]
         if len(a) != len(b) or not all(map(_near, a, b)):
             return "the losses are others"
+        told = self.before["printed"] and self.before["output"] == self.after["output"]
         for name, (kind, shape, _, _, values) in self.before["values"].items():
             now = self.after["values"].get(name)
+            if told and now is not None and kind == now[0] == "tensor" and shape != now[1]:
+                continue  # parts that nobody reads are not computed: what the cell prints is the same
             if now is not None and kind in ("tensor", "number", "module") and now[0] in ("tensor", "number", "module"):
                 known = len(values) == len(now[4]) or kind != now[0]
                 if known and not all(map(_near, values, now[4])):

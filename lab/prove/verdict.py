@@ -149,6 +149,7 @@ def runs_less(text: str, new: str, ran: dict[int, int], runs: dict[int, int], al
     >>> runs_less("for i in x:\\n  b", "for i in z:\\n  b", {1: 1, 2: 9}, {1: 1, 2: 1}, True)
     'line 2 runs once instead of 9 times'
     """
+    deep = [[len(line) - len(line.lstrip()) for line in t.split("\n")] for t in (text, new)]
     old_lines, new_lines = ([line.strip() for line in t.split("\n")] for t in (text, new))
     matcher = SequenceMatcher(None, old_lines, new_lines, autojunk=False)
     for a, b, size in matcher.get_matching_blocks():
@@ -156,7 +157,8 @@ def runs_less(text: str, new: str, ran: dict[int, int], runs: dict[int, int], al
             before, after = ran.get(a + k, 0), runs.get(b + k, 0)
             if before and not after:
                 return f"line {a + k} no longer runs"
-            if all_of_them and after < before:
+            moved = deep[0][a + k - 1] > deep[1][b + k - 1]  # out of a loop
+            if all_of_them and after < before and not moved:
                 return f"line {a + k} runs {'once' if after == 1 else f'{after} times'} instead of {before} times"
     return ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import builtins
+import hashlib
 import io
 import linecache
 import logging
@@ -55,7 +56,8 @@ def work(scene: Scene, order: Order, keep: set[int], folder: str) -> dict[str, A
     with measured:
         if order.what == "record":
             return _record(scene, python)
-        return {**_measure(scene, python, measured), "printed": shown.getvalue().count("\n")}
+        answer, said_all = _measure(scene, python, measured), shown.getvalue()
+        return {**answer, "printed": said_all.count("\n"), "output": hashlib.sha256(said_all.encode()).hexdigest()}
 
 
 def _measure(scene: Scene, python: str, measured: Measured) -> dict[str, Any]:
@@ -80,7 +82,7 @@ def _record(scene: Scene, python: str) -> dict[str, Any]:
         _run(scene, ast.parse(python, FILE), None)
     except Enough:
         pass
-    except Exception as raised:
+    except BaseException as raised:  # sys.exit() as well
         error = raised
     record = recording.stop(scene.space, python, error_row(error, {FILE: 0}), error)
     found = [{"kind": f.kind, "severity": f.severity, "line": f.line, "message": f.message} for f in record.findings]

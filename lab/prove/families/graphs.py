@@ -62,7 +62,7 @@ def _stacked(text: str, name: str) -> Iterator[Patch]:
     except SyntaxError:
         return
     for call in cell.calls("tensor"):
-        if len(call.args) == 1 and isinstance(call.args[0], ast.Name) and isinstance(call.func, ast.Attribute):
+        if len(call.args) == 1 and isinstance(call.args[0], ast.Name | ast.ListComp) and isinstance(call.func, ast.Attribute):
             module = cell.code(call.func.value)
             yield Patch(f"Leave out {name}() and stack", cell.put((call, f"{module}.stack({cell.code(call.args[0])})")))
 

@@ -17,6 +17,8 @@ def switched(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """Call train() before training and eval() before judging."""
     if "in evaluation mode (" in finding.message and "trains" in finding.message:
         for call in cell.calls("eval"):
+            if isinstance(call.func, ast.Attribute) and isinstance(cell.parents[call], ast.Assign):
+                yield Patch("Leave it in training mode", cell.put((call, cell.code(call.func.value))))
             if isinstance(call.func, ast.Attribute) and cell.loop(call) is None and isinstance(cell.parents[call], ast.Expr):
                 yield Patch("Train in training mode", cell.put((call, f"{cell.code(call.func.value)}.train()")))
         names = [cell.code(c.func.value) for c in cell.calls("eval", "train") if isinstance(c.func, ast.Attribute)]
@@ -33,6 +35,16 @@ def switched(cell: Cell, finding: Finding) -> Iterator[Patch]:
         pair = [cell.before(outer, f"{name}.eval()"), cell.after(outer, f"{name}.train()")]
         yield Patch("Judge in evaluation mode", cell.splice(pair))
         yield Patch("Judge in evaluation mode", cell.splice(pair[:1]))
+
+
+@remedy("error")
+def single_samples(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """Batch norm of a single sample: judge it in evaluation mode."""
+    statement = cell.statement(finding.line)
+    if "eval() for single samples" not in finding.remedy or statement is None:
+        return
+    for call in [n for n in ast.walk(statement) if isinstance(n, ast.Call)]:
+        yield Patch("Judge it in evaluation mode", cell.splice([cell.before(statement, f"{cell.code(call.func)}.eval()")]))
 
 
 @remedy("mode")

@@ -115,11 +115,13 @@ def _trains(cell: Cell, call: ast.Call) -> bool:
 def activations(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """ReLU for sigmoid between layers; leaky ReLU for one that is dead; a straight-through estimator for sign."""
     if "`sigmoid`" in finding.message:
+        model = finding.parameters[0].split(".")[0].split("[")[0] if finding.parameters else ""
         for small, large in ((("sigmoid", "relu"), ("Sigmoid", "ReLU")), (("sigmoid", "silu"), ("Sigmoid", "SiLU"))):
             text = re.sub(r"\btorch\.sigmoid\(", "torch.relu(" if small[1] == "relu" else "F.silu(", cell.text)
             text = re.sub(r"\bF\.sigmoid\(", f"F.{small[1]}(", text)
             text = re.sub(rf"\bnn\.{large[0]}\b", f"nn.{large[1]}", text)
             yield Patch(f"{large[1]} between the layers", text)
+            yield from _kaiming(text, model, large[1])
     if "`relu`" in finding.message or "`clamp`" in finding.message:
         text = re.sub(r"\bnn\.ReLU\(\)", "nn.LeakyReLU()", cell.text)
         text = re.sub(r"\b(?:torch|F)\.relu\(", "F.leaky_relu(", text)
@@ -135,6 +137,18 @@ def activations(cell: Cell, finding: Finding) -> Iterator[Patch]:
             if inner is not None:
                 code = cell.code(inner)
                 yield Patch("Pass the gradient by it", cell.put((call, f"({code} + ({cell.code(call)} - {code}).detach())")))
+
+
+def _kaiming(text: str, model: str, activation: str) -> Iterator[Patch]:
+    """Kaiming's start values besides: a deep stack of nn.Linear's own still loses most of a signal."""
+    try:
+        cell = Cell(text)
+    except SyntaxError:
+        return
+    for assign in cell.tree.body:
+        if isinstance(assign, ast.Assign) and cell.code(assign.targets[0]) == model:
+            lines = (f"for p in {model}.parameters():", "    if p.dim() > 1:", "        nn.init.kaiming_normal_(p)")
+            yield Patch(f"{activation} and Kaiming's start values", cell.splice([cell.after(assign, *lines)]))
 
 
 @remedy("exploding")
@@ -155,7 +169,7 @@ def converted(cell: Cell, finding: Finding) -> Iterator[Patch]:
         changes: list[tuple[ast.AST, str]] = []
         for call in cell.calls("tensor", "from_numpy", "as_tensor"):
             code = cell.code(call)
-            numpy = "np." in code or call.args and isinstance(call.args[0], ast.Name | ast.Subscript)
+            numpy = "np." in code or call.args and not isinstance(call.args[0], ast.List | ast.Constant)
             if numpy and "float32" not in code and "int" not in code:
                 if "requires_grad=True" in code:
                     changes.append((call, f"{code[:-1]}, dtype=torch.float32)"))

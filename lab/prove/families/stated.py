@@ -50,11 +50,11 @@ def assignment(cell: Cell, finding: Finding) -> Iterator[Patch]:
     for piece in fragments(finding.remedy, r"[\w.\[\]\"']+(?:, \w+)* [-+*/]?= "):
         new = ast.parse(piece).body[0]
         target = _target(new)
-        for old in cell.statements(finding.line):
-            if target and _target(old) == target and ast.dump(old) != ast.dump(new):
+        lines = [finding.line, *(int(n) for n in re.findall(r"\bline (\d+)", finding.message))]
+        for old in [s for line in dict.fromkeys(lines) for s in cell.statements(line)]:
+            first = target.strip("()").split(", ")[0]
+            if target and _target(old) in (target, first) and ast.dump(old) != ast.dump(new):
                 yield Patch(f"Write {piece}", _with_imports(cell, [cell.put((old, piece))], piece))
-            elif target and piece.split(" = ")[0] == piece and _target(old) == target:
-                continue
 
 
 def _target(statement: ast.stmt) -> str:

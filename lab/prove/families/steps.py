@@ -199,6 +199,26 @@ def in_place(cell: Cell, finding: Finding) -> Iterator[Patch]:
                 yield Patch("Change it in place", cell.put((statement, change)))
 
 
+@remedy("learning-rate", "nan", "exploding")
+def scaled(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """Inputs or targets brought to a mean of 0 and a spread of 1."""
+    found = re.search(r"Bring what line (\d+) makes to a mean", finding.remedy)
+    direct = re.search(r"Bring the data to a smaller range first: \((\w+) - ", finding.remedy)
+    name, made = (direct[1] if direct else ""), None
+    if found:
+        made = cell.statement(int(found[1]))
+        name = ast.unparse(made.targets[0]) if isinstance(made, ast.Assign) else ""
+    elif name:
+        made = next((a for a in cell.all(ast.Assign) if isinstance(a, ast.Assign) and ast.unparse(a.targets[0]) == name), None)  # type: ignore[assignment]
+    for each in [n.strip(" ()") for n in name.split(",")]:
+        if made is not None and each.isidentifier():
+            line = f"{each} = ({each} - {each}.mean()) / {each}.std()"
+            text = cell.splice([cell.after(made, line)])
+            yield Patch(f"Scale {each}", text)
+            for patch in rate(Cell(text), finding):
+                yield Patch(f"Scale {each}, {patch.said}", patch.text)
+
+
 @remedy("learning-rate", "nan", "vanishing", "exploding", "weight-decay")
 def rate(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """Another learning rate, or weight decay, in powers of ten."""
@@ -207,7 +227,7 @@ def rate(cell: Cell, finding: Finding) -> Iterator[Patch]:
         return
     key = "weight_decay" if finding.kind == "weight-decay" else "lr"
     up = "too small" in says
-    changes = (1e3, 1e4, 1e6, 1e8, 1e5) if up else (0.1, 0.01, 1e-3, 1e-4, 1e-5)
+    changes: tuple[float, ...] = (1e3, 1e4, 1e6, 1e8, 1e5) if up else (0.1, 0.01, 1e-3, 1e-4, 1e-5)
     for word in cell.all(ast.keyword):
         if isinstance(word, ast.keyword) and word.arg == key and isinstance(word.value, ast.Constant):
             for by in changes:
@@ -231,23 +251,6 @@ def momentum(cell: Cell, finding: Finding) -> Iterator[Patch]:
         if isinstance(word, ast.keyword) and word.arg == "momentum" and isinstance(word.value, ast.Constant):
             if float(word.value.value) >= 1:
                 yield Patch("momentum=0.9", cell.put((word.value, "0.9")))
-
-
-@remedy("learning-rate", "nan", "exploding")
-def scaled(cell: Cell, finding: Finding) -> Iterator[Patch]:
-    """Inputs or targets brought to a mean of 0 and a spread of 1."""
-    found = re.search(r"Bring what line (\d+) makes to a mean", finding.remedy)
-    direct = re.search(r"Bring the data to a smaller range first: \((\w+) - ", finding.remedy)
-    name, made = (direct[1] if direct else ""), None
-    if found:
-        made = cell.statement(int(found[1]))
-        name = ast.unparse(made.targets[0]) if isinstance(made, ast.Assign) else ""
-    elif name:
-        made = next((a for a in cell.all(ast.Assign) if isinstance(a, ast.Assign) and ast.unparse(a.targets[0]) == name), None)  # type: ignore[assignment]
-    for each in [n.strip(" ()") for n in name.split(",")]:
-        if made is not None and each.isidentifier():
-            line = f"{each} = ({each} - {each}.mean()) / {each}.std()"
-            yield Patch(f"Scale {each}", cell.splice([cell.after(made, line)]))
 
 
 @remedy("learning-rate")
