@@ -1,4 +1,4 @@
-"""`%%autograd --try`: the cell before it runs, kept as a sleeping process; and what keeps its copies from being seen."""
+"""`%%autograd --try`: the cell before it runs, kept as a sleeping process; what hides its copies."""
 
 from __future__ import annotations
 
@@ -69,12 +69,13 @@ class _Quiet:
 
     def __call__(self) -> None:
         shell = self.shell
-        shell.display_pub = CapturingDisplayPublisher()
-        sys.displayhook = shell.displayhook = CapturingDisplayHook(shell=shell, outputs=[])
+        shell.display_pub = CapturingDisplayPublisher()  # type: ignore[no-untyped-call]
+        sys.displayhook = shell.displayhook = CapturingDisplayHook(shell, [])  # type: ignore[no-untyped-call]
         kernel = getattr(shell, "kernel", None)
         if kernel is not None:
             kernel.raw_input = kernel.getpass = _refuse
-        comm, theirs = sys.modules.get("comm"), sys.modules.get("ipykernel.comm.comm")
+        comm: Any = sys.modules.get("comm")
+        theirs = sys.modules.get("ipykernel.comm.comm")
         if comm is not None:  # a widget made again must not speak to the page
             comm.create_comm = comm.base_comm.BaseComm
             comm.base_comm.BaseComm.publish_msg = _nothing

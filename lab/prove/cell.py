@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 _MAGIC = re.compile(r"\s*[%!]")
-Node = ast.expr | ast.stmt
+N = TypeVar("N", bound=ast.AST)
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,10 @@ class Cell:
         begin, end = self.span(node)
         return self.text[begin:end]
 
-    def all(self, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
-        """Go through the nodes of some kinds in the order of the text."""
+    def all(self, *kinds: type[N]) -> list[N]:
+        """Return the nodes of some kinds in the order of the text."""
         found = [n for n in ast.walk(self.tree) if isinstance(n, kinds)]
-        yield from sorted(found, key=lambda n: (getattr(n, "lineno", 0), getattr(n, "col_offset", 0)))
+        return sorted(found, key=lambda n: (getattr(n, "lineno", 0), getattr(n, "col_offset", 0)))
 
     def statement(self, line: int | None) -> ast.stmt | None:
         """Return the innermost statement on a line, the first where there are several."""
@@ -59,7 +60,7 @@ class Cell:
 
     def calls(self, *names: str, line: int | None = None) -> list[ast.Call]:
         """Return the calls of a function or method of one of these last names, all or those on a line."""
-        found = [n for n in self.all(ast.Call) if isinstance(n, ast.Call) and last_name(n.func) in names]
+        found = [n for n in self.all(ast.Call) if last_name(n.func) in names]
         return [n for n in found if line is None or _covers(n, line)]
 
     def of(self, node: ast.AST) -> ast.stmt:
@@ -179,6 +180,16 @@ def _without_magic(line: str) -> str:
 def _covers(node: ast.AST, line: int | None) -> bool:
     first, last = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
     return line is not None and first is not None and last is not None and first <= line <= last
+
+
+def number(node: ast.AST | None) -> float | None:
+    """Return the value of a number that is written out; None for all else.
+
+    >>> number(ast.parse("0.5", mode="eval").body), number(ast.parse("x", mode="eval").body)
+    (0.5, None)
+    """
+    value = node.value if isinstance(node, ast.Constant) else None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def last_name(function: ast.AST) -> str:

@@ -257,7 +257,9 @@ CRITERIA: dict[str, Criterion] = {
     "memory": Criterion(_light, hides=("detach", "no_grad"), may_cut=True),
     "nan": Criterion(_finite, True, "values are no more finite than before", may_lose=True),
     "learning-rate": Criterion(_learns, hides=("no_grad",)),
-    "vanishing": Criterion(_stronger, True, "the gradients are as small as before", ("detach", "requires_grad_"), loose=True),
+    "vanishing": Criterion(
+        _stronger, True, "the gradients are as small as before", ("detach", "requires_grad_"), loose=True
+    ),
     "exploding": Criterion(_weaker, True, "the gradients are as large as before", ("requires_grad_",), loose=True),
     "mode": Criterion(_in_training),
     "loss": Criterion(hides=("detach",), loose=True),

@@ -69,6 +69,12 @@ class _Leaf:
         self.stepped |= moved
         return has and moved and self.had, self.had and not has and not moved
 
+    def row(self, name: str, held: bool) -> dict[str, Any]:
+        """Return what is told of it; `held` is whether a module or an optimizer has it."""
+        moved = self.stepped or _sum(self.tensor) != self.first
+        return {"name": name, "shape": list(self.tensor.shape), "graded": self.graded, "finite": self.finite,
+                "held": held, "moved": moved, "rms": self.rms}  # fmt: skip
+
     def after(self) -> None:
         norm = _norm(self.tensor.grad)
         self.had, self.last = norm != 0.0, _sum(self.tensor)
@@ -170,22 +176,17 @@ class Measured:
         """Return all that was measured, as JSON has it."""
         for leaf in self.leaves.values():
             leaf.stepped |= _sum(leaf.tensor) != leaf.last
-        names = _names(self.space)
-        held = {id(p): p for p in names[1]}
+        names, listed = _names(self.space)
+        held = {id(p): p for p in listed}
         rows = [
-            {"name": names[0].get(key, "a tensor"), "shape": list(leaf.tensor.shape), "graded": leaf.graded,
-             "finite": leaf.finite, "held": key in held or key in self.held, "moved": leaf.stepped or _sum(leaf.tensor) != leaf.first, "rms": leaf.rms}
-            for key, leaf in self.leaves.items()
-        ]  # fmt: skip
-        rows += [
-            {"name": names[0][key], "shape": list(p.shape), "graded": False, "finite": True, "held": True,
-             "moved": False, "rms": 0.0}
-            for key, p in held.items() if key not in self.leaves
-        ]  # fmt: skip
+            leaf.row(names.get(key, "a tensor"), key in held or key in self.held) for key, leaf in self.leaves.items()
+        ]
+        rows += [_Leaf(p).row(names[key], True) for key, p in held.items() if key not in self.leaves]
         self.space.pop(self.MARK, None)
         return {
             "losses": self.losses, "passes": self.passes, "steps": self.taken, "empty": self.empty, "stale": self.stale,
-            "wasted": self.wasted, "in_eval": self.in_eval, "bare": self.bare, "leaves": rows, "lines": sorted(self.lines.items()),
+            "wasted": self.wasted, "in_eval": self.in_eval, "bare": self.bare, "leaves": rows,
+            "lines": sorted(self.lines.items()),
             "values": {name: d for name, value in self.space.items() if (d := digest(name, value)) is not None},
             "history": histories(self.space),
         }  # fmt: skip

@@ -69,7 +69,9 @@ class Prover:
             return Verdict("refuted", "the finding goes by itself when other random numbers are drawn")
         return verdict
 
-    def _by_turns(self, text: str, before: dict[str, Any], after: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _by_turns(
+        self, text: str, before: dict[str, Any], after: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the faster runs of the cell and of a patch, with the times of all: other programs run too."""
         runs: tuple[list[dict[str, Any]], ...] = ([before], [after])
         for _ in range(REPEATS):

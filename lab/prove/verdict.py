@@ -12,7 +12,6 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Any
 
 from .cell import Cell, last_name
 from .criteria import CRITERIA, SPEED, Criterion, Runs
@@ -21,8 +20,8 @@ WORSE = ("error", "warning")  # severities of findings that may not come
 _KEPT_CALLS = ("backward", "step", "grad")  # what a patch may not take away
 _HIDING = ("no_grad", "inference_mode", "set_grad_enabled", "detach", "detach_", "suppress", "simplefilter",
            "filterwarnings", "enable_grad", "requires_grad_", "exit", "_exit")  # fmt: skip
-_SWITCHES = {"tensor", "as_tensor", "from_numpy", "item", "tolist", "detach", "detach_", "numpy", "cpu", "eval", "train",
-             "set_detect_anomaly", "set_grad_enabled"}  # fmt: skip
+_SWITCHES = {"tensor", "as_tensor", "from_numpy", "item", "tolist", "detach", "detach_", "numpy", "cpu", "eval",
+             "train", "set_detect_anomaly", "set_grad_enabled"}  # fmt: skip
 
 
 @dataclass(frozen=True)

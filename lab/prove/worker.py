@@ -116,7 +116,8 @@ def said(error: BaseException | None) -> str | None:
 def _silence(scene: Scene) -> io.StringIO:
     """Let nothing of the copy be seen, heard or asked: what it prints is gathered."""
     shown, was = io.StringIO(), {sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__}
-    sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = shown  # type: ignore[misc]
+    for name in ("stdout", "stderr", "__stdout__", "__stderr__"):
+        setattr(sys, name, shown)
     sys.stdin = open(os.devnull)  # noqa: SIM115 - it lives as long as the process
     loggers = [logging.root, *(x for x in logging.root.manager.loggerDict.values() if isinstance(x, logging.Logger))]
     for handler in [h for logger in loggers for h in logger.handlers]:

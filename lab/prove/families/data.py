@@ -68,7 +68,11 @@ def without_padding(cell: Cell, finding: Finding) -> Iterator[Patch]:
     for node in cell.all(ast.Compare):
         if keep and isinstance(node, ast.Compare) and node.lineno == finding.line:
             around = cell.text[cell.span(node)[0] - 1] == "("
-            code = f"{cell.code(node)})[{keep[2]} != {keep[3]}" if around else f"({cell.code(node)})[{keep[2]} != {keep[3]}]"
+            code = (
+                f"{cell.code(node)})[{keep[2]} != {keep[3]}"
+                if around
+                else f"({cell.code(node)})[{keep[2]} != {keep[3]}]"
+            )
             begin, end = cell.span(node)
             if around and cell.text[end] == ")":
                 yield Patch("Count the others alone", cell.splice([(begin, end + 1, code + "]")]))

@@ -62,7 +62,11 @@ def _stacked(text: str, name: str) -> Iterator[Patch]:
     except SyntaxError:
         return
     for call in cell.calls("tensor"):
-        if len(call.args) == 1 and isinstance(call.args[0], ast.Name | ast.ListComp) and isinstance(call.func, ast.Attribute):
+        if (
+            len(call.args) == 1
+            and isinstance(call.args[0], ast.Name | ast.ListComp)
+            and isinstance(call.func, ast.Attribute)
+        ):
             module = cell.code(call.func.value)
             yield Patch(f"Leave out {name}() and stack", cell.put((call, f"{module}.stack({cell.code(call.args[0])})")))
 
@@ -113,7 +117,9 @@ def _expected(cell: Cell, call: ast.Call, name: str, soft: str) -> Iterator[Patc
         if isinstance(compare, ast.Compare) and ast.unparse(compare.left) == name and len(compare.comparators) == 1:
             right = cell.code(compare.comparators[0])
             text = cell.put((call, soft), (compare, f"{name}.gather(1, {right}[:, None])"))
-            yield Patch("Use the probability of the right class", re.sub(r"^.*\.requires_grad = True\n", "", text, flags=re.M))
+            yield Patch(
+                "Use the probability of the right class", re.sub(r"^.*\.requires_grad = True\n", "", text, flags=re.M)
+            )
 
 
 def _library(cell: Cell) -> str:
@@ -182,7 +188,9 @@ def registered(cell: Cell, finding: Finding) -> Iterator[Patch]:
                 value = re.sub(r",\s*requires_grad=True", "", value)
             elif has:
                 kind = f"nn.Module{many}"
-            elif value in ("[]", "{}") and ("List" in finding.remedy or "listed" in finding.message or "ModuleList" in finding.remedy):
+            elif value in ("[]", "{}") and (
+                "List" in finding.remedy or "listed" in finding.message or "ModuleList" in finding.remedy
+            ):
                 kind = f"nn.Module{many}" if "ModuleList" in finding.remedy else f"nn.Parameter{many}"
         elif "requires_grad=True" in value and "Parameter" in finding.remedy:
             kind, value = "nn.Parameter", re.sub(r",\s*requires_grad=True", "", value)

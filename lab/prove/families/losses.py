@@ -1,4 +1,4 @@
-"""Remedies for losses: shapes that broadcast, softmax twice, arguments and dimensions in another order, errors of calls."""
+"""Remedies for losses: shapes that broadcast, softmax twice, arguments in another order, errors of calls."""
 
 from __future__ import annotations
 
@@ -72,7 +72,11 @@ def without_squash(cell: Cell, finding: Finding) -> Iterator[Patch]:
             cut = len(before) - 1 if before.endswith(",") else begin
             yield Patch(f"Leave out {named}", cell.splice([(cut, end, "")]))
         elif not named[0].isupper():
-            inner = call.args[0] if call.args and isinstance(call.func, ast.Name | ast.Attribute) and _module(call) else None
+            inner = (
+                call.args[0]
+                if call.args and isinstance(call.func, ast.Name | ast.Attribute) and _module(call)
+                else None
+            )
             inner = inner or (call.func.value if isinstance(call.func, ast.Attribute) and not _module(call) else None)
             if inner is not None and (call.lineno in lines or isinstance(parent, ast.Return)):
                 yield Patch(f"Leave out {named}", cell.put((call, cell.code(inner))))
@@ -85,7 +89,13 @@ def without_squash(cell: Cell, finding: Finding) -> Iterator[Patch]:
 
 def _module(call: ast.Call) -> bool:
     """Whether a function is called by its module, `torch.softmax(x)`, and not on a tensor, `x.softmax()`."""
-    return isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) in ("torch", "F", "core", "nn.functional", "torch.nn.functional")
+    return isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) in (
+        "torch",
+        "F",
+        "core",
+        "nn.functional",
+        "torch.nn.functional",
+    )
 
 
 @remedy("loss")
@@ -100,7 +110,9 @@ def log_probabilities(cell: Cell, finding: Finding) -> Iterator[Patch]:
                     log = cell.code(soft).replace("softmax", "log_softmax", 1)
                     yield Patch("Take its logarithm", cell.put((soft, log)))
                 elif last_name(soft.func) == "Softmax":
-                    yield Patch("Take its logarithm", cell.put((soft, cell.code(soft).replace("Softmax", "LogSoftmax"))))
+                    yield Patch(
+                        "Take its logarithm", cell.put((soft, cell.code(soft).replace("Softmax", "LogSoftmax")))
+                    )
             yield Patch("Use cross_entropy", cell.put((call, code)))
     if "log_softmax of the logits first" in finding.remedy:
         lines = {finding.line, *(int(n) for n in re.findall(r"line (\d+)", finding.message))}
@@ -161,8 +173,14 @@ def turned(cell: Cell, finding: Finding) -> Iterator[Patch]:
 def calls(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """What a function wants: another dtype, another shape, a call, a list."""
     says = f"{finding.message} {finding.remedy}"
-    losses = cell.calls("cross_entropy", "nll_loss", "binary_cross_entropy", "criterion", "loss_fn", "BCELoss", line=finding.line)
-    losses += [c for c in cell.all(ast.Call) if isinstance(c, ast.Call) and isinstance(c.func, ast.Call) and c.lineno == finding.line]
+    losses = cell.calls(
+        "cross_entropy", "nll_loss", "binary_cross_entropy", "criterion", "loss_fn", "BCELoss", line=finding.line
+    )
+    losses += [
+        c
+        for c in cell.all(ast.Call)
+        if isinstance(c, ast.Call) and isinstance(c.func, ast.Call) and c.lineno == finding.line
+    ]
     for call in losses:
         if len(call.args) < 2:
             continue
@@ -183,7 +201,11 @@ def calls(cell: Cell, finding: Finding) -> Iterator[Patch]:
             yield Patch("Bring the classes to dimension 1", cell.put((first, f"{cell.code(first)}.transpose(1, 2)")))
     if "Sigmoid first" in says:
         for made in cell.calls("BCELoss", "binary_cross_entropy"):
-            code = cell.code(made).replace("BCELoss", "BCEWithLogitsLoss").replace("cross_entropy(", "cross_entropy_with_logits(")
+            code = (
+                cell.code(made)
+                .replace("BCELoss", "BCEWithLogitsLoss")
+                .replace("cross_entropy(", "cross_entropy_with_logits(")
+            )
             yield Patch("Use the loss with logits", cell.put((made, code)))
     made_first = re.search(r"Make it, then call it: ((?:nn\.|torch\.nn\.)?(\w+))\(\)\(", says)
     if made_first:
@@ -191,7 +213,11 @@ def calls(cell: Cell, finding: Finding) -> Iterator[Patch]:
             yield Patch("Make it, then call it", cell.put((call.func, f"{cell.code(call.func)}()")))
     if "retain_graph=True" in says:
         for call in [c for c in cell.calls("backward") if c.lineno <= (finding.line or 0)]:
-            arguments = "retain_graph=True" if not (call.args or call.keywords) else "".join(cell.code(a) for a in call.args) + ", retain_graph=True"
+            arguments = (
+                "retain_graph=True"
+                if not (call.args or call.keywords)
+                else "".join(cell.code(a) for a in call.args) + ", retain_graph=True"
+            )
             receiver = cell.code(call.func)
             yield Patch("Keep the graph for the second", cell.put((call, f"{receiver}({arguments})")))
     if "dim=-1)" in finding.remedy and "cat" in finding.remedy:
@@ -211,7 +237,9 @@ def calls(cell: Cell, finding: Finding) -> Iterator[Patch]:
         statement = cell.statement(finding.line)
         for call in [n for n in ast.walk(statement) if isinstance(n, ast.Call)] if statement else []:
             if len(call.args) == 1 and not call.keywords:
-                yield Patch("Bring it to (N, C, H, W)", cell.put((call.args[0], f"{cell.code(call.args[0])}.{permute[0]}")))
+                yield Patch(
+                    "Bring it to (N, C, H, W)", cell.put((call.args[0], f"{cell.code(call.args[0])}.{permute[0]}"))
+                )
     if "squeeze(" in finding.remedy or "sched.step(val_loss)" in finding.remedy:
         for call in cell.calls("step", line=finding.line):
             if not call.args and "sched" in cell.code(call):
@@ -258,7 +286,9 @@ def batch_first(cell: Cell, finding: Finding) -> Iterator[Patch]:
 @remedy("layout", "error")
 def swapped(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """Dimensions that are moved before they are joined, as the remedy writes them."""
-    found = re.search(r"((?:permute|transpose|view)\([-\d, ]+\)(?:\.(?:reshape|transpose)\([-\d, ]+\))?)", finding.remedy)
+    found = re.search(
+        r"((?:permute|transpose|view)\([-\d, ]+\)(?:\.(?:reshape|transpose)\([-\d, ]+\))?)", finding.remedy
+    )
     if not found or "batch_first" in finding.remedy:
         return
     for call in cell.calls("view", "reshape", line=finding.line):
@@ -269,9 +299,20 @@ def swapped(cell: Cell, finding: Finding) -> Iterator[Patch]:
                 sizes = [cell.code(a) for a in call.args]
                 if len(sizes) == 4:
                     split = f"{inner}.view({sizes[0]}, {sizes[2]}, {sizes[1]}, {sizes[3]}).transpose(1, 2)"
-                    names = [s for s in cell.calls("view") if cell.code(s).split("view", 1)[1] == cell.code(call).split("view", 1)[1]]
-                    changes = [(s, split.replace(inner, cell.code(s.func.value), 1)) for s in names if isinstance(s.func, ast.Attribute)]
+                    names = [
+                        s
+                        for s in cell.calls("view")
+                        if cell.code(s).split("view", 1)[1] == cell.code(call).split("view", 1)[1]
+                    ]
+                    changes = [
+                        (s, split.replace(inner, cell.code(s.func.value), 1))
+                        for s in names
+                        if isinstance(s.func, ast.Attribute)
+                    ]
                     yield Patch("Split first, then swap", cell.put(*changes))
                 continue
             first = chain.partition(".")[0]
-            yield Patch("Swap the dimensions", cell.put((call, f"{inner}.{first}" if "." not in chain else f"{inner}.{first}.reshape({own})")))
+            yield Patch(
+                "Swap the dimensions",
+                cell.put((call, f"{inner}.{first}" if "." not in chain else f"{inner}.{first}.reshape({own})")),
+            )

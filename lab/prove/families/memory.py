@@ -22,7 +22,9 @@ def the_number(cell: Cell, finding: Finding) -> Iterator[Patch]:
         for kept in _kept(cell, statement):
             code = cell.code(kept)
             simple = isinstance(kept, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
-            yield Patch("Keep it without its graph", cell.put((kept, f"{code}.detach()" if simple else f"({code}).detach()")))
+            yield Patch(
+                "Keep it without its graph", cell.put((kept, f"{code}.detach()" if simple else f"({code}).detach()"))
+            )
 
 
 def _kept(cell: Cell, statement: ast.stmt) -> Iterator[ast.expr]:

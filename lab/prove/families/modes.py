@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from widgets.record import Finding
 
-from ..cell import Cell, Patch, last_name
+from ..cell import Cell, Patch, last_name, number
 from ..remedies import remedy
 
 
@@ -19,7 +19,11 @@ def switched(cell: Cell, finding: Finding) -> Iterator[Patch]:
         for call in cell.calls("eval"):
             if isinstance(call.func, ast.Attribute) and isinstance(cell.parents[call], ast.Assign):
                 yield Patch("Leave it in training mode", cell.put((call, cell.code(call.func.value))))
-            if isinstance(call.func, ast.Attribute) and cell.loop(call) is None and isinstance(cell.parents[call], ast.Expr):
+            if (
+                isinstance(call.func, ast.Attribute)
+                and cell.loop(call) is None
+                and isinstance(cell.parents[call], ast.Expr)
+            ):
                 yield Patch("Train in training mode", cell.put((call, f"{cell.code(call.func.value)}.train()")))
         names = [cell.code(c.func.value) for c in cell.calls("eval", "train") if isinstance(c.func, ast.Attribute)]
         statement = cell.statement(finding.line)
@@ -44,7 +48,9 @@ def single_samples(cell: Cell, finding: Finding) -> Iterator[Patch]:
     if "eval() for single samples" not in finding.remedy or statement is None:
         return
     for call in [n for n in ast.walk(statement) if isinstance(n, ast.Call)]:
-        yield Patch("Judge it in evaluation mode", cell.splice([cell.before(statement, f"{cell.code(call.func)}.eval()")]))
+        yield Patch(
+            "Judge it in evaluation mode", cell.splice([cell.before(statement, f"{cell.code(call.func)}.eval()")])
+        )
 
 
 @remedy("mode")
@@ -66,10 +72,9 @@ def dropout(cell: Cell, finding: Finding) -> Iterator[Patch]:
             yield Patch("Make it in __init__", cell.splice(pieces))
     if "not of keeping it" in finding.message:
         for call in cell.calls("Dropout", "Dropout1d", "Dropout2d"):
-            if call.args and isinstance(call.args[0], ast.Constant):
-                value = float(call.args[0].value)
-                if value > 0.5:
-                    yield Patch("Drop the rest", cell.put((call.args[0], f"{min(1 - value, 0.5):g}")))
+            share = number(call.args[0]) if call.args else None
+            if share is not None and share > 0.5:
+                yield Patch("Drop the rest", cell.put((call.args[0], f"{min(1 - share, 0.5):g}")))
 
 
 @remedy("mask")
@@ -131,12 +136,15 @@ def counted(cell: Cell, finding: Finding) -> Iterator[Patch]:
                 again = cell.code(call.args[0])[len("iter(") : -1]
                 cycled = f"batches = __import__('itertools').cycle({again})"
                 yield Patch("Go round the loader", cell.splice([cell.before(loop, cycled), both[1]]))
-    if "Make net and its optimizer anew" in finding.remedy or "from fold to fold" in finding.message:
-        for loop in cell.all(ast.For):
-            made = [a for a in cell.all(ast.Assign) if a.lineno < loop.lineno and isinstance(a, ast.Assign)  # type: ignore[attr-defined]
-                    and isinstance(a.value, ast.Call) and last_name(a.value.func) in ("Linear", "Sequential", "SGD", "Adam")
-                    and cell.of(a) in cell.tree.body]  # type: ignore[assignment]  # fmt: skip
-            if made and loop in cell.tree.body:
-                first_line = loop.body[0]  # type: ignore[attr-defined]
-                lines = [line for a in made for line in cell.dedented(cell.of(a))]  # type: ignore[attr-defined]
-                yield Patch("Make it anew for each fold", cell.splice([cell.before(first_line, *lines)]))
+    if "from fold to fold" in finding.message:
+        for each in [n for n in cell.tree.body if isinstance(n, ast.For)]:
+            anew = [a for a in cell.tree.body if isinstance(a, ast.Assign) and a.lineno < each.lineno and _makes(a)]
+            lines = [line for a in anew for line in cell.dedented(a)]
+            if anew:
+                yield Patch("Make it anew for each fold", cell.splice([cell.before(each.body[0], *lines)]))
+
+
+def _makes(assign: ast.Assign) -> bool:
+    """Whether a statement makes a model or its optimizer."""
+    called = last_name(assign.value.func) if isinstance(assign.value, ast.Call) else ""
+    return called in ("Linear", "Sequential", "SGD", "Adam", "AdamW")

@@ -16,7 +16,9 @@ from ..remedies import remedy
 def before_the_loop(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """What gives the same each time is computed once: the statement moves before its loops, a hook is set once."""
     statement = cell.statement(finding.line)
-    if statement is None or not re.search(r"again|Register it once|once, before the loop", finding.message + finding.remedy):
+    if statement is None or not re.search(
+        r"again|Register it once|once, before the loop", finding.message + finding.remedy
+    ):
         return
     loop = cell.loop(statement)
     while loop is not None:
@@ -56,7 +58,9 @@ def other_ops(cell: Cell, finding: Finding) -> Iterator[Patch]:
                 distance = f"torch.cdist({a}, {b})"
                 squares = f"({a} ** 2).sum(-1)[:, None] - 2 * {a} @ {b}.T + ({b} ** 2).sum(-1)[None]"
                 yield Patch("Use cdist", cell.put((assign.value, distance if "sqrt" in code else f"{distance} ** 2")))
-                yield Patch("Use squares", cell.put((assign.value, f"({squares}).sqrt()" if "sqrt" in code else squares)))
+                yield Patch(
+                    "Use squares", cell.put((assign.value, f"({squares}).sqrt()" if "sqrt" in code else squares))
+                )
     if "nn.Embedding" in finding.remedy and "one-hot" in finding.message:
         found = re.search(r"`(\w+)\((\w+)\)` multiplies", finding.message)
         for call in cell.calls(found[1], line=finding.line) if found else []:
@@ -113,9 +117,9 @@ def all_at_once(cell: Cell, finding: Finding) -> Iterator[Patch]:
                         f" + ({image}[1:, 1:] - {image}[1:, :-1]).abs().sum()")  # fmt: skip
                 yield Patch("Take the differences by slices", cell.put((outer, code)))
     if "all rows at once" in finding.remedy:
-        statement = cell.statement(finding.line)
-        loop = cell.loop(statement) if statement is not None else None
-        if isinstance(loop, ast.For) and statement is not None:
+        row = cell.statement(finding.line)
+        loop = cell.loop(row) if row is not None else None
+        if isinstance(loop, ast.For):
             yield from _rows(cell, loop)
 
 

@@ -113,6 +113,8 @@ def _no_way_back(text: str) -> str:
         cell = Cell(text)
     except SyntaxError:
         return text
-    calls = [c for c in cell.calls("from_numpy", "as_tensor", "tensor") if c.args and isinstance(c.args[0], ast.Call)]
-    calls = [c for c in calls if last_name(c.args[0].func) not in ("rand", "randn", "array", "zeros", "ones")]
-    return cell.put(*((c, cell.code(c.args[0])) for c in calls[:1])) if calls else text
+    for call in cell.calls("from_numpy", "as_tensor", "tensor"):
+        inner = call.args[0] if call.args else None
+        if isinstance(inner, ast.Call) and last_name(inner.func) not in ("rand", "randn", "array", "zeros", "ones"):
+            return cell.put((call, cell.code(inner)))
+    return text

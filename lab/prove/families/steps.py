@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from widgets.record import Finding
 
-from ..cell import Cell, Patch, last_name
+from ..cell import Cell, Patch, last_name, number
 from ..remedies import remedy
 
 OPTIMIZERS = ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "NAdam", "RAdam", "Adamax", "LBFGS")
@@ -37,7 +37,7 @@ def cleared(cell: Cell, finding: Finding) -> Iterator[Patch]:
     backwards = cell.calls("backward", line=finding.line) or cell.calls("backward")
     named = re.search(r"(?:Call|Move) ([\w.]+)\.zero_grad\(\)", finding.remedy)
     names = [named[1]] if named and named[1] != "zero_grad" else _steppers(cell)
-    misplaced = [c for c in cell.calls("zero_grad")]
+    misplaced = cell.calls("zero_grad")
     outer = re.search(r"zero_grad\(\) on line (\d+) runs outside", finding.message)
     if "clears" in finding.message and misplaced:
         for call in cell.calls("zero_grad", line=finding.line):
@@ -69,16 +69,14 @@ def cleared(cell: Cell, finding: Finding) -> Iterator[Patch]:
 
 def _by_hand(cell: Cell) -> Iterator[Patch]:
     """Steps without an optimizer: each parameter's gradient is set back after the statement that uses it."""
+    pieces = []
     for node in cell.all(ast.AugAssign, ast.Assign):
-        used = re.findall(r"([\w.]+)\.grad\b", cell.code(node))
-        if used and ".grad" not in cell.code(node).split("=")[0]:
-            statement = cell.of(node)
-            last = [n for n in cell.all(ast.AugAssign, ast.Assign) if ".grad" in cell.code(n)]
-            pieces = [cell.after(n, *(f"{g}.grad = None" for g in dict.fromkeys(re.findall(r"([\w.]+)\.grad\b", cell.code(n)))))
-                      for n in last if ".grad" not in cell.code(n).split("=")[0]]  # fmt: skip
-            del statement
-            yield Patch("Set the gradient back", cell.splice(pieces))
-            return
+        target, _, value = cell.code(node).partition("=")
+        used = dict.fromkeys(re.findall(r"([\w.]+)\.grad\b", value))
+        if used and ".grad" not in target:
+            pieces.append(cell.after(node, *(f"{name}.grad = None" for name in used)))
+    if pieces:
+        yield Patch("Set the gradient back", cell.splice(pieces))
 
 
 @remedy("optimizer")
@@ -88,11 +86,13 @@ def stepped(cell: Cell, finding: Finding) -> Iterator[Patch]:
     found = re.search(r"Call ([\w.]+)\.(step|backward)\(\) (before|after) ([\w.]+)", finding.remedy)
     if "backward() did not run" in finding.message:
         for step in cell.calls("step", line=finding.line):
-            losses = [a for a in cell.all(ast.Assign) if isinstance(a, ast.Assign) and "loss" in ast.unparse(a.targets[0])]
+            losses = [
+                a for a in cell.all(ast.Assign) if isinstance(a, ast.Assign) and "loss" in ast.unparse(a.targets[0])
+            ]
             for a in losses[-1:]:
                 name = ast.unparse(a.targets[0])
                 yield Patch("Call backward()", cell.splice([cell.before(step, f"{name}.backward()")]))
-    if "no optimizer.step() follows" in finding.message or found and found[2] == "step":
+    if "no optimizer.step() follows" in finding.message or (found and found[2] == "step"):
         names = [found[1]] if found and found[1] != "optimizer" else _steppers(cell)
         for name in names:
             for backward in backwards:
@@ -162,9 +162,10 @@ def held(cell: Cell, finding: Finding) -> Iterator[Patch]:
 
 def _model_made_in(cell: Cell, loop: ast.stmt) -> ast.stmt | None:
     for node in ast.walk(loop):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            if re.match(r"(nn\.|torch\.nn\.)?[A-Z]\w+$", ast.unparse(node.value.func)) and last_name(node.value.func) not in OPTIMIZERS:
-                return node
+        made = node.value if isinstance(node, ast.Assign) else None
+        name = ast.unparse(made.func) if isinstance(made, ast.Call) else ""
+        if re.match(r"(nn\.|torch\.nn\.)?[A-Z]\w+$", name) and name.rpartition(".")[2] not in OPTIMIZERS:
+            return cell.of(node)
     return None
 
 
@@ -209,7 +210,9 @@ def scaled(cell: Cell, finding: Finding) -> Iterator[Patch]:
         made = cell.statement(int(found[1]))
         name = ast.unparse(made.targets[0]) if isinstance(made, ast.Assign) else ""
     elif name:
-        made = next((a for a in cell.all(ast.Assign) if isinstance(a, ast.Assign) and ast.unparse(a.targets[0]) == name), None)  # type: ignore[assignment]
+        made = next(
+            (a for a in cell.all(ast.Assign) if isinstance(a, ast.Assign) and ast.unparse(a.targets[0]) == name), None
+        )  # type: ignore[assignment]
     for each in [n.strip(" ()") for n in name.split(",")]:
         if made is not None and each.isidentifier():
             line = f"{each} = ({each} - {each}.mean()) / {each}.std()"
@@ -229,9 +232,9 @@ def rate(cell: Cell, finding: Finding) -> Iterator[Patch]:
     up = "too small" in says
     changes: tuple[float, ...] = (1e3, 1e4, 1e6, 1e8, 1e5) if up else (0.1, 0.01, 1e-3, 1e-4, 1e-5)
     for word in cell.all(ast.keyword):
-        if isinstance(word, ast.keyword) and word.arg == key and isinstance(word.value, ast.Constant):
+        if word.arg == key and (value := number(word.value)) is not None:
             for by in changes:
-                new = f"{float(f'{float(word.value.value) * by:.3g}'):g}"
+                new = f"{float(f'{value * by:.3g}'):g}"
                 if not up or 1e-4 <= float(new) <= 0.2:
                     yield Patch(f"{key}={new}", cell.put((word.value, new)))
     if key == "lr" and not _optimizers(cell):
@@ -239,31 +242,30 @@ def rate(cell: Cell, finding: Finding) -> Iterator[Patch]:
             if isinstance(node, ast.AugAssign) and ".grad" in cell.code(node):
                 if isinstance(node.op, ast.Add):
                     yield Patch("Subtract the gradient", cell.put((node, cell.code(node).replace("+=", "-=", 1))))
-                for number in [n for n in ast.walk(node.value) if isinstance(n, ast.Constant)][:1]:
+                for constant in [n for n in ast.walk(node.value) if number(n) is not None][:1]:
                     for by in changes[:4]:
-                        yield Patch("A smaller step", cell.put((number, f"{number.value * by:g}")))
+                        yield Patch("A smaller step", cell.put((constant, f"{(number(constant) or 0.0) * by:g}")))
 
 
 @remedy("learning-rate")
 def momentum(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """A momentum below 1."""
     for word in cell.all(ast.keyword):
-        if isinstance(word, ast.keyword) and word.arg == "momentum" and isinstance(word.value, ast.Constant):
-            if float(word.value.value) >= 1:
-                yield Patch("momentum=0.9", cell.put((word.value, "0.9")))
+        if word.arg == "momentum" and (value := number(word.value)) is not None and value >= 1:
+            yield Patch("momentum=0.9", cell.put((word.value, "0.9")))
 
 
 @remedy("learning-rate")
 def schedules(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """A schedule that steps once an epoch, after the optimizer, or over as many steps as there are."""
     steps = [c for c in cell.calls("step") if "sched" in receiver(c)]
-    number = re.search(r"number of all calls of [\w.]+: (\d+)", finding.remedy)
+    whole = re.search(r"number of all calls of [\w.]+: (\d+)", finding.remedy)
     for word in cell.all(ast.keyword):
         if isinstance(word, ast.keyword) and word.arg == "T_max":
             calls = re.search(r"of (\d+) steps", finding.message)
-            value = number[1] if number else calls[1] if calls else ""
-            if value:
-                yield Patch(f"T_max={value}", cell.put((word.value, value)))
+            steps_of = whole[1] if whole else calls[1] if calls else ""
+            if steps_of:
+                yield Patch(f"T_max={steps_of}", cell.put((word.value, steps_of)))
     for call in steps:
         inner = cell.loop(call)
         outer = cell.loop(inner) if inner is not None else None
@@ -283,9 +285,9 @@ def schedules(cell: Cell, finding: Finding) -> Iterator[Patch]:
                 yield Patch("Step the schedule", cell.splice([cell.after(target, f"{made[1]}.step()")]))
     if "Let the scheduler lower it more slowly" in finding.remedy:
         for word in cell.all(ast.keyword):
-            if isinstance(word, ast.keyword) and word.arg == "gamma" and isinstance(word.value, ast.Constant):
+            if word.arg == "gamma" and (value := number(word.value)) is not None:
                 yield Patch("gamma=0.9", cell.put((word.value, "0.9")))
                 yield Patch("gamma=0.99", cell.put((word.value, "0.99")))
         for word in cell.all(ast.keyword):
-            if isinstance(word, ast.keyword) and word.arg == "step_size" and isinstance(word.value, ast.Constant):
-                yield Patch("a larger step_size", cell.put((word.value, str(100 * int(word.value.value)))))
+            if word.arg == "step_size" and (value := number(word.value)) is not None:
+                yield Patch("a larger step_size", cell.put((word.value, str(100 * int(value)))))

@@ -1,4 +1,4 @@
-"""``python -m tests.lab.prove.figures [core|torch] [--kind KIND | --placebos N]``: how many remedies of the planted cells hold.
+"""``python -m tests.lab.prove.figures [core|torch] [--kind KIND | --placebos N]``: how many remedies hold.
 
 For each cell with one planted mistake: whether there is a patch for its first finding, and what its trial says.
 """
@@ -84,8 +84,11 @@ def main() -> None:
     print(f"{'all':16}{''.join(f'{whole[level]:12}' for level in LEVELS)}")
     tried = whole.total() - whole["no patch"]
     held = whole["proved"] + whole["consistent"]
-    print(f"{options.library}: {tried} of {whole.total()} have a patch; {held} of them hold, {held / max(tried, 1):.1%}; "
-          f"median {sorted(times)[len(times) // 2] if times else 0:.2f} s a cell")  # fmt: skip
+    median = sorted(times)[len(times) // 2] if times else 0.0
+    share = held / max(tried, 1)
+    print(
+        f"{options.library}: {tried} of {whole.total()} have a patch; {held} of them hold, {share:.1%}; {median:.2f} s a cell"
+    )
 
 
 if __name__ == "__main__":

@@ -26,7 +26,9 @@ def placebos(text: str, kind: str, line: int | None) -> Iterator[Patch]:
     inner = textwrap.indent(text, "    ")
     yield Patch("an error caught", f"try:\n{inner}except Exception:\n    pass\n")
     yield Patch("nothing runs", f"if False:\n{inner}")
-    yield Patch("an early end", f"import sys\n{text}".replace("\n", "\nsys.exit() if False else None\n", 1) + "sys.exit()\n")
+    yield Patch(
+        "an early end", f"import sys\n{text}".replace("\n", "\nsys.exit() if False else None\n", 1) + "sys.exit()\n"
+    )
     if ".backward()" in text or kind not in UNDER_NO_GRAD:
         yield Patch("no_grad around all", f"with torch.no_grad():\n{inner}")
     if ".backward()" in text:

@@ -57,7 +57,11 @@ def state(space: dict[str, Any]) -> dict[str, Any]:
         "shared": sorted(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else [],
         "left": os.listdir(tempfile.gettempdir()),
         "place": os.lseek(space["reading"].fileno(), 0, os.SEEK_CUR),
-        "random": (random.getstate(), np.random.get_state()[1].tolist(), core.get_rng_state().tolist()),
+        "random": (
+            random.getstate(),
+            np.random.mtrand._rand.bit_generator.state["state"]["key"].tolist(),
+            core.get_rng_state().tolist(),
+        ),
         "names": sorted(space),
         "values": (list(space["values"]), space["w"].sum().item(), space["model"].weight.tolist()),
         "mapped": (space["mapped"].tolist(), space["block"][0]),

@@ -1,4 +1,6 @@
-"""Cells that try to leave something behind, or never end: `ends` is what their trial must say, "" for an undisturbed end."""
+"""Cells that try to leave something behind, or never end, each with what its trial must say ("" for a calm end)."""
+
+# ruff: noqa: E501 - one trap a line
 
 from __future__ import annotations
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 from widgets.record import Finding
 
-from ..cell import Cell, Patch, last_name
+from ..cell import Cell, Patch, last_name, number
 from ..remedies import remedy
 
 
 @remedy("nan")
 def kept_from_zero(cell: Cell, finding: Finding) -> Iterator[Patch]:
-    """A logarithm, a root and a divisor that stay away from 0; values that are finite; no label that is ignored alone."""
+    """A logarithm, a root and a divisor that stay away from 0; values that are finite."""
     for call in cell.calls("log", line=finding.line):
         inner = _argument(call)
         if inner is None:
@@ -73,12 +73,18 @@ def start_values(cell: Cell, finding: Finding) -> Iterator[Patch]:
                 elif name in ("zero_", "fill_") and isinstance(call.func, ast.Attribute):
                     inner = cell.code(call.func.value)
                     yield Patch("Draw them", cell.put((call, f"{inner}.normal_(0, 0.1)")))
-        code = cell.lines[(line or 1) - 1]
-        if re.search(r"\bnp\.zeros\(\(", code) and "start values" in finding.message:
-            text = re.sub(r"\bnp\.zeros\(\((\d+), (\d+)\)\)", r"0.3 * np.random.default_rng(0).standard_normal((\1, \2))", cell.text)
+        source = cell.lines[(line or 1) - 1]
+        if re.search(r"\bnp\.zeros\(\(", source) and "start values" in finding.message:
+            text = re.sub(
+                r"\bnp\.zeros\(\((\d+), (\d+)\)\)",
+                r"0.3 * np.random.default_rng(0).standard_normal((\1, \2))",
+                cell.text,
+            )
             yield Patch("Draw them", text)
-        elif re.search(r"\btorch\.(zeros|ones)\(", code) and "start values" in finding.message:
-            yield Patch("Draw them", re.sub(r"\btorch\.(?:zeros|ones)\((\w+, \w+)\)", r"0.1 * torch.randn(\1)", cell.text))
+        elif re.search(r"\btorch\.(zeros|ones)\(", source) and "start values" in finding.message:
+            yield Patch(
+                "Draw them", re.sub(r"\btorch\.(?:zeros|ones)\((\w+, \w+)\)", r"0.1 * torch.randn(\1)", cell.text)
+            )
     if "larger weights" in finding.remedy or "smaller weights" in finding.remedy:
         yield from spread(cell, finding)
 
@@ -92,7 +98,9 @@ def spread(cell: Cell, finding: Finding) -> Iterator[Patch]:
         code = cell.code(call)
         if call.args and "init" in code:
             yield Patch("Xavier's start values", cell.put((call, f"nn.init.xavier_normal_({cell.code(call.args[0])})")))
-            yield Patch("Kaiming's start values", cell.put((call, f"nn.init.kaiming_normal_({cell.code(call.args[0])})")))
+            yield Patch(
+                "Kaiming's start values", cell.put((call, f"nn.init.kaiming_normal_({cell.code(call.args[0])})"))
+            )
     draws = [c for c in cell.calls("randn") if len(c.args) == 2 and _trains(cell, c)]
     changes = []
     for call in draws:
@@ -128,7 +136,11 @@ def activations(cell: Cell, finding: Finding) -> Iterator[Patch]:
         text = re.sub(r"([\w.]+\([\w.]*\))\.clamp\(min=0\)", r"F.leaky_relu(\1)", text)
         yield Patch("Leaky ReLU", text)
         for node in cell.all(ast.Call):
-            if isinstance(node, ast.Call) and last_name(node.func) in ("constant_", "fill_") and "bias" in cell.code(node):
+            if (
+                isinstance(node, ast.Call)
+                and last_name(node.func) in ("constant_", "fill_")
+                and "bias" in cell.code(node)
+            ):
                 last = node.args[-1]
                 yield Patch("Biases of 0", cell.put((last, "0.0")))
     if "`sign`" in finding.message:
@@ -136,7 +148,9 @@ def activations(cell: Cell, finding: Finding) -> Iterator[Patch]:
             inner = _argument(call)
             if inner is not None:
                 code = cell.code(inner)
-                yield Patch("Pass the gradient by it", cell.put((call, f"({code} + ({cell.code(call)} - {code}).detach())")))
+                yield Patch(
+                    "Pass the gradient by it", cell.put((call, f"({code} + ({cell.code(call)} - {code}).detach())"))
+                )
 
 
 def _kaiming(text: str, model: str, activation: str) -> Iterator[Patch]:
@@ -156,9 +170,9 @@ def clipped(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """Smaller weights of a recurrence, by their own factor."""
     for node in cell.all(ast.BinOp):
         code = cell.code(node)
-        if isinstance(node, ast.BinOp) and isinstance(node.right, ast.Constant) and "randn" in code:
-            if isinstance(node.op, ast.Mult) and isinstance(node.right.value, float):
-                yield Patch("Start with smaller weights", cell.put((node.right, f"{node.right.value / 5:g}")))
+        factor = number(node.right)
+        if isinstance(node.op, ast.Mult) and factor is not None and "randn" in code:
+            yield Patch("Start with smaller weights", cell.put((node.right, f"{factor / 5:g}")))
 
 
 @remedy("dtype", "error")
@@ -169,7 +183,7 @@ def converted(cell: Cell, finding: Finding) -> Iterator[Patch]:
         changes: list[tuple[ast.AST, str]] = []
         for call in cell.calls("tensor", "from_numpy", "as_tensor"):
             code = cell.code(call)
-            numpy = "np." in code or call.args and not isinstance(call.args[0], ast.List | ast.Constant)
+            numpy = "np." in code or (call.args and not isinstance(call.args[0], ast.List | ast.Constant))
             if numpy and "float32" not in code and "int" not in code:
                 if "requires_grad=True" in code:
                     changes.append((call, f"{code[:-1]}, dtype=torch.float32)"))
@@ -187,16 +201,22 @@ def converted(cell: Cell, finding: Finding) -> Iterator[Patch]:
         for node in cell.all(ast.BinOp):
             if isinstance(node, ast.BinOp) and node.lineno == finding.line and isinstance(node.op, ast.Sub | ast.Add):
                 left, right = _lead(cell, node.left), _lead(cell, node.right)
-                yield Patch("Compute in floats", cell.put((node.left, f"{left}.float()"), (node.right, f"{right}.float()")))
+                yield Patch(
+                    "Compute in floats", cell.put((node.left, f"{left}.float()"), (node.right, f"{right}.float()"))
+                )
     if "Add up in float32" in says:
-        yield Patch("Add up in float32", re.sub(r"(= torch\.zeros\(\(\), dtype=torch\.)b?float16", r"\1float32", cell.text))
+        yield Patch(
+            "Add up in float32", re.sub(r"(= torch\.zeros\(\(\), dtype=torch\.)b?float16", r"\1float32", cell.text)
+        )
     if "x.var()" in says:
         found = re.search(r"`\((\w+) \*\* 2\)\.mean\((\w*)\) - (\w+) \*\* 2`", finding.message)
         if found:
             name, dim, mean = found.groups()
             statement = cell.statement(finding.line)
             if isinstance(statement, ast.Assign):
-                yield Patch("Mean of squared differences", cell.put((statement.value, f"(({name} - {mean}) ** 2).mean({dim})")))
+                yield Patch(
+                    "Mean of squared differences", cell.put((statement.value, f"(({name} - {mean}) ** 2).mean({dim})"))
+                )
     if "in float64 or int64" in says:
         yield Patch("Stay in float64", re.sub(r"\.to\(torch\.float32\)|\.float\(\)(?=\n)", "", cell.text))
     if "eps=1e-4" in says:
@@ -217,7 +237,11 @@ def accumulated(cell: Cell, finding: Finding) -> Iterator[Patch]:
 def out_of_place(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """Changes out of place of what backward needs, under no_grad of what trains."""
     for statement in cell.statements(finding.line):
-        if isinstance(statement, ast.AugAssign) and "out of place" in finding.remedy and "no_grad" not in finding.remedy:
+        if (
+            isinstance(statement, ast.AugAssign)
+            and "out of place" in finding.remedy
+            and "no_grad" not in finding.remedy
+        ):
             sign = cell.code(statement).split("=")[0].strip()[len(cell.code(statement.target)) :].strip()
             target, value = cell.code(statement.target), cell.code(statement.value)
             yield Patch("Change it out of place", cell.put((statement, f"{target} = {target} {sign} {value}")))
@@ -232,15 +256,17 @@ def out_of_place(cell: Cell, finding: Finding) -> Iterator[Patch]:
                 text = cell.put((statement, change)).replace("enable_grad()", "no_grad()")
                 yield Patch("Change it in place", text)
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
-            name = cell.code(statement.targets[0].value)
+            written = cell.code(statement.targets[0].value)
             if "clone()" in finding.remedy:
-                yield Patch("Write into a clone", cell.splice([cell.before(statement, f"{name} = {name}.clone()")]))
-        call = statement.value if isinstance(statement, ast.Expr) else None
-        for inner in [n for n in ast.walk(call) if isinstance(n, ast.Call)] if call is not None else []:
-            if last_name(inner.func).endswith("_"):
-                where = inner.func
-                assert isinstance(where, ast.Attribute)
-                yield Patch("Change it out of place", cell.put((inner, f"{cell.code(where.value)}.{where.attr[:-1]}({', '.join(cell.code(a) for a in inner.args)})")))
+                yield Patch(
+                    "Write into a clone", cell.splice([cell.before(statement, f"{written} = {written}.clone()")])
+                )
+        inner = [n for n in ast.walk(statement) if isinstance(n, ast.Call)] if isinstance(statement, ast.Expr) else []
+        for call in inner:
+            if isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_"):
+                arguments = ", ".join(map(cell.code, call.args))
+                code = f"{cell.code(call.func.value)}.{call.func.attr[:-1]}({arguments})"
+                yield Patch("Change it out of place", cell.put((call, code)))
 
 
 def _library(cell: Cell) -> str:
@@ -278,9 +304,9 @@ def order_of_steps(cell: Cell, finding: Finding) -> Iterator[Patch]:
                         yield Patch("Run backward() of this iteration's loss", cell.splice(pieces))
     if "detach()ed copy" in finding.remedy:
         for call in cell.all(ast.Call):
-            if isinstance(call, ast.Call) and len(call.args) == 1 and isinstance(call.args[0], ast.Name):
-                if "fake" in call.args[0].id and call.lineno < (finding.line or 0):
-                    yield Patch("Detach it for the first", cell.put((call.args[0], f"{call.args[0].id}.detach()")))
+            given = call.args[0] if len(call.args) == 1 else None
+            if isinstance(given, ast.Name) and "fake" in given.id and call.lineno < (finding.line or 0):
+                yield Patch("Detach it for the first", cell.put((given, f"{given.id}.detach()")))
     if "Compute it anew in every iteration" in finding.remedy:
         where = re.search(r"\(line (\d+)\) ran once", finding.message)
         made = cell.statement(int(where[1])) if where else None
