@@ -77,12 +77,17 @@ def _never(runs: Runs) -> str:
     return ""
 
 
+def _always(runs: Runs) -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class Criterion:
-    """`measure` says what is better, "" where nothing is; what is `needed` is refused without that."""
+    """`measure` says what is better, "" where nothing is; what is `needed` is refused without, where it `applies`."""
 
     measure: Callable[[Runs], str] = _never
     needed: bool = False
+    applies: Callable[[Runs], bool] = _always
     fails: str = "what was found is no better"
     hides: tuple[str, ...] = ()
     may_lose: bool = False
@@ -96,7 +101,7 @@ class Criterion:
 
     def must_prove(self, runs: Runs) -> bool:
         """Whether the finding's being gone is not enough."""
-        return self.needed
+        return self.needed and self.applies(runs)
 
     def otherwise(self, runs: Runs) -> str:
         """Return why a patch is refused that proves nothing."""
@@ -221,6 +226,12 @@ def _stronger(runs: Runs) -> str:
     return ""
 
 
+def _weak(runs: Runs) -> bool:
+    """Whether a gradient is much smaller than another before: else the finding is of values, not of gradients."""
+    low, high = _spread(runs.before)
+    return low < WEAK * high or any(not leaf["graded"] for leaf in runs.before["leaves"])
+
+
 def _weaker(runs: Runs) -> str:
     (_, high), (_, new_high) = _spread(runs.before), _spread(runs.after)
     if high > 10 * new_high > 0:
@@ -246,21 +257,27 @@ def _deeper(runs: Runs) -> str:
 
 
 SPEED = ("overhead", "cost", "slow", "data-loader")
-_FAST = Criterion(_faster, True, "it is not faster with the same values", ("detach",), may_cut=True, may_do_less=True)
+_FAST = Criterion(
+    _faster, True, fails="it is not faster with the same values", hides=("detach",), may_cut=True, may_do_less=True
+)
 CRITERIA: dict[str, Criterion] = {
     **dict.fromkeys(SPEED, _FAST),
-    "zero-grad": Criterion(_clean_steps, True, "the gradients of a step are no cleaner"),
+    "zero-grad": Criterion(_clean_steps, True, fails="the gradients of a step are no cleaner"),
     "optimizer": Criterion(_trained, hides=("step",), loose=True),
     "no-gradient": Criterion(_trained, hides=("requires_grad_", "no_grad"), loose=True),
-    "cut": Criterion(_deeper, True, "no more parameters get gradients", ("detach", "requires_grad_"), loose=True),
+    "cut": Criterion(
+        _deeper, True, fails="no more parameters get gradients", hides=("detach", "requires_grad_"), loose=True
+    ),
     "error": Criterion(hides=("detach", "no_grad", "requires_grad_", "backward"), may_cut=True),
     "memory": Criterion(_light, hides=("detach", "no_grad"), may_cut=True),
-    "nan": Criterion(_finite, True, "values are no more finite than before", may_lose=True),
+    "nan": Criterion(_finite, True, fails="values are no more finite than before", may_lose=True),
     "learning-rate": Criterion(_learns, hides=("no_grad",)),
     "vanishing": Criterion(
-        _stronger, True, "the gradients are as small as before", ("detach", "requires_grad_"), loose=True
+        _stronger, True, _weak, "the gradients are as small as before", ("detach", "requires_grad_"), loose=True
     ),
-    "exploding": Criterion(_weaker, True, "the gradients are as large as before", ("requires_grad_",), loose=True),
+    "exploding": Criterion(
+        _weaker, True, fails="the gradients are as large as before", hides=("requires_grad_",), loose=True
+    ),
     "mode": Criterion(_in_training),
     "loss": Criterion(hides=("detach",), loose=True),
     "initialisation": Criterion(_stronger),

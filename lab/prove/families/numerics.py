@@ -250,9 +250,9 @@ def out_of_place(cell: Cell, finding: Finding) -> Iterator[Patch]:
             place, end = cell.before(statement, *lines), cell.without(statement)
             yield Patch("Do it under no_grad()", cell.splice([(place[0], end[1], place[2])]))
         if isinstance(statement, ast.Assign) and "Change it in place" in finding.remedy:
-            value, target = statement.value, cell.code(statement.targets[0])
-            if isinstance(value, ast.BinOp) and cell.code(value.left) == target:
-                change = f"{target} -= {cell.code(value.right)}"
+            new, target = statement.value, cell.code(statement.targets[0])
+            if isinstance(new, ast.BinOp) and cell.code(new.left) == target:
+                change = f"{target} -= {cell.code(new.right)}"
                 text = cell.put((statement, change)).replace("enable_grad()", "no_grad()")
                 yield Patch("Change it in place", text)
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
