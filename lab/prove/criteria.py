@@ -39,6 +39,8 @@ class Runs:
 
     def gone(self, kind: str) -> bool:
         """Whether there is a finding of this kind less than before."""
+        if freezing(self):  # what is frozen now is told by a note of the same kind
+            return not any("freezes nothing" in f["message"] for f in self.found_after["found"])
         count = [sum(f["kind"] == kind for f in found["found"]) for found in (self.found_before, self.found_after)]
         return count[1] < count[0]
 
@@ -121,6 +123,20 @@ def _more_gradients(runs: Runs) -> str:
     more = runs.graded(runs.after) - runs.graded(runs.before)
     n = more.total()
     return f"{n} {'parameter gets a gradient' if n == 1 else 'parameters get gradients'} now" if n else ""
+
+
+def freezing(runs: Runs) -> bool:
+    """Whether what was found is that parameters train which were to be frozen."""
+    return any("freezes nothing" in f["message"] for f in runs.found_before["found"])
+
+
+def _connected(runs: Runs) -> str:
+    if freezing(runs):
+        n = (runs.graded(runs.before) - runs.graded(runs.after)).total()
+        return (
+            f"{n} {'parameter is' if n == 1 else 'parameters are'} frozen now" if n and runs.graded(runs.after) else ""
+        )
+    return _trained(runs)
 
 
 def _more_moves(runs: Runs) -> str:
@@ -264,7 +280,7 @@ CRITERIA: dict[str, Criterion] = {
     **dict.fromkeys(SPEED, _FAST),
     "zero-grad": Criterion(_clean_steps, True, fails="the gradients of a step are no cleaner"),
     "optimizer": Criterion(_trained, hides=("step",), loose=True),
-    "no-gradient": Criterion(_trained, hides=("requires_grad_", "no_grad"), loose=True),
+    "no-gradient": Criterion(_connected, hides=("requires_grad_", "no_grad"), loose=True),
     "cut": Criterion(
         _deeper, True, fails="no more parameters get gradients", hides=("detach", "requires_grad_"), loose=True
     ),
@@ -275,11 +291,9 @@ CRITERIA: dict[str, Criterion] = {
     "vanishing": Criterion(
         _stronger, True, _weak, "the gradients are as small as before", ("detach", "requires_grad_"), loose=True
     ),
-    "exploding": Criterion(
-        _weaker, True, fails="the gradients are as large as before", hides=("requires_grad_",), loose=True
-    ),
+    "exploding": Criterion(_weaker, hides=("requires_grad_",), loose=True),
     "mode": Criterion(_in_training),
-    "loss": Criterion(hides=("detach",), loose=True),
+    "loss": Criterion(hides=("detach",), loose=True, may_cut=True),
     "initialisation": Criterion(_stronger),
     "evaluation": Criterion(hides=("no_grad",), may_cut=True),
 }

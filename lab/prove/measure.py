@@ -20,6 +20,7 @@ from .values import digest, histories
 
 PACKAGES = ("torch", "core")
 NODES = 20_000  # of a graph that are looked at for leaves
+OURS = 2  # references to a leaf that nobody else has: the row's, and the question's own
 EVERY = 8  # the graph is looked at anew in the first passes, and in one of so many later ones
 
 
@@ -168,6 +169,12 @@ class Measured:
         self.empty += not any(_norm(p.grad) != 0.0 for p in held)
         self.own_ns += time.process_time_ns() - own
 
+    def _living(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the rows without those of leaves that are gone and that another one of their shape has followed."""
+        gone = [sys.getrefcount(leaf.tensor) <= OURS for leaf in self.leaves.values()]
+        shapes = [row["shape"] for row, dead in zip(rows, gone, strict=True) if not dead]
+        return [row for row, dead in zip(rows, gone, strict=True) if not dead or row["shape"] not in shapes]
+
     def ran(self, line: int) -> None:
         """A statement of a line begins."""
         self.lines[line] += 1
@@ -181,6 +188,7 @@ class Measured:
         rows = [
             leaf.row(names.get(key, "a tensor"), key in held or key in self.held) for key, leaf in self.leaves.items()
         ]
+        rows = self._living(rows)
         rows += [_Leaf(p).row(names[key], True) for key, p in held.items() if key not in self.leaves]
         self.space.pop(self.MARK, None)
         return {

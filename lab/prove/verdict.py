@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from .cell import Cell, last_name
-from .criteria import CRITERIA, SPEED, Criterion, Runs
+from .criteria import CRITERIA, SPEED, Criterion, Runs, freezing
 
 WORSE = ("error", "warning")  # severities of findings that may not come
 _KEPT_CALLS = ("backward", "step", "grad")  # what a patch may not take away
@@ -77,10 +77,10 @@ def _worse(kind: str, texts: tuple[str, str], runs: Runs) -> str:
             if after[what] < before[what] and not criterion.may_do_less:
                 return f"{before[what]} {name} become {after[what]}"
     lost = (runs.held(before) if criterion.loose else runs.graded(before)) - runs.graded(after)
-    if lost and not criterion.may_lose:
+    if lost and not (criterion.may_lose or freezing(runs)):
         return f"{lost.total()} {'parameter gets' if lost.total() == 1 else 'parameters get'} no gradient any more"
     lost = runs.moved(before) - runs.moved(after)
-    if lost and not criterion.may_lose:
+    if lost and not (criterion.may_lose or freezing(runs)):
         return f"{lost.total()} {'parameter stays' if lost.total() == 1 else 'parameters stay'} as at the start"
     if all(map(math.isfinite, before["losses"])) and not all(map(math.isfinite, after["losses"])):
         return "losses are no longer finite"
@@ -88,7 +88,7 @@ def _worse(kind: str, texts: tuple[str, str], runs: Runs) -> str:
         now = after["values"].get(name)
         if now is None and not (kind in SPEED and name in _counters(texts[0])):
             return f"the cell no longer makes {name}"
-        if now is not None and value[3] and not now[3] and not criterion.may_cut:
+        if now is not None and value[3] and not now[3] and not (criterion.may_cut or freezing(runs)):
             return f"{name} no longer has a graph"
     new = "" if ended else runs.new_findings(WORSE)  # what follows a line that failed could not be found before
     return f"another finding comes: {new}" if new else ""

@@ -159,7 +159,7 @@ def outside_no_grad(cell: Cell, finding: Finding) -> Iterator[Patch]:
 @remedy("no-gradient")
 def thawed(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """Let what was frozen train: requires_grad True on the line that freezes."""
-    if not re.search(r"fr[eo]ez|froze|requires_grad=False", finding.message):
+    if not re.search(r"fr[eo]ez|froze|requires_grad=False", finding.message) or "freezes nothing" in finding.message:
         return
     lines = [finding.line, *_lines_of(finding)]
     for line in dict.fromkeys(lines):

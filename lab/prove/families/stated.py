@@ -90,7 +90,11 @@ def written(cell: Cell, finding: Finding) -> Iterator[Patch]:
                     whole = cell.parents.get(node)
                     called = isinstance(whole, ast.Call) and whole.func is node
                     yield Patch(f"Write {piece}", cell.put((whole if called and whole else node, piece)))
-                elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and node is statement:
+                elif (
+                    node is statement
+                    and isinstance(node, ast.Assign)
+                    and _target(node).split(".")[0] == piece.split(".")[0]
+                ) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and node is statement):
                     yield Patch(f"Write {piece}", cell.put((node, piece)))
 
 

@@ -120,6 +120,11 @@ def stepped(cell: Cell, finding: Finding) -> Iterator[Patch]:
 def held(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """Give the optimizer what trains: made later, of another model, or with more parameters."""
     models = re.findall(r"\b([\w.]+)\.parameters\(\)", finding.remedy)
+    group = re.search(r"once it is full: (\w+\.append\(\w+\))", finding.remedy)
+    filled = cell.statement(finding.line)
+    around = cell.loop(filled) if filled is not None else None
+    if group and around is not None:
+        yield Patch("Put it among the groups", cell.splice([cell.after(around, group[1])]))
     missing = re.findall(r"(?:not hold|those that were trained:) (\w+)", finding.message)
     for assign in _optimizers(cell):
         call = assign.value

@@ -20,7 +20,8 @@ pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "a fence ca
 
 SOME = {
     "no zero_grad": "proved", "zero_grad after backward": "proved", "layers in a plain list": "proved",
-    "a cut through numpy": "proved", "a penalty that is a number": "proved", "no_grad around the forward pass": "proved",
+    "a cut through numpy": "proved", "a penalty that is a number": "proved",
+    "no_grad around the forward pass": "proved",
     "the optimizer of an older model": "proved", "optimizer.step without parentheses": "proved",
     "the log of zero": "proved", "a column without spread": "proved", "a learning rate far too large": "proved",
     "a hidden state kept over batches": "proved", "total_loss += loss": "proved", "all weights zero": "proved",
@@ -88,7 +89,7 @@ def test_what_does_not_help_steps_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_unchanged_cell_without_the_finding_tells_so() -> None:
     source = text_of("no zero_grad")
-    with planted(source) as (record, snapshot):
+    with planted(source) as (_, snapshot):
         verdict = Prover(snapshot, source, 0.1).one("cut", Patch("nothing", f"{source}pass\n"))
     assert verdict.level == "untried"
 
