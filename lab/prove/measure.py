@@ -7,6 +7,7 @@ time is kept apart.
 from __future__ import annotations
 
 import ast
+import gc
 import math
 import sys
 import time
@@ -171,6 +172,7 @@ class Measured:
 
     def _living(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the rows without those of leaves that are gone and that another one of their shape has followed."""
+        gc.collect()  # optimizers and models that are gone may have been in circles
         gone = [sys.getrefcount(leaf.tensor) <= OURS for leaf in self.leaves.values()]
         shapes = [row["shape"] for row, dead in zip(rows, gone, strict=True) if not dead]
         return [row for row, dead in zip(rows, gone, strict=True) if not dead or row["shape"] not in shapes]
