@@ -51,17 +51,14 @@ def snapshot(world: dict[str, Any]) -> Iterator[Snapshot]:
 def state(space: dict[str, Any]) -> dict[str, Any]:
     """All that a cell could have changed."""
     folder = Path(space["FOLDER"])
+    legacy = np.random.get_state(legacy=True)  # noqa: NPY002 - it is the state that cells use
     return {
         "files": {p.name: (p.read_bytes(), p.stat().st_mode, p.stat().st_mtime_ns) for p in sorted(folder.iterdir())},
         "home": sorted(p.name for p in Path.home().iterdir()),
         "shared": sorted(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else [],
         "left": os.listdir(tempfile.gettempdir()),
         "place": os.lseek(space["reading"].fileno(), 0, os.SEEK_CUR),
-        "random": (
-            random.getstate(),
-            np.random.mtrand._rand.bit_generator.state["state"]["key"].tolist(),
-            core.get_rng_state().tolist(),
-        ),
+        "random": (random.getstate(), legacy[1].tolist(), legacy[2:], core.get_rng_state().tolist()),
         "names": sorted(space),
         "values": (list(space["values"]), space["w"].sum().item(), space["model"].weight.tolist()),
         "mapped": (space["mapped"].tolist(), space["block"][0]),

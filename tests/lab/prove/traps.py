@@ -98,7 +98,7 @@ TRAPS: dict[str, tuple[str, str]] = {
     "no signal ends it": ("signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: pass", "longer than"),
     "one terabyte": ("np.ones(1 << 37)", "Error"),
     "memory in pieces": ("a = [np.ones(1 << 23) for _ in range(40)]", "?"),
-    "shared memory in pieces": ("a = [__import__('mmap').mmap(-1, 1 << 26) for _ in range(40)]\nfor m in a: m.write(b'x' * (1 << 26))", "memory"),
+    "shared memory in pieces": ("a = [__import__('mmap').mmap(-1, 1 << 26) for _ in range(40)]\nfor m in a: m.write(b'x' * (1 << 26))", "it took"),
     "a large file": ("f = open(tempfile.mkdtemp() + '/x', 'wb')\nwhile True: f.write(b'x' * (1 << 22))", "?"),
     "endless output": ("while True: print('x' * 100000)", "?"),
     "input": ("input('name? ')", "RuntimeError"),

@@ -66,8 +66,8 @@ function linked(text, line, go) {
 /** What came of trying the remedy, and the lines that it changes. */
 function trial({ tried, patch }) {
   return [
-    tried && html('div', { class: 'tried' }, prose(tried)),
-    patch && html('pre', { class: 'patch', tabindex: 0, role: 'group', 'aria-label': 'changed lines' }, patch),
+    tried && html('div', { class: 'message' }, prose(tried)),
+    patch && html('pre', { class: 'remedy', style: 'white-space:pre-wrap' }, patch),
   ];
 }
 
