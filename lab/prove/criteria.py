@@ -269,7 +269,10 @@ def _deeper(runs: Runs) -> str:
         return more
     if not _near(runs.before["losses"][0], runs.after["losses"][0]):
         return ""
-    rms = [{leaf["name"]: leaf["rms"] for leaf in run["leaves"] if leaf["held"]} for run in (runs.before, runs.after)]
+    rms = [
+        {leaf["name"]: leaf["rms"] for leaf in run["leaves"] if leaf["held"] or leaf["moved"]}
+        for run in (runs.before, runs.after)
+    ]
     other = [n for n, value in rms[0].items() if n in rms[1] and not _near(value, rms[1][n]) and rms[1][n] > 0]
     return f"of the same loss, {len(other)} gradients are others: the term counts in them" if other else ""
 

@@ -18,8 +18,8 @@ from .verdict import Verdict, judge
 
 BUDGET_S = 60.0  # for all trials of a cell
 LEAST_S, MOST_S = 5.0, 20.0  # for one run
-SHORT_S = 4.0  # a cell that runs longer is tried on its first backward passes alone
-PASSES = 20
+SHORT_S = 8.0  # a cell that runs longer is tried on its first backward passes alone
+PASSES = 50
 REPEATS = 2  # more runs where time is the criterion
 FINDINGS = 3  # that are tried
 

@@ -63,7 +63,7 @@ def _worse(kind: str, texts: tuple[str, str], runs: Runs) -> str:
     if hidden and not criterion.may_hide(hidden):
         return hidden
     less = runs_less(*texts, dict(before["lines"]), dict(after["lines"]), all_of_them=kind not in SPEED)
-    if less:
+    if less and not (after.get("stopped") or before.get("stopped")):  # cut short, it does not come to each line
         return less
     if after["bare"] > before["bare"]:
         return "backward() begins at a loss without a graph"

@@ -186,7 +186,7 @@ def calls(cell: Cell, finding: Finding) -> Iterator[Patch]:
             continue
         target = call.args[1]
         code = cell.code(target)
-        if "target.long()" in says:
+        if "target.long()" in says or "dtype to be Long" in says:
             bare = re.sub(r"\.float\(\)$", "", code)
             yield Patch("Give class numbers", cell.put((target, bare if bare != code else f"{code}.long()")))
         if "target.squeeze(1)" in says:
@@ -194,12 +194,12 @@ def calls(cell: Cell, finding: Finding) -> Iterator[Patch]:
             yield Patch("Give one dimension", cell.put((target, bare if bare != code else f"{code}.squeeze(1)")))
         if "target - 1" in says:
             yield Patch("Number from 0", cell.put((target, f"{code} - 1")))
-        if "float32)" in says or "expected Float" in says:
+        if "(core.float32)" in says or "(torch.float32)" in says or "expected Float" in says:
             yield Patch("Give floats", cell.put((target, f"{code}.float()")))
         if "logits.transpose(1, 2)" in says:
             first = call.args[0]
             yield Patch("Bring the classes to dimension 1", cell.put((first, f"{cell.code(first)}.transpose(1, 2)")))
-    if "Sigmoid first" in says:
+    if "Sigmoid first" in says or "Use binary_cross_entropy_with_logits" in says:
         for made in cell.calls("BCELoss", "binary_cross_entropy"):
             code = (
                 cell.code(made)
