@@ -366,6 +366,8 @@ _FINDING: Columns = {
     "line": attrgetter("line"),
     "message": attrgetter("message"),
     "remedy": attrgetter("remedy"),
+    "tried": attrgetter("tried"),
+    "patch": attrgetter("patch"),
     "parameters": attrgetter("parameters"),
 }
 

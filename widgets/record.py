@@ -268,6 +268,10 @@ class Finding:
     remedy: str = ""
     ops: list[int] = field(default_factory=list)
     parameters: list[str] = field(default_factory=list)
+    tried: str = ""
+    """What came of trying the remedy, or why it was not tried."""
+    patch: str = ""
+    """The lines of the cell that the remedy changes: their numbers, "-" taken out, "+" put in."""
 
 
 @dataclass

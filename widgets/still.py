@@ -154,15 +154,22 @@ def _prose(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(shorten(text, LONGEST)))
 
 
+def _trial(finding: Finding) -> str:
+    """What came of trying a remedy, and the changed lines."""
+    said = f"<br><small><b>{_prose(finding.tried)}</b></small>" if finding.tried else ""
+    lines = "<br>".join(escape(shorten(line, LONGEST)) for line in finding.patch.splitlines())
+    return said + (f'<br><small style="white-space:pre-wrap;font-family:monospace">{lines}</small>' if lines else "")
+
+
 def _findings(record: Record) -> str:
     rows = []
     message, remedy = error_sentence(record)
     if message:
-        rows.append(("error", message, remedy))
+        rows.append(("error", message, remedy, ""))
     if record.stopped:
-        rows.append(("note", record.stopped, STOPPED))
+        rows.append(("note", record.stopped, STOPPED, ""))
     for f in shown(record):
-        rows.append((f.severity if f.severity in WORDS else "note", sentence(f), f.remedy))
+        rows.append((f.severity if f.severity in WORDS else "note", sentence(f), f.remedy, _trial(f)))
     checked = f"<p>{_prose(record.checked)}</p>" if record.checked else ""
     if not rows and not checked:
         return (
@@ -173,8 +180,8 @@ def _findings(record: Record) -> str:
     said = "".join(
         f'<p style="border-left:3px solid {TONES[severity]};padding-left:10px;margin:6px 0">'
         f"<b>{WORDS[severity]}</b> &nbsp; {_prose(message)}"
-        f"{f'<br><small>{_prose(remedy)}</small>' if remedy else ''}</p>"
-        for severity, message, remedy in rows
+        f"{f'<br><small>{_prose(remedy)}</small>' if remedy else ''}{trial}</p>"
+        for severity, message, remedy, trial in rows
     )
     return said + checked
 

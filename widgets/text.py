@@ -56,6 +56,9 @@ def findings(record: Record) -> list[str]:
         out.append(f"{WORDS.get(f.severity, WORDS['note'])}: {plain(sentence(f), LONGEST)}")
         if f.remedy:
             out.append(f"    {plain(f.remedy, LONGEST)}")
+        if f.tried:
+            out.append(f"    {plain(f.tried, LONGEST)}")
+        out += [f"        {plain(line, LONGEST)}" for line in f.patch.splitlines()]
     if len(record.findings) > FINDINGS:
         out.append(f"... and {count_text(len(record.findings) - FINDINGS, 'more finding')}")
     if record.checked:

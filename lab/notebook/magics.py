@@ -27,11 +27,13 @@ from ..session.op_counts import Counter
 from ..session.recording import Recording, error_row
 from . import card_buttons, export_magic, tracebacks
 from .inner_cell import run_inside
+from .try_magic import Trying
 
 FLAGS = {
     "--text": "show the card as text alone",
     "--check": "compare the gradient of every op with finite differences",
     "--precision": "run every op once more in float64, and name the line that loses digits",
+    "--try": "run the cell again with each remedy, in a fenced copy from before it, and say what it did",
     "--no-card": "record and show nothing; lab.last() has the record",
 }
 USAGE = f"""%%autograd [options], as the first line of a cell: its graph, gradients and timings, and what is wrong
@@ -111,6 +113,7 @@ class LabMagics(Magics):
         self.recording: Recording | None = None
         self.files: dict[str, int] = {}
         self.flags: set[str] = set()
+        self.trying: Trying | None = None
         self.asked = False
         self.depth = 0
         self.raised_ns = 0  # when a traceback was drawn last
@@ -151,11 +154,12 @@ class LabMagics(Magics):
     def autograd_cell(self, line: str, cell: str) -> None:
         """Show under this cell its graph, its gradients and its timings, and what is wrong and on which line.
 
-        ``%%autograd [--text] [--check] [--precision] [--no-card]``
+        ``%%autograd [--text] [--check] [--precision] [--try] [--no-card]``
 
         --text     show the card as text alone
         --check    compare the gradient of every op with finite differences, and name those that are wrong
         --precision  run every op once more in float64, and name the line that loses half its digits
+        --try      run the cell again with each remedy, in a fenced copy from before it, and say what it did
         --no-card  record and show nothing; lab.last() has the record
         """
         flags_of(line)
@@ -255,6 +259,8 @@ class LabMagics(Magics):
             return
         self.depth = len(self.infos)
         self.files = self.cell_files(self.infos[-1]) if self.infos else {}
+        if "--try" in self.flags:
+            self.trying = Trying(self.shell)
         self.recording = Recording(check="--check" in self.flags, precision="--precision" in self.flags)
         self.recording.start(self.files)
 
@@ -271,7 +277,10 @@ class LabMagics(Magics):
     def drop(self) -> None:
         """End a recording without a card."""
         recording, self.recording = self.recording, None
+        trying, self.trying = self.trying, None
         self.asked, self.flags = False, set()
+        if trying is not None:
+            trying.close()
         if recording is not None:
             recording.drop()
 
@@ -306,6 +315,9 @@ class LabMagics(Magics):
         self.recording = None
         if recording.error is not None:
             raise RuntimeError(recording.failure()) from recording.error
+        trying, self.trying = self.trying, None
+        if trying is not None:
+            trying.finish(record, result.info.raw_cell)
         self.compared(result.info, record)
         if record.error is not None:
             record.wall_ms = record.recording_ms = (

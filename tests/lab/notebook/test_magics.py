@@ -128,7 +128,7 @@ def test_an_unknown_flag_is_one_line(run: Run, shell: InteractiveShell, flag: st
     result, bundles, printed = run(f"%%autograd {flag}\nnever = 1")
     assert isinstance(result.error_in_exec, UsageError)
     assert printed.strip().count("\n") == 0
-    assert "it takes --text, --check, --precision, --no-card" in printed
+    assert "it takes --text, --check, --precision, --try, --no-card" in printed
     assert "never" not in shell.user_ns
     assert bundles == []
     assert not observe.observers

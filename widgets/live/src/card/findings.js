@@ -63,8 +63,16 @@ function linked(text, line, go) {
   return [prose(text.slice(0, start)), linkButton(text.slice(start, end), go), prose(text.slice(end))];
 }
 
-/** An item of the list: how grave, the message, the remedy and a link `extra` behind it. */
-function problem({ severity, text, line, remedy, go, extra }) {
+/** What came of trying the remedy, and the lines that it changes. */
+function trial({ tried, patch }) {
+  return [
+    tried && html('div', { class: 'message' }, prose(tried)),
+    patch && html('pre', { class: 'remedy', style: 'white-space:pre-wrap' }, patch),
+  ];
+}
+
+/** An item of the list: how grave, the message, the remedy, a link `extra` behind it, and `below` what was tried. */
+function problem({ severity, text, line, remedy, go, extra, below }) {
   const tall = { class: 'tall', tabindex: 0, role: 'group', 'aria-label': 'finding' };
   return html(
     'li',
@@ -75,6 +83,7 @@ function problem({ severity, text, line, remedy, go, extra }) {
       text.length + remedy.length > TALL ? tall : {},
       html('div', { class: 'message' }, linked(text, line, go)),
       (remedy || extra) && html('div', { class: 'remedy' }, prose(remedy), ' ', extra),
+      below,
     ),
   );
 }
@@ -96,6 +105,7 @@ function findingItem(card, finding) {
     remedy: finding.remedy,
     go: () => card.reveal(ops, line, parameters),
     extra: parameters.length && linkButton(`show ${count(parameters.length, 'parameter')}`, showParameters),
+    below: trial(finding),
   });
 }
 

@@ -1,0 +1,13 @@
+"""The remedies by families; importing this fills their table."""
+
+from . import (
+    data,
+    graphs,
+    losses,
+    memory,
+    modes,
+    numerics,
+    speed,
+    stated,
+    steps,
+)

@@ -1,0 +1,124 @@
+"""What a finding's remedy says in code already: `x = x.clamp(-1, 1)`, `torch.tanh in place of np.tanh (line 3)`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from widgets.record import Finding
+
+from ..cell import Cell, Patch, last_name
+from ..remedies import remedy
+
+ENDS = ("; ", " before ", " after ", " once ", " for each", ", with ", ", so ", ": ", " (", ", and ", ", or ", " adds ",
+        " on ", " then")  # fmt: skip
+
+
+def fragments(said: str, mark: str) -> Iterator[str]:
+    """Go through the pieces of a sentence that begin where a pattern says and are Python, the longest first.
+
+    >>> next(fragments("Make one for each: rows = [[] for _ in range(4)].", r"\\w+ = "))
+    'rows = [[] for _ in range(4)]'
+    """
+    for found in re.finditer(mark, said):
+        rest = said[found.start() :]
+        cuts = {len(rest), *(m.start() for end in ENDS for m in re.finditer(re.escape(end), rest))}
+        cuts |= {m.start() for m in re.finditer(r"\.(?= |$)|,(?= )", rest)}
+        for cut in sorted(cuts, reverse=True):
+            piece = rest[:cut].rstrip(" .")
+            if piece and "..." not in piece and _parses(piece):
+                yield piece
+                break
+
+
+def _parses(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return False
+    return True
+
+
+ALL = ("alias", "unused", "mode", "no-gradient", "optimizer", "cut", "error", "memory", "loss", "evaluation", "nan",
+       "indexing", "loop", "learning-rate", "dtype", "layout", "data", "loading")  # fmt: skip
+
+
+@remedy(*ALL)
+def assignment(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """`kept = copy.deepcopy(net.state_dict())`: for the statement of the line that assigns the same name."""
+    for piece in fragments(finding.remedy, r"[\w.\[\]\"']+(?:, \w+)* [-+*/]?= "):
+        new = ast.parse(piece).body[0]
+        target = _target(new)
+        lines = [finding.line, *(int(n) for n in re.findall(r"\bline (\d+)", finding.message))]
+        for old in [s for line in dict.fromkeys(lines) for s in cell.statements(line)]:
+            first = target.strip("()").split(", ")[0]
+            if target and _target(old) in (target, first) and ast.dump(old) != ast.dump(new):
+                yield Patch(f"Write {piece}", _with_imports(cell, [cell.put((old, piece))], piece))
+
+
+def _target(statement: ast.stmt) -> str:
+    if isinstance(statement, ast.Assign):
+        return ast.unparse(statement.targets[0])
+    if isinstance(statement, ast.AugAssign):
+        return ast.unparse(statement.target)
+    return ""
+
+
+def _with_imports(cell: Cell, text: list[str], piece: str) -> str:
+    known = re.search(r"^\s*(import|from) .*\bcopy\b", cell.text, re.M)
+    if "copy.deepcopy" not in piece or known:
+        return text[0]
+    lines = text[0].split("\n")
+    at = next((k for k, line in enumerate(lines) if line.strip() and line[0] not in "%#"), 0)
+    return "\n".join([*lines[:at], "import copy", *lines[at:]])
+
+
+@remedy(*ALL)
+def written(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """`Write net.eval()`: for what names it, or calls the same function, on the line."""
+    for piece in fragments(finding.remedy, r"(?<=Write )[\w.]+"):
+        new = ast.parse(piece).body[0]
+        if not isinstance(new, ast.Expr):
+            for old in cell.statements(finding.line):
+                yield Patch(f"Write {piece}", cell.put((old, piece)))
+            continue
+        for statement in cell.statements(finding.line) or [s for s in [cell.statement(finding.line)] if s]:
+            for node in ast.walk(statement):
+                same = isinstance(new.value, ast.Call) and ast.unparse(node) == ast.unparse(new.value.func)
+                if same and isinstance(node, ast.expr):
+                    whole = cell.parents.get(node)
+                    called = isinstance(whole, ast.Call) and whole.func is node
+                    yield Patch(f"Write {piece}", cell.put((whole if called and whole else node, piece)))
+                elif (
+                    node is statement
+                    and isinstance(node, ast.Assign)
+                    and _target(node).split(".")[0] == piece.split(".")[0]
+                ) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and node is statement):
+                    yield Patch(f"Write {piece}", cell.put((node, piece)))
+
+
+@remedy("cut")
+def in_place_of(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """`torch.tanh in place of np.tanh (line 3)`: another library's function, and all that leads to it and back."""
+    found = re.search(r"(\w+)\.(\w+) in place of (\w+)\.(\w+)", finding.remedy)
+    if not found:
+        return
+    ours, name, theirs, other = found.groups()
+    text = re.sub(rf"\b{theirs}\.(?=\w+\()", f"{ours}.", cell.text)
+    text = text.replace(f"{ours}.{other}(", f"{ours}.{name}(")
+    text = re.sub(r"(\.detach\(\)|\.cpu\(\))*\.numpy\(\)", "", text)
+    yield Patch(f"Use {ours}.{name}", re.sub(r"\.item\(\)(?=\s*$)", "", _no_way_back(text)))
+
+
+def _no_way_back(text: str) -> str:
+    """Without what made a tensor of an array: `torch.from_numpy(...)`, `torch.tensor(f(...))`."""
+    try:
+        cell = Cell(text)
+    except SyntaxError:
+        return text
+    for call in cell.calls("from_numpy", "as_tensor", "tensor"):
+        inner = call.args[0] if call.args else None
+        if isinstance(inner, ast.Call) and last_name(inner.func) not in ("rand", "randn", "array", "zeros", "ones"):
+            return cell.put((call, cell.code(inner)))
+    return text

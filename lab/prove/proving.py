@@ -1,0 +1,166 @@
+"""Tries the patches of a record's findings from a snapshot, and writes into the findings what came of it."""
+
+from __future__ import annotations
+
+import difflib
+import time
+from dataclasses import replace
+from typing import Any
+
+from widgets.record import Finding, Record
+
+from . import families  # noqa: F401 - fills the table of remedies
+from .cell import Patch
+from .criteria import SPEED, Runs
+from .remedies import patches
+from .snapshot import Order, Snapshot
+from .verdict import Verdict, judge
+
+BUDGET_S = 60.0  # for all trials of a cell
+LEAST_S, MOST_S = 5.0, 20.0  # for one run
+SHORT_S = 8.0  # a cell that runs longer is tried on its first backward passes alone
+PASSES = 50
+REPEATS = 2  # more runs where time is the criterion
+FINDINGS = 3  # that are tried
+
+
+class Prover:
+    """The trials of one cell: its unchanged runs are made once."""
+
+    def __init__(self, snapshot: Snapshot, text: str, wall_s: float, budget_s: float = BUDGET_S) -> None:
+        self.snapshot, self.text = snapshot, text
+        self.end = time.monotonic() + budget_s
+        self.steps = PASSES if wall_s > SHORT_S else 0
+        self.seconds = min(max(LEAST_S, 10 * wall_s), MOST_S)
+        self._before: dict[str, Any] | None = None
+        self._found: dict[str, Any] | None = None
+
+    def measure(self, text: str) -> dict[str, Any]:
+        """Run a text and measure it."""
+        return self.snapshot.run(Order(text, "measure", self.steps, self.seconds))
+
+    def find(self, text: str) -> dict[str, Any]:
+        """Run a text and record it."""
+        return self.snapshot.run(Order(text, "record", self.steps, self.seconds))
+
+    def before(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what the unchanged cell gives, measured and found."""
+        if self._before is None or self._found is None:
+            self._before, self._found = self.measure(self.text), self.find(self.text)
+        return self._before, self._found
+
+    def one(self, kind: str, patch: Patch) -> Verdict:
+        """Try one patch for a finding of a kind."""
+        before, found = self.before()
+        if "leaves" not in before or "found" not in found:
+            return Verdict("untried", before["error"] if "leaves" not in before else found["error"])
+        if not any(f["kind"] == kind for f in found["found"]) and kind not in SPEED:
+            return Verdict("untried", "the finding does not come in a trial of the unchanged cell")
+        after = self.measure(patch.text)
+        if "leaves" not in after:
+            return Verdict("refuted", after["error"])
+        if kind in SPEED:
+            before, after = self._by_turns(patch.text, before, after)
+        found_after = self.find(patch.text)
+        if "found" not in found_after:
+            return Verdict("refuted", found_after["error"])
+        verdict = judge(kind, (self.text, patch.text), Runs(before, after, found, found_after))
+        if verdict.level == "consistent" and self._by_chance(kind):
+            return Verdict("refuted", "the finding goes by itself when other random numbers are drawn")
+        return verdict
+
+    def _by_turns(
+        self, text: str, before: dict[str, Any], after: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the faster runs of the cell and of a patch, with the times of all: other programs run too."""
+        runs: tuple[list[dict[str, Any]], ...] = ([before], [after])
+        for _ in range(REPEATS):
+            for kept, each in zip(runs, (self.text, text), strict=True):
+                again = self.measure(each)
+                kept += [again] if "cpu_ms" in again else []
+        best = [min(kept, key=lambda run: run["cpu_ms"]) for kept in runs]
+        return tuple({**b, "times": [r["cpu_ms"] for r in kept]} for b, kept in zip(best, runs, strict=True))  # type: ignore[return-value]
+
+    def _by_chance(self, kind: str) -> bool:
+        """Whether the finding goes when nothing but the random numbers is changed."""
+        found = self.find(_other_draws(self.text))
+        return "found" in found and not any(f["kind"] == kind for f in found["found"])
+
+    def finding(self, finding: Finding) -> tuple[Verdict, Patch] | None:
+        """Try the patches of a finding until one is proved; return the best, None where there is no patch."""
+        best: tuple[Verdict, Patch] | None = None
+        order = {"proved": 0, "consistent": 1, "refuted": 2, "untried": 3}
+        for patch in patches(self.text, finding):
+            if time.monotonic() > self.end:
+                return best or (Verdict("untried", "the time for trials was over"), patch)
+            verdict = self.one(finding.kind, patch)
+            if best is None or order[verdict.level] < order[best[0].level]:
+                best = verdict, patch
+            if verdict.level in ("proved", "untried"):
+                break
+        return best
+
+
+def _other_draws(text: str) -> str:
+    """The text with random numbers drawn at its begin, on its first line, so that all lines keep their numbers."""
+    draws = "[m.randn(7) for m in map(__import__('sys').modules.get, ('torch', 'core')) if hasattr(m, 'randn')]"
+    head, _, rest = text.partition("\n")
+    plain = not head.startswith(("%", "!", "#", "from __future__", "class ", "def ", "@", "for ", "with ", "if ", '"'))
+    return f"{draws}; {text}" if plain and head.strip() else f"{head}\n{draws}; {rest}" if _simple(rest) else text
+
+
+def _simple(text: str) -> bool:
+    first = text.partition("\n")[0]
+    return bool(first.strip()) and not first.startswith((" ", "class ", "def ", "@", "for ", "with ", "if ", "#"))
+
+
+def prove(record: Record, snapshot: Snapshot, text: str) -> None:
+    """Try the remedies of a record's first findings, and put those that do not help behind the others.
+
+    Each tried finding gets `tried`, a sentence, and `patch`, the changed lines.
+    """
+    prover = Prover(snapshot, text, record.wall_ms / 1e3)
+    refuted = []
+    for k, finding in enumerate(record.findings[:FINDINGS]):
+        outcome = prover.finding(finding)
+        if outcome is None:
+            continue
+        verdict, patch = outcome
+        record.findings[k] = replace(finding, tried=sentence(verdict), patch=changed_lines(text, patch.text))
+        if verdict.level == "refuted":
+            refuted.append(record.findings[k])
+    if record.error is None:  # what explains an error stays in front
+        record.findings.sort(key=lambda f: any(f is r for r in refuted))
+
+
+def propose(record: Record, text: str, reason: str) -> None:
+    """Show the first patch of each finding untried, and say why it is."""
+    for k, finding in enumerate(record.findings[:FINDINGS]):
+        found = patches(text, finding)
+        if found:
+            verdict = Verdict("untried", reason)
+            record.findings[k] = replace(finding, tried=sentence(verdict), patch=changed_lines(text, found[0].text))
+
+
+def sentence(verdict: Verdict) -> str:
+    """Return a verdict as the card says it.
+
+    >>> sentence(Verdict("proved", "4 parameters get gradients now")), sentence(Verdict("refuted", "the finding stays"))
+    ('Tried: 4 parameters get gradients now.', 'Tried: it did not help (the finding stays).')
+    """
+    if verdict.level == "untried":
+        return f"Not tried: {verdict.said}."
+    if verdict.level == "refuted":
+        return f"Tried: it did not help ({verdict.said})."
+    return f"Tried: {verdict.said}."
+
+
+def changed_lines(text: str, new: str) -> str:
+    """Return the lines that a patch changes, with their numbers in the old text: "-" taken out, "+" put in."""
+    old_lines, new_lines = text.split("\n"), new.split("\n")
+    out = []
+    for tag, a, b, c, d in difflib.SequenceMatcher(None, old_lines, new_lines, autojunk=False).get_opcodes():
+        if tag != "equal":
+            out += [f"line {k + 1} - {old_lines[k]}" for k in range(a, b)]
+            out += [f"line {a + 1} + {line}" for line in new_lines[c:d]]
+    return "\n".join(out)

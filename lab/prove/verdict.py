@@ -1,0 +1,185 @@
+"""Does a patch hold? What was found must be gone, nothing may be worse, and its kind's criterion says what is better.
+
+A lower loss alone proves nothing: without zero_grad() a small model fits faster. There are three levels. "proved":
+something measured apart from the recorder is better. "consistent": the finding is gone, and nothing is worse.
+"refuted": neither.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections import Counter
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from .cell import Cell, last_name
+from .criteria import CRITERIA, SPEED, Criterion, Runs, freezing
+
+WORSE = ("error", "warning")  # severities of findings that may not come
+_KEPT_CALLS = ("backward", "step", "grad")  # what a patch may not take away
+_HIDING = ("no_grad", "inference_mode", "set_grad_enabled", "detach", "detach_", "suppress", "simplefilter",
+           "filterwarnings", "enable_grad", "requires_grad_", "exit", "_exit")  # fmt: skip
+_SWITCHES = {"tensor", "as_tensor", "from_numpy", "item", "tolist", "detach", "detach_", "numpy", "cpu", "eval",
+             "train", "set_detect_anomaly", "set_grad_enabled"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How sure it is that a patch helps, and why in a few words."""
+
+    level: str
+    said: str
+
+
+def judge(kind: str, texts: tuple[str, str], runs: Runs, line: int | None = None) -> Verdict:
+    """Judge a patch of a finding of a kind by what was measured and found before and with it."""
+    wrong = _worse(kind, texts, runs)
+    if wrong:
+        return Verdict("refuted", wrong)
+    criterion = CRITERIA.get(kind, Criterion())
+    proof = criterion.proof(runs)
+    if kind in SPEED:
+        return Verdict("proved", proof) if proof else Verdict("refuted", criterion.otherwise(runs))
+    if not runs.gone(kind):
+        return Verdict("refuted", "the finding stays")
+    if proof:
+        return Verdict("proved", proof)
+    if criterion.must_prove(runs):
+        return Verdict("refuted", criterion.otherwise(runs))
+    return Verdict("consistent", "this finding is gone, and nothing measured is worse")
+
+
+def _worse(kind: str, texts: tuple[str, str], runs: Runs) -> str:
+    """What is worse with the patch, "" where nothing is."""
+    before, after = runs.before, runs.after
+    criterion = CRITERIA.get(kind, Criterion())
+    ended = bool(before["error"]) and not after["error"]
+    if after["error"]:
+        return f"the changed cell fails: {after['error']}"
+    if runs.found_after.get("error"):
+        return f"the changed cell fails: {runs.found_after['error']}"
+    hidden = hides(*texts)
+    if hidden and not criterion.may_hide(hidden):
+        return hidden
+    less = runs_less(*texts, dict(before["lines"]), dict(after["lines"]), all_of_them=kind not in SPEED)
+    if less and not (after.get("stopped") or before.get("stopped")):  # cut short, it does not come to each line
+        return less
+    if after["bare"] > before["bare"]:
+        return "backward() begins at a loss without a graph"
+    taken = takes_away(*texts)
+    if taken:
+        return f"it only takes code away: {taken}"
+    if not before["error"]:
+        if after["printed"] < before["printed"]:
+            return "the cell prints less"
+        for what, name in (("passes", "backward passes"), ("steps", "optimizer steps")):
+            if after[what] < before[what] and not criterion.may_do_less:
+                return f"{before[what]} {name} become {after[what]}"
+    lost = (runs.held(before) if criterion.loose else runs.graded(before)) - runs.graded(after)
+    if lost and not (criterion.may_lose or freezing(runs)):
+        return f"{lost.total()} {'parameter gets' if lost.total() == 1 else 'parameters get'} no gradient any more"
+    lost = runs.moved(before) - runs.moved(after)
+    if lost and not (criterion.may_lose or freezing(runs)):
+        return f"{lost.total()} {'parameter stays' if lost.total() == 1 else 'parameters stay'} as at the start"
+    if all(map(math.isfinite, before["losses"])) and not all(map(math.isfinite, after["losses"])):
+        return "losses are no longer finite"
+    for name, value in before["values"].items():
+        now = after["values"].get(name)
+        if now is None and not (kind in SPEED and name in _counters(texts[0])):
+            return f"the cell no longer makes {name}"
+        if now is not None and value[3] and not now[3] and not (criterion.may_cut or freezing(runs)):
+            return f"{name} no longer has a graph"
+    new = "" if ended else runs.new_findings(WORSE)  # what follows a line that failed could not be found before
+    return f"another finding comes: {new}" if new else ""
+
+
+def _counters(text: str) -> set[str]:
+    """The names that loops count by: where all is done at once they are not needed."""
+    loops = [n.target for n in ast.walk(Cell(text).tree) if isinstance(n, ast.For)]
+    return {n.id for target in loops for n in ast.walk(target) if isinstance(n, ast.Name)}
+
+
+def hides(text: str, new: str) -> str:
+    """Return how a patch hides what it should mend; "" where it does not.
+
+    Examples
+    --------
+    >>> hides("loss.backward()", "try:\\n    loss.backward()\\nexcept Exception: pass")
+    'it catches the error'
+    >>> hides("loss.backward()", "with torch.no_grad():\\n    loss.backward()")
+    'it adds no_grad'
+    >>> hides("loss.backward(); opt.step()", "loss.backward()")
+    'it takes step() away'
+    """
+    old, now = _census(text), _census(new)
+    if now["try"] > old["try"]:
+        return "it catches the error"
+    for name in _HIDING:
+        if now[name] > old[name]:
+            return f"it adds {name}"
+    for name in _KEPT_CALLS:
+        if now[f"{name}()"] < old[f"{name}()"]:
+            return f"it takes {name}() away"
+    return "it leaves the cell early" if now["leave"] > old["leave"] else ""
+
+
+def _census(text: str) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for node in ast.walk(Cell(text).tree):
+        if isinstance(node, ast.Try):
+            counts["try"] += 1
+        elif isinstance(node, ast.Attribute | ast.Name):
+            counts[last_name(node)] += 1
+        elif isinstance(node, ast.Return | ast.Break | ast.Raise | ast.Continue):
+            counts["leave"] += 1
+        if isinstance(node, ast.Call):
+            counts[f"{last_name(node.func)}()"] += 1
+    return counts
+
+
+def runs_less(text: str, new: str, ran: dict[int, int], runs: dict[int, int], all_of_them: bool) -> str:
+    """Return which line of the old text is in the new one too and runs there less often; "" where there is none.
+
+    all_of_them : where False, a line has to run at all
+
+    >>> runs_less("a\\nb", "if 0:\\n    a\\nb", {1: 1, 2: 1}, {1: 1, 3: 1}, True)
+    'line 1 no longer runs'
+    >>> runs_less("for i in x:\\n  b", "for i in z:\\n  b", {1: 1, 2: 9}, {1: 1, 2: 1}, True)
+    'line 2 runs once instead of 9 times'
+    """
+    deep = [[len(line) - len(line.lstrip()) for line in t.split("\n")] for t in (text, new)]
+    old_lines, new_lines = ([line.strip() for line in t.split("\n")] for t in (text, new))
+    matcher = SequenceMatcher(None, old_lines, new_lines, autojunk=False)
+    for a, b, size in matcher.get_matching_blocks():
+        for k in range(1, size + 1):
+            before, after = ran.get(a + k, 0), runs.get(b + k, 0)
+            if before and not after:
+                return f"line {a + k} no longer runs"
+            moved = deep[0][a + k - 1] > deep[1][b + k - 1]  # out of a loop
+            if all_of_them and after < before and not moved:
+                return f"line {a + k} runs {'once' if after == 1 else f'{after} times'} instead of {before} times"
+    return ""
+
+
+def takes_away(text: str, new: str) -> str:
+    """Return the code of a statement that a patch takes out, putting none in its place; "" where it does not.
+
+    What only leaves the graph, switches a mode or a check may go: nothing is computed by it.
+
+    >>> takes_away("y = f(x)\\ny.exp()", "y = f(x)"), takes_away("net.eval()\\ny = f(x)", "y = f(x)")
+    ('y.exp()', '')
+    """
+    old, now = ([ast.unparse(s) for s in ast.walk(Cell(t).tree) if isinstance(s, ast.stmt) and not hasattr(s, "body")
+                 and not isinstance(s, ast.Pass)] for t in (text, new))  # fmt: skip
+    if Counter(now) - Counter(old):
+        return ""
+    gone = [code for code in Counter(old) - Counter(now) if not _only_switches(code)]
+    return gone[0] if gone else ""
+
+
+def _only_switches(code: str) -> bool:
+    """Whether a statement calls nothing but what leaves the graph or switches something."""
+    nodes = list(ast.walk(ast.parse(code)))
+    calls = [last_name(n.func) for n in nodes if isinstance(n, ast.Call)]
+    return bool(calls) and set(calls) <= _SWITCHES and not any(isinstance(n, ast.BinOp) for n in nodes)

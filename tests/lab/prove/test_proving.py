@@ -1,0 +1,118 @@
+"""Remedies of planted mistakes, tried: what is proved, what is consistent, and that placebos are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.prove import proving
+from lab.prove.cell import Patch
+from lab.prove.proving import Prover, changed_lines, propose, prove
+from lab.prove.remedies import patches
+from lab.prove.snapshot import missing
+from tests.lab.diagnose.planted import CELLS
+from widgets import html, text
+from widgets.record import Finding, Record
+
+from .cells import planted, text_of
+from .placebos import placebos
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "a fence can be had")
+
+SOME = {
+    "no zero_grad": "proved", "zero_grad after backward": "proved", "layers in a plain list": "proved",
+    "a cut through numpy": "proved", "a penalty that is a number": "proved",
+    "no_grad around the forward pass": "proved",
+    "the optimizer of an older model": "proved", "optimizer.step without parentheses": "proved",
+    "the log of zero": "proved", "a column without spread": "proved", "a learning rate far too large": "proved",
+    "a hidden state kept over batches": "proved", "total_loss += loss": "proved", "all weights zero": "proved",
+    "the same product in each step": "proved", "python loop over elements": "proved",
+    "softmax before cross_entropy": "consistent", "mse_loss of two shapes": "consistent",
+    "a target network by a second name": "consistent", "dropout in every mode": "consistent",
+    "eval() and never train() again": "proved", "pairs of indices": "consistent",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_the_remedy_of_a_planted_mistake_holds(name: str) -> None:
+    source = text_of(name)
+    with planted(source) as (record, snapshot):
+        result = Prover(snapshot, source, record.wall_ms / 1e3).finding(record.findings[0])
+    assert result is not None
+    assert result[0].level == SOME[name], result
+    assert result[1].text != source
+
+
+@pytest.mark.parametrize("name", list(SOME)[::3])
+def test_what_mends_nothing_is_refused(name: str) -> None:
+    source = text_of(name)
+    with planted(source) as (record, snapshot):
+        finding, prover = record.findings[0], Prover(snapshot, source, record.wall_ms / 1e3)
+        for patch in placebos(source, finding.kind, finding.line):
+            assert prover.one(finding.kind, patch).level == "refuted", patch
+
+
+def test_a_lower_loss_alone_proves_nothing() -> None:
+    """Without zero_grad() a small model fits faster; the way back from the remedy must be refused all the same."""
+    source = text_of("no zero_grad")
+    with planted(source) as (record, snapshot):
+        (cleared, *_) = patches(source, record.findings[0])
+    with planted(cleared.text) as (_, snapshot):
+        prover = Prover(snapshot, cleared.text, 0.1)
+        prover.before()
+        assert prover._found is not None
+        prover._found["found"].append({"kind": "zero-grad", "severity": "warning", "line": 1, "message": ""})
+        verdict = prover.one("zero-grad", Patch("the mistake", source))
+    assert verdict.level == "refuted"
+
+
+def test_a_record_says_what_was_tried() -> None:
+    source = text_of("no zero_grad")
+    with planted(source) as (record, snapshot):
+        prove(record, snapshot, source)
+    first = record.findings[0]
+    assert first.tried.startswith("Tried: backward passes added to gradients of earlier steps: 9 before, 0 now")
+    assert first.patch == "line 6 +     optimizer.zero_grad()"
+    assert f"    {first.tried}" in text(record).split("\n")
+    assert "line 6 +     optimizer.zero_grad()" in html(record)
+
+
+def test_what_does_not_help_steps_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = text_of("no zero_grad")
+    with planted(source) as (record, snapshot):
+        record.findings.append(Finding("loss", "note", 5, message="Line 5 is another one."))
+        monkeypatch.setattr(proving, "patches", lambda text, finding: [Patch("nothing", f"{text}pass\n")])
+        monkeypatch.setattr(proving, "FINDINGS", 1)
+        prove(record, snapshot, source)
+    assert [f.kind for f in record.findings] == ["loss", "zero-grad"]
+    assert record.findings[1].tried == "Tried: it did not help (the finding stays)."
+
+
+def test_an_unchanged_cell_without_the_finding_tells_so() -> None:
+    source = text_of("no zero_grad")
+    with planted(source) as (_, snapshot):
+        verdict = Prover(snapshot, source, 0.1).one("cut", Patch("nothing", f"{source}pass\n"))
+    assert verdict.level == "untried"
+
+
+def test_untried_patches_are_shown_with_the_reason() -> None:
+    source = text_of("no zero_grad")
+    record = Record(
+        findings=[Finding("zero-grad", "warning", 6, remedy="Call optimizer.zero_grad() before backward().")]
+    )
+    propose(record, source, "the GPU is in use")
+    assert record.findings[0].tried == "Not tried: the GPU is in use."
+    assert "optimizer.zero_grad()" in record.findings[0].patch
+
+
+def test_changed_lines_are_data_in_html() -> None:
+    evil = "<script>alert(1)</script>"
+    finding = Finding(
+        "cut", "error", 1, message="m", tried=f"Tried: {evil}", patch=changed_lines("x = 1", f"x = '{evil}'")
+    )
+    page = html(Record(findings=[finding]))
+    assert evil not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+
+
+def test_every_planted_cell_named_here_is_there() -> None:
+    assert set(SOME) <= set(CELLS)
