@@ -55,14 +55,14 @@ def test_lines_are_those_the_notebook_shows(run: Run) -> None:
         in card
     )
     assert "so W gets no gradient" in card
-    assert "   3     2 " in card
+    assert re.search(r"^ +3 .* 2 .*h = layer\(x\)", card, re.M)
     assert "h = layer(x)" in card
 
 
 def test_blank_lines_above_the_magic_count(run: Run) -> None:
     _, bundles, _ = run("\n\n%%autograd --text\nh = layer(x).detach()\n(h @ V).sum().backward()")
     assert "Line 4 cuts the graph" in card_of(bundles)
-    assert lab.last().lines[0].line == 4
+    assert next(row.line for row in lab.last().lines if row.count) == 4
 
 
 def test_a_cell_that_raises_has_a_partial_card_and_its_own_traceback(run: Run) -> None:
@@ -146,7 +146,7 @@ def test_await_in_a_cell(run: Run, shell: InteractiveShell) -> None:
     result, bundles, _ = run("%%autograd --text\nimport asyncio\nawait asyncio.sleep(0)\ny = layer(x)")
     assert result.success
     assert lab.last().ops[0].line == 6  # layer's own line, in the first cell
-    assert lab.last().lines[0].line == 4
+    assert next(row.line for row in lab.last().lines if row.count) == 4
     assert len(bundles) == 1
 
 
@@ -165,7 +165,7 @@ def lab_place(run: Run) -> Any:
 def test_strings_over_several_lines_stay_as_they_are(run: Run, shell: InteractiveShell) -> None:
     run("%%autograd --no-card\nwords = '''one\n  two'''\nfor i in range(2):\n    y = x * i")
     assert shell.user_ns["words"] == "one\n  two"
-    assert lab.last().lines[0].line == 5
+    assert next(row.line for row in lab.last().lines if row.count) == 5
 
 
 def test_on_and_off(run: Run) -> None:
@@ -175,7 +175,7 @@ def test_on_and_off(run: Run) -> None:
     assert len(bundles) == 1
     assert run("1 + 1")[1] == []  # no op, no card
     _, bundles, _ = run("%%time\ny = layer(x)")
-    assert lab.last().lines[0].line == 2
+    assert [row.line for row in lab.last().lines if row.count] == [2]
     run("%autograd off")
     assert run("y = layer(x)")[1] == []
     assert not observe.observers
@@ -239,8 +239,8 @@ def test_another_magic_that_takes_the_cell(run: Run) -> None:
     assert result.success
     assert "Wall time" in printed
     card = card_of(bundles)
-    assert "   3     2 " in card
-    assert "   4     2 " in card
+    assert re.search(r"^ +3 .* 2 .*h = layer\(x\)", card, re.M)
+    assert re.search(r"^ +4 .* 2 .*h\.sum\(\)", card, re.M)
 
 
 def test_a_cell_with_backward_alone_has_its_card(run: Run) -> None:

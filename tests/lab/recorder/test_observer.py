@@ -169,7 +169,7 @@ def test_time_in_functions_of_other_cells_counts_for_the_line_that_called(cell: 
         ("tanh", 2, "<another cell>"),
     ]
     assert [row.line for row in record.lines] == [3, 4]
-    assert record.lines[0].count == 2
+    assert next(row.count for row in record.lines if row.count) == 2
 
 
 def test_figures_of_outputs(cell: Any) -> None:
