@@ -46,7 +46,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
         "by_op": (_BY_OP, _by(record, lambda op: op.op)),
         "by_module": (_BY_OP, _by(record, lambda op: op.module or "outside modules")),
         "tensors": (_TENSOR, record.tensors),
-        "lines": (_LINE, record.lines),
+        "lines": (_LINE, [row for row in record.lines if row.ran_ops]),
         "pages": (_PAGE, record.pages),
         "gradients": (_GRADIENT, record.gradients),
         "runs": (_RUN | {"op": lambda r: op_index[r.op]}, runs),
