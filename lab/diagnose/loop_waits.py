@@ -24,7 +24,7 @@ LEAST_NS = 20_000_000  # waits shorter than this in all are over before anybody 
 BATCH_NS, MATTERS_NS = 8_000_000, 100_000_000  # a wait for one batch, and in all, that is more than a note
 SMALL_NS, LONG_NS = 3_000_000, 500_000_000  # beneath both it is the bookkeeping of small tensors
 TURNS = 3  # iterations in which it must have been met
-FEW_LOOKS = 4.0  # a look never stands for more than so many times its own length
+FEW_LOOKS = 4.0  # a sample never stands for more than so many times its own length
 FEW = 8  # calls that ask a GPU for a value, beside which one is not worth a word
 SHARE = 0.02  # of the cell's time
 BIG = 1 << 20  # bytes copied again and again that are worth more than a note
@@ -36,7 +36,7 @@ def waits(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A data loader, or a slow line of Python, that takes most of a loop's time."""
     if trace.error is None and trace.steps.beats >= TURNS and (timed := _timed(trace)) is not None:
         return [timed]
-    total = sum(s.ns for s in trace.samples.values() if s.kind != "import")  # of the looks: those at the loop are part
+    total = sum(s.ns for s in trace.samples.values() if s.kind != "import")  # those at the loop are a part of it
     total += trace.blind_ns
     scale = min(_spent(trace) / total, FEW_LOOKS) if total else 0.0
     if total <= 0 or trace.steps.beats < TURNS or trace.error is not None:
@@ -56,7 +56,7 @@ def waits(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 lines.setdefault(line, []).append(sample)
     found = _loader(trace, loops, total, scale)
     if found is None and trace.blind_ns and trace.steps.beats >= TURNS:
-        # on a busy machine most looks are left out: then what was seen is set beside the time in ops, which is known
+        # on a busy machine most samples are left out: then what was seen is set beside the time in ops, which is known
         known = total - trace.blind_ns + _inside(trace)
         found = _loader(trace, loops, known, min(_spent(trace) / known, FEW_LOOKS)) if known > 0 else None
     return [found] if found else _slow_line(trace, lines, total, scale)

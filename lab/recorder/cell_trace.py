@@ -386,8 +386,8 @@ class Trace(CellSource):
     """What the cell was met at between its ops."""
     spent: dict[tuple[int, int] | None, Spent] = field(default_factory=dict)
     """On which lines it was met."""
-    looks_ns: int = 0
-    """The time of which such looks tell; 0 where they were not made by C, and so not equally everywhere."""
+    sampled_ns: int = 0
+    """The time of which such samples tell; 0 where they were not made by C, and so not equally everywhere."""
     starved_ns: int = 0
     """How long its thread was ready to run and other programs had the processors."""
     blind_ns: int = 0

@@ -1,7 +1,7 @@
 """How long loops wait for the batches of a data loader: its ``__next__`` is timed while a cell is recorded.
 
-The looks of `sampling` tell in which line the time passes; on a busy machine they are few, and this is exact. What the
-recorder takes itself is left out, and so is the time in which other programs had the processor.
+The samples of `sampling` tell in which line the time passes; on a busy machine they are few, and this is exact. What
+the recorder takes itself is left out, and so is the time in which other programs had the processor.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a look at a cell found: which of the user's lines it stood on, in what, and for how long.
+"""What a sample of a cell found: which of the user's lines it stood on, in what, and for how long.
 
-A look is the frames of the cell's thread, innermost first. What runs there is told by the files that the frames belong
-to: an op, a data loader, an import, the recorder itself, or Python of the user's.
+A sample is the frames of the cell's thread, innermost first. What runs there is told by the files that the frames
+belong to: an op, a data loader, an import, the recorder itself, or Python of the user's.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def kind_of(code: CodeType) -> int:
 
 
 class Places:
-    """Adds looks to a trace: `trace.samples` is what ran, `trace.spent` on which line of the cell."""
+    """Adds samples to a trace: `trace.samples` is what ran, `trace.spent` on which line of the cell."""
 
     def __init__(self, trace: Trace, boundary: CodeType | None = None) -> None:
         self.trace, self.boundary = trace, boundary
@@ -59,7 +59,7 @@ class Places:
         return known[1]
 
     def note(self, frames: Sequence[Any], own_ns: int, starved_ns: int, beat: int) -> None:
-        """Add a look: code, instruction, code, instruction, ...; `starved_ns` is what other programs had beside."""
+        """Add a sample: code, instruction, code, instruction, ...; `starved_ns` is what other programs had beside."""
         trace = self.trace
         trace.starved_ns += starved_ns
         files, line = trace.files, None

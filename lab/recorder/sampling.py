@@ -1,12 +1,12 @@
-"""Where a cell's time goes between its ops: every few milliseconds somebody looks at what the cell is doing.
+"""Where a cell's time goes between its ops: every few milliseconds the cell's stack is sampled.
 
 Ops are timed by themselves. What runs between them (a data loader, a file, a loop in Python) tells nobody, and timing
 every line would cost more than it shows.
 
-Who looks is a thread of C (core/native/binding/adapters/looks.c), which needs no GIL: a look falls on every line as
-often as time passes there. Where Python's frames are not known to it (another system than Linux, another version of
-Python, no C extension), a thread of Python's looks: it gets the GIL where the cell gives it up, so that lines which
-keep it are seen too rarely. On a busy machine a thread also stands in the queue for a processor. That is no wait of the
+The samples are taken by a thread of C (core/native/sampler), which needs no GIL: a sample falls on every line as often
+as time passes there. Where Python's frames are not known to it (another system than Linux, another version of Python,
+no C extension), a thread of Python's takes them: it gets the GIL where the cell gives it up, so that lines which keep
+it are seen too rarely. On a busy machine a thread also stands in the queue for a processor. That is no wait of the
 cell's, so Linux is asked how long it was (`schedstat`); elsewhere nobody tells, and it counts as the line's.
 """
 
@@ -28,12 +28,12 @@ from .loaded_states import Loads
 from .loader_waits import Fetches
 from .places import Places
 
-FIRST, LATER, SHARE = 0.002, 0.01, 0.03  # seconds between looks: at first, at last; between, of the time so far
-SOON = 0.0005  # a look that comes so soon found the cell waiting; a late one made it give way
-STALE = 1_000_000  # ns for which the cell or the looking thread got no processor
-IDLE = 0.2  # share of the time between two looks: a cell that ran for less of it waited
+FIRST, LATER, SHARE = 0.002, 0.01, 0.03  # seconds between samples: at first, at last; between, of the time so far
+SOON = 0.0005  # a sample that comes so soon found the cell waiting; a late one made it give way
+STALE = 1_000_000  # ns for which the cell or the sampling thread got no processor
+IDLE = 0.2  # share of the time between two samples: a cell that ran for less of it waited
 C_FIRST, C_LATER = 0.002, 0.003  # the same of C's: in the first second, then; each costs some 50 µs of a processor
-TAKES, TAKES_LATER = 0.05, 0.1  # seconds after which its looks are noted
+TAKES, TAKES_LATER = 0.05, 0.1  # seconds after which its samples are noted
 DEEP = 512  # code and instruction of 256 frames
 _NEXT = {dis.opmap[name] for name in ("FOR_ITER", "SEND") if name in dis.opmap}
 
@@ -68,20 +68,20 @@ class Queue:
 
 
 class Sampler:
-    """Looks at one thread, the one that made it, and notes in `trace.samples` where it was and for how long."""
+    """Samples one thread, the one that made it, and notes in `trace.samples` where it was and for how long."""
 
     def __init__(self, trace: Trace, boundary: CodeType | None = None) -> None:
         self.trace, self._places = trace, Places(trace, boundary)
-        self._looks: Any = None
+        self._stack_sampler: Any = None
         self._who, self._queue = threading.get_ident(), Queue()
         self._end = threading.Event()
         self._thread: threading.Thread | None = None
         self._fetches: Fetches | None = None
         self._loads: Loads | None = None
-        self.error: Exception | None = None  # what ended the looking before its time
+        self.error: Exception | None = None  # what ended the sampling before its time
 
     def start(self) -> None:
-        """Begin to look."""
+        """Begin to sample."""
         recorder = next((o for o in observe.observers if getattr(o, "trace", None) is self.trace), None)
         if recorder is not None:
             clock, total = Queue(), [0]
@@ -94,16 +94,16 @@ class Sampler:
             self._fetches.start()
             self._loads = Loads(recorder)
             self._loads.start()
-        self._looks = _looks()
-        self.trace.steps.told = self._looks
+        self._stack_sampler = _stack_sampler()
+        self.trace.steps.told = self._stack_sampler
         self._thread = threading.Thread(target=self._watch, name="gradlab sampler", daemon=True)
         try:
             self._thread.start()
-        except RuntimeError:  # where no thread can be had, nobody looks
+        except RuntimeError:  # where no thread can be had, there are no samples
             self._thread = None
 
     def stop(self) -> None:
-        """Look no more; when this returns, the thread has gone."""
+        """End the sampling; when this returns, the thread has gone."""
         try:
             if self._loads is not None:
                 self._loads.stop()
@@ -113,7 +113,7 @@ class Sampler:
                 self._fetches = None
         finally:
             self.trace.steps.told = None
-            rows = self._looks.stop() if self._looks is not None else []
+            rows = self._stack_sampler.stop() if self._stack_sampler is not None else []
             self._end.set()
             if self._thread is not None and self._thread is not threading.current_thread():
                 self._thread.join()
@@ -122,23 +122,23 @@ class Sampler:
             self._noted(rows)
 
     def _noted(self, rows: list[tuple[Any, ...]]) -> None:
-        """Add looks of C's to the trace."""
+        """Add the samples of C's thread to the trace."""
         if self.error is None:
             try:
                 for took, starved, beat, *frames in rows:
                     self._places.note(frames, took, starved, beat)
-                    self.trace.looks_ns += took + starved
+                    self.trace.sampled_ns += took + starved
             except Exception as error:
                 self.error = error
 
     def _watch(self) -> None:
         try:
-            if self._looks is None:
+            if self._stack_sampler is None:
                 self._run()
                 return
             begin = perf_counter_ns()
             while not self._end.wait(TAKES if perf_counter_ns() - begin < 1e9 else TAKES_LATER):
-                self._noted(self._looks.take())
+                self._noted(self._stack_sampler.take())
         except Exception as error:  # told with the record: a thread's error is printed into the cell's output
             self.error = error
 
@@ -175,12 +175,12 @@ class Sampler:
         self._places.note(frames, took, 0, self.trace.steps.beats)
 
 
-def _looks() -> Any:
-    """Return who looks at this thread by C; None where it cannot."""
-    looks = getattr(native.module, "Looks", None)
+def _stack_sampler() -> Any:
+    """Return C's sampler of this thread; None where it cannot be had."""
+    made = getattr(native.module, "StackSampler", None)
     try:
-        return None if looks is None else looks(C_FIRST, C_LATER)
-    except OSError:  # a system that does not let a thread be looked at: seccomp, too many recordings at once
+        return None if made is None else made(C_FIRST, C_LATER)
+    except OSError:  # a system that does not let a thread be sampled: seccomp, too many recordings at once
         return None
 
 

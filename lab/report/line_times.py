@@ -1,8 +1,8 @@
 """How long a cell was on each of its lines: all of its time is some line's, and ops only split it.
 
-The looks of the sampler say where the time passed. Ops, steps and backward passes are timed one by one, so a line has
-at least what its own took; the looks share out what is left. In a cell of a few milliseconds, with hardly a look, that
-is most of what is known.
+The samples say where the time passed. Ops, steps and backward passes are timed one by one, so a line has at least what
+its own took; the samples share out what is left. In a cell of a few milliseconds, with hardly a sample, that is most of
+what is known.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from ..recorder.cell_trace import Trace
 
 
 def line_times(trace: Trace) -> dict[int, int]:
-    """Return line -> ns, without what listening took and other programs had; {} where nobody looked."""
-    looked: dict[int | None, int] = {}
+    """Return line -> ns, without what listening took and other programs had; {} where nothing was sampled."""
+    sampled: dict[int | None, int] = {}
     for spent in trace.spent.values():
         line = None if spent.place is None else trace.line((spent.place,))
-        looked[line] = looked.get(line, 0) + spent.ns
-    if not trace.looks_ns or not looked:
+        sampled[line] = sampled.get(line, 0) + spent.ns
+    if not trace.sampled_ns or not sampled:
         return {}
     known = _known(trace)
     whole = max(trace.wall_ns - trace.own_ns - trace.around_ns - starved(trace), 0)
-    return _shared_out(looked, known, whole)
+    return _shared_out(sampled, known, whole)
 
 
 def starved(trace: Trace) -> int:
@@ -49,12 +49,12 @@ def _known(trace: Trace) -> dict[int, int]:
     return known
 
 
-def _shared_out(looked: dict[int | None, int], known: dict[int, int], whole: int) -> dict[int, int]:
-    """Share `whole` out: each line gets what is known of it, and of the rest as the looks tell.
+def _shared_out(sampled: dict[int | None, int], known: dict[int, int], whole: int) -> dict[int, int]:
+    """Share `whole` out: each line gets what is known of it, and of the rest as the samples tell.
 
     >>> _shared_out({1: 30, 2: 70}, {}, 200)
     {1: 60, 2: 140}
-    >>> _shared_out({1: 90, 2: 10}, {2: 60}, 160)  # a single look fell on line 2
+    >>> _shared_out({1: 90, 2: 10}, {2: 60}, 160)  # a single sample fell on line 2
     {2: 60, 1: 100}
     >>> _shared_out({None: 50, 1: 50}, {1: 10}, 100)  # before the cell came to a line
     {1: 50}
@@ -64,7 +64,7 @@ def _shared_out(looked: dict[int | None, int], known: dict[int, int], whole: int
     timed = sum(known.values())
     if timed >= whole:
         return {line: ns * whole // timed for line, ns in known.items()} if timed else {}
-    beyond = {line: ns if line is None else max(ns - known.get(line, 0), 0) for line, ns in looked.items()}
+    beyond = {line: ns if line is None else max(ns - known.get(line, 0), 0) for line, ns in sampled.items()}
     total = sum(beyond.values())
     times = dict(known)
     for line, ns in beyond.items():

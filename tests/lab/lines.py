@@ -1,8 +1,9 @@
 """`python -m tests.lab.lines`: whether each line of a cell gets the share of the time that passes there.
 
-Ten programs run under a recording, with marks of the clock between their lines; the shares that the looks of
+Ten programs run under a recording, with marks of the clock between their lines; the shares that the samples of
 lab/recorder/sampling.py give are set beside what the marks say of the very same run. Then the cells of
-tests/lab/diagnose/cells_slow.py: what a finding says that a remedy saves, beside what it saves. And what looking costs.
+tests/lab/diagnose/cells_slow.py: what a finding says that a remedy saves, beside what it saves. And the
+cost of sampling.
 
 Noisy on a busy machine: a table to be read, and no test.
 """
@@ -24,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import core
-from lab.recorder.sampling import C_FIRST, C_LATER, _looks
+from lab.recorder.sampling import C_FIRST, C_LATER, _stack_sampler
 from lab.session.recording import Recording
 
 from .diagnose.cells_slow import PLANTED
@@ -187,17 +188,17 @@ def run(program: Program, seconds: float) -> str:
         line = None if spent.place is None else trace.line((spent.place,))
         met[line] = met.get(line, 0) + spent.ns + spent.recorder_ns + spent.starved_ns
     real = [ns / sum(space["_sum"]) for ns in space["_sum"]]
-    looked = [met.get(line, 0) for line in at]
-    got = [ns / max(sum(looked), 1) for ns in looked]
+    sampled = [met.get(line, 0) for line in at]
+    got = [ns / max(sum(sampled), 1) for ns in sampled]
     worst = max(range(count), key=lambda k: abs(real[k] - got[k]))
-    looks = max(trace.looks_ns / 1e9 / C_LATER, 1.0)
-    chance = 200 * math.sqrt(real[worst] * (1 - real[worst]) / looks)
+    samples = max(trace.sampled_ns / 1e9 / C_LATER, 1.0)
+    chance = 200 * math.sqrt(real[worst] * (1 - real[worst]) / samples)
     whole = sum(row.total_ms for row in record.lines) + record.recording_ms + record.starved_ms
-    off, sums = 100 * abs(real[worst] - got[worst]), 100 * trace.looks_ns / trace.wall_ns
+    off, sums = 100 * abs(real[worst] - got[worst]), 100 * trace.sampled_ns / trace.wall_ns
     verdict = "" if off <= POINTS and abs(sums - 100) <= SUM else "  <- more than allowed"
     return (f"{off:5.1f} ({chance:3.1f})  {sums:5.1f} %  {100 * whole / record.wall_ms:5.1f} %  "
             f"{100 * trace.starved_ns / trace.wall_ns:3.0f} %  {100 * record.recording_ms / record.wall_ms:3.0f} %  "
-            f"clock {_percent(real)} | looks {_percent(got)}{verdict}")  # fmt: skip
+            f"clock {_percent(real)} | samples {_percent(got)}{verdict}")  # fmt: skip
 
 
 def _percent(shares: list[float]) -> str:
@@ -249,7 +250,7 @@ def saving(name: str, repeat: int) -> str:
 
 
 def cost() -> str:
-    """Return by how much looking makes a fixed piece of work longer, in processor time of the process."""
+    """Return by how much sampling makes a fixed piece of work longer, in processor time of the process."""
 
     def work() -> int:
         kept = 0
@@ -257,17 +258,17 @@ def cost() -> str:
             kept += len(sorted((-k * i) % 1013 for i in range(500)))
         return kept
 
-    def timed(looks: Any) -> int:
+    def timed(sampler: Any) -> int:
         begin = process_time_ns()
         work()
         took = process_time_ns() - begin
-        if looks is not None:
-            looks.stop()
+        if sampler is not None:
+            sampler.stop()
         return took
 
-    made: list[Callable[[], Any]] = [lambda: None, _looks]
+    made: list[Callable[[], Any]] = [lambda: None, _stack_sampler]
     least = [min(times) for times in zip(*[[timed(make()) for make in made] for _ in range(9)], strict=True)]
-    return f"{100 * (least[1] / least[0] - 1):+.2f} % (at most {COST} %; the first second, a look every {C_FIRST} s)"
+    return f"{100 * (least[1] / least[0] - 1):+.2f} % (at most {COST} %; the first second, a sample every {C_FIRST} s)"
 
 
 def main() -> None:
@@ -278,7 +279,8 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3, help="runs of a planted cell, whose median is taken")
     given = parser.parse_args()
     print(
-        f"largest error of a line in points, allowed {POINTS:g} (two sigma of counting); the time of all looks in % of"
+        f"largest error of a line in points, allowed {POINTS:g} (two sigma of counting); the time of all samples in "
+        "% of"
     )
     print(f"the wall, allowed {SUM:g} off; lines, recorder and other programs together; other programs; the recorder;")
     print("shares of the lines")

@@ -1,4 +1,4 @@
-"""The looks of C: what they say of a thread, and that nobody notices them. No test here asks how fast anything is."""
+"""The C stack sampler: what it says of a thread, and that nobody notices it. No test here asks how fast anything is."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ from lab.recorder.places import Places
 from lab.report.line_times import line_times
 from lab.session.recording import Recording
 
-Looks = getattr(native.module, "Looks", None)
-known = pytest.mark.skipif(Looks is None, reason="needs the C extension, Linux, and a version of Python it knows")
+StackSampler = getattr(native.module, "StackSampler", None)
+known = pytest.mark.skipif(
+    StackSampler is None, reason="needs the C extension, Linux, and a version of Python it knows"
+)
 
 
 def until(ready: Any, seconds: float = 60.0) -> None:
@@ -33,27 +35,27 @@ def until(ready: Any, seconds: float = 60.0) -> None:
         time.sleep(0.001)
 
 
-def busy(rows: list[Any], looks: Any, least: int) -> None:
-    """Compute until there are so many looks in which this function was met computing."""
+def busy(rows: list[Any], sampler: Any, least: int) -> None:
+    """Compute until there are so many samples in which this function was met computing."""
     end = time.monotonic() + 60
     while sum(row[3] is busy.__code__ for row in rows) < least:
         assert time.monotonic() < end, "it was never met"
         for _ in range(20_000):
             pass
-        rows += looks.take()
+        rows += sampler.take()
 
 
 @pytest.fixture
-def looks() -> Iterator[Any]:
-    made = Looks(0.001, 0.001)
+def sampler() -> Iterator[Any]:
+    made = StackSampler(0.001, 0.001)
     yield made
     made.stop()
 
 
 @known
-def test_a_look_has_the_frames_that_python_tells_of(looks: Any) -> None:
+def test_a_look_has_the_frames_that_python_tells_of(sampler: Any) -> None:
     rows: list[Any] = []
-    busy(rows, looks, 3)
+    busy(rows, sampler, 3)
     frame, codes = sys._getframe(), []
     while frame is not None:
         codes.append(frame.f_code)
@@ -67,35 +69,35 @@ def test_a_look_has_the_frames_that_python_tells_of(looks: Any) -> None:
 
 
 @known
-def test_the_time_of_all_looks_is_the_time_that_passed(looks: Any) -> None:
+def test_the_time_of_all_samples_is_the_time_that_passed(sampler: Any) -> None:
     begin = time.perf_counter_ns()
     rows: list[Any] = []
-    busy(rows, looks, 30)
+    busy(rows, sampler, 30)
     time.sleep(0.05)
-    rows += looks.take()
+    rows += sampler.take()
     passed = time.perf_counter_ns() - begin
-    ran, starved = looks.owed
+    ran, starved = sampler.owed
     seen = sum(row[0] + row[1] for row in rows)
     assert seen <= 1.02 * passed + 20_000_000
     assert all(row[0] >= 0 for row in rows)
-    # what no look bears yet, and what has passed since the last one, are the rest
+    # what no sample bears yet, and what has passed since the last one, are the rest
     assert seen + abs(ran) + abs(starved) > 0.5 * passed
 
 
 @known
-def test_a_thread_that_waits_is_seen_and_left_to_wait(looks: Any) -> None:
+def test_a_thread_that_waits_is_seen_and_left_to_wait(sampler: Any) -> None:
     """A library's sleep, which is not begun again after a signal, lasts as long as it was asked to."""
     libc = ctypes.CDLL(None)
     begin = time.monotonic()
     assert libc.usleep(300_000) == 0  # -1 where a signal cut it short
     assert time.monotonic() - begin >= 0.3
-    rows = looks.take()
+    rows = sampler.take()
     here = sys._getframe().f_code
     assert sum(row[0] for row in rows if row[3] is here) > 150_000_000
 
 
 @known
-def test_system_calls_are_not_cut_short(looks: Any) -> None:
+def test_system_calls_are_not_cut_short(sampler: Any) -> None:
     reading, writing = os.pipe()
     later = threading.Timer(0.2, os.write, (writing, b"x"))
     later.start()
@@ -106,8 +108,8 @@ def test_system_calls_are_not_cut_short(looks: Any) -> None:
 
 @known
 def test_code_that_is_gone_before_it_is_taken() -> None:
-    """A look holds nothing: code that is freed meanwhile is kept until it has been taken, and no longer."""
-    looks = Looks(0.0002, 0.0002)
+    """A sample holds nothing: code that is freed meanwhile is kept until it has been taken, and no longer."""
+    sampler = StackSampler(0.0002, 0.0002)
     names: set[str] = set()
     end = time.monotonic() + 60
     k = 0
@@ -120,19 +122,19 @@ def test_code_that_is_gone_before_it_is_taken() -> None:
             space[f"f{k}"]()
             space.clear()
         if k % 200 == 0:
-            rows = looks.take()
+            rows = sampler.take()
             for row in rows:
                 assert all(type(code) is CodeType for code in row[3::2])
                 names |= {code.co_name for code in row[3::2] if code.co_filename == "<gone>"}
             del rows
-    looks.stop()
+    sampler.stop()
     gc.collect()
     assert [o for o in gc.get_objects() if isinstance(o, CodeType) and o.co_filename == "<gone>"] == []
 
 
 @known
-def test_generators_callbacks_and_errors_on_the_way(looks: Any) -> None:
-    """Frames come and go in every way that there is, as fast as they can; every look is one of them."""
+def test_generators_callbacks_and_errors_on_the_way(sampler: Any) -> None:
+    """Frames come and go in every way that there is, as fast as they can; every sample is one of them."""
 
     def numbers(n: int) -> Iterator[int]:
         yield from (i for i in range(n))
@@ -156,19 +158,19 @@ def test_generators_callbacks_and_errors_on_the_way(looks: Any) -> None:
         sorted(map(Key, numbers(100)), key=lambda key: key)
         with pytest.raises(ValueError, match=r"^$"):
             deep(200)
-        rows += looks.take()
+        rows += sampler.take()
     assert all(type(code) is CodeType and type(at) is int for row in rows for code, at in zip(row[3::2], row[4::2]))  # noqa: B905
-    assert looks.lost <= len(rows)
+    assert sampler.lost <= len(rows)
 
 
 @known
-def test_a_beat_is_borne_by_the_looks_after_it(looks: Any) -> None:
+def test_a_beat_is_borne_by_the_samples_after_it(sampler: Any) -> None:
     rows: list[Any] = []
-    busy(rows, looks, 2)
-    looks.beat = 7
-    looks.take()
+    busy(rows, sampler, 2)
+    sampler.beat = 7
+    sampler.take()
     later: list[Any] = []
-    busy(later, looks, 3)
+    busy(later, sampler, 3)
     assert {row[2] for row in later[1:]} == {7}
     assert {row[2] for row in rows} == {0}
 
@@ -178,14 +180,14 @@ def test_several_at_once_and_in_other_threads() -> None:
     met: dict[str, bool] = {}
 
     def other() -> None:
-        own, rows = Looks(0.001, 0.001), []
+        own, rows = StackSampler(0.001, 0.001), []
         busy(rows, own, 3)
         met["other"] = any(code.co_name == "other" for row in rows for code in row[3::2])
         met["alone"] = all(code.co_name != here for row in rows for code in row[3::2])
         own.stop()
 
     here = sys._getframe().f_code.co_name
-    outer, inner = Looks(0.001, 0.001), Looks(0.001, 0.001)
+    outer, inner = StackSampler(0.001, 0.001), StackSampler(0.001, 0.001)
     thread = threading.Thread(target=other)
     thread.start()
     thread.join()
@@ -197,9 +199,9 @@ def test_several_at_once_and_in_other_threads() -> None:
 
 
 @known
-def test_a_thread_that_ends_before_its_looks() -> None:
+def test_a_thread_that_ends_before_its_samples() -> None:
     held: list[Any] = []
-    thread = threading.Thread(target=lambda: held.append(Looks(0.001, 0.001)))
+    thread = threading.Thread(target=lambda: held.append(StackSampler(0.001, 0.001)))
     thread.start()
     thread.join()
     time.sleep(0.02)
@@ -208,27 +210,27 @@ def test_a_thread_that_ends_before_its_looks() -> None:
 
 
 @known
-def test_a_child_is_not_watched(looks: Any) -> None:
-    busy([], looks, 1)
+def test_a_child_is_not_watched(sampler: Any) -> None:
+    busy([], sampler, 1)
     child = os.fork()
     if child == 0:
         code = 1
         try:
             for _ in range(200_000):
                 pass
-            code = 0 if looks.take() == [] and looks.stop() == [] and eval("1 + 1") == 2 else 1
+            code = 0 if sampler.take() == [] and sampler.stop() == [] and eval("1 + 1") == 2 else 1
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    busy([], looks, 1)  # and here it goes on
+    busy([], sampler, 1)  # and here it goes on
 
 
 @known
-def test_where_signals_are_held_back_nobody_looks() -> None:
+def test_where_signals_are_held_back_nobody_samples() -> None:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
-        with pytest.raises(OSError, match="does not let a thread be looked at"):
-            Looks(0.001, 0.001)
+        with pytest.raises(OSError, match="does not let a thread be sampled"):
+            StackSampler(0.001, 0.001)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -236,10 +238,10 @@ def test_where_signals_are_held_back_nobody_looks() -> None:
 @known
 def test_what_is_no_period_is_refused() -> None:
     for bad in ((0.0, 0.001), (0.001, 5.0), (float("nan"), 0.001)):
-        with pytest.raises(ValueError, match="seconds between looks"):
-            Looks(*bad)
+        with pytest.raises(ValueError, match="seconds between samples"):
+            StackSampler(*bad)
     with pytest.raises(TypeError):
-        Looks(first=0.001, later=0.001)
+        StackSampler(first=0.001, later=0.001)
 
 
 # -- what is made of them ----------------------------------------------------------------------------------------------
@@ -258,9 +260,9 @@ def test_a_look_is_its_cells_line_whatever_runs_there() -> None:
     import lab.recorder.tensor_stats as recorder
     from core.utils.data import passes
 
-    cell = frames_of(CELL, "<cell of looks>")
+    cell = frames_of(CELL, "<cell of samples>")
     at = 10
-    trace = Trace(files={"<cell of looks>": 0})
+    trace = Trace(files={"<cell of samples>": 0})
     places = Places(trace)
     user = (cell, at)
 
@@ -288,8 +290,8 @@ def test_lines_share_all_of_a_cells_time() -> None:
     for line, ns in ((1, 10), (2, 30), (3, 60)):
         places.note([cell, starts[line]], ns, 0, 0)
     trace.wall_ns, trace.own_ns, trace.around_ns, trace.starved_ns = 1600, 300, 100, 267
-    assert line_times(trace) == {}  # a thread's looks are no shares
-    trace.looks_ns = 100
+    assert line_times(trace) == {}  # a thread's samples are no shares
+    trace.sampled_ns = 100
     assert line_times(trace) == {1: 100, 2: 300, 3: 600}
 
 
@@ -302,12 +304,12 @@ def test_a_record_tells_of_lines_without_an_op(cell: Any) -> None:
     assert "share" in str(record)
 
 
-def test_without_the_extension_a_thread_of_pythons_looks(cell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lab.recorder.sampling._looks", lambda: None)
+def test_without_the_extension_a_thread_of_pythons_samples(cell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lab.recorder.sampling._stack_sampler", lambda: None)
     recording = Recording()
     recorder = recording.start({__file__: 0})
     assert recorder is not None
     until(lambda: any(sample.kind == "python" for sample in list(recorder.trace.samples.values())))
     record = recording.stop({}, "")
-    assert recorder.trace.looks_ns == 0
+    assert recorder.trace.sampled_ns == 0
     assert all(row.total_ms == 0 for row in record.lines)

@@ -1,6 +1,6 @@
 /* The frames of a Python thread, read without the GIL.
  *
- * A look may come while the interpreter enters or leaves a function. Then its innermost pointers are those of frames that
+ * A sample may come while the interpreter enters or leaves a function. Then its innermost pointers are those of frames that
  * were, or nothing's at all: 3.11 and 3.12 hang up a new evaluation loop before they say which frame it runs. So what the
  * innermost loop says is read by a call of the system's, which fails where a pointer leads nowhere, and is believed only
  * where every frame has a code object and the last one leads to the frame that the loop around was called from. What lies
@@ -8,7 +8,7 @@
 #define _GNU_SOURCE
 #define PY_SSIZE_T_CLEAN
 #define Py_BUILD_CORE_MODULE 1
-#include "binding/frame_chain.h"
+#include "sampler/frame_chain.h"
 
 #ifdef FRAMES_KNOWN
 #include <internal/pycore_frame.h>

@@ -1,4 +1,4 @@
-/* The frames of a Python thread, read without the GIL, in a signal handler too (binding/types/frame_chain.c). */
+/* The frames of a Python thread, read without the GIL, in a signal handler too (sampler/frame_chain.c). */
 #ifndef GRADLAB_FRAME_CHAIN_H
 #define GRADLAB_FRAME_CHAIN_H
 
