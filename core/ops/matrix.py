@@ -149,6 +149,9 @@ def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     check("cond", A, square=True)
     if p not in ("fro", "nuc", 1, -1, math.inf, -math.inf):
         raise RuntimeError(text(f"linalg.cond got an invalid norm type: {p}", op="linalg.cond"))
+    if p == "nuc":  # by the inverse's singular values, which a singular matrix has too
+        s = svdvals(A)
+        return s.sum(-1) * s.reciprocal().sum(-1)
     try:
         return matrix_norm(A, p) * matrix_norm(_inv(A), p)
     except LinAlgError:

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 from .copies import ROOT, SLOW
 
 PARTS = {
-    "core/native": [f"core/native/{room}/**/*.{kind}" for room in ("kernels", "runtime", "binding") for kind in "ch"],
+    "core/native": [
+        f"core/native/{room}/**/*.{kind}" for room in ("kernels", "runtime", "sampler", "binding") for kind in "ch"
+    ],
     "core/ops": ["core/ops/*.py"],
     "lab/diagnose": ["lab/diagnose/*.py"],
     "triton_kernels": ["triton_kernels/*.py", "triton_kernels/tune/*.py"],
@@ -62,7 +64,11 @@ def nearest(file: str) -> list[Stage]:
     if file.endswith(".py"):
         near.insert(0, file)  # its examples
     wide = {
-        "core/native": [Stage([folder]), Stage(["tests/core"], folder), Stage(["tests/conformance"])],
+        "core/native": [
+            Stage([folder, "tests/lab/recorder/test_stack_sampler.py"]),
+            Stage(["tests/core"], folder),
+            Stage(["tests/conformance"]),
+        ],
         "core/ops": [
             Stage([folder]),
             Stage(["tests/conformance"], word="not cuda"),

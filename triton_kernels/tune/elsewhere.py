@@ -202,7 +202,6 @@ class Slots:
         self.jobs = jobs or len(many)
         self.facts: dict[str, str] = {}
         self.notes: list[str] = []
-        self.lost = 0
         self._owned: list[Executor] = list(self.executors.values()) if self.make else []
         self._names = itertools.count(len(many))
         self._own: int | None = None  # the name of this process's own
@@ -350,7 +349,6 @@ class Slots:
             self._drop(sent.executor, error)
         if self.stopping.is_set():
             return []
-        self.lost += 1
         if sent.lost:
             said = f"{LOST} twice over this config: {_words(error)}"
             return [(sent.work, Failed("runtime", said))]

@@ -7,6 +7,7 @@ import pytest
 
 import core
 from core.base.errors import OpNotDifferentiable
+from core.ops import counting
 
 I = np.random.default_rng(0).integers(0, 5, (4, 6))  # noqa: E741
 X = np.random.default_rng(1).uniform(-2, 2, (4, 6))
@@ -109,3 +110,9 @@ def test_histogramdd_is_numpys(density: bool, weighted: bool) -> None:
     got = core.histogramdd(core.tensor(points), [core.tensor(e) for e in edges], density=density,
                            weight=None if weights is None else core.tensor(weights))  # fmt: skip
     np.testing.assert_allclose(got.hist.numpy(), np.histogramdd(points, edges, weights=weights, density=density)[0])
+
+
+def test_the_last_bin_of_a_histogram_holds_the_greatest() -> None:
+    """By the reference, which other devices run."""
+    x = np.array([0.0, 0.4, 0.6, 1.0])
+    np.testing.assert_array_equal(counting._histc_forward(np, x, 2, 0.0, 1.0), [2, 2])

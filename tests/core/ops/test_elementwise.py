@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -80,3 +81,10 @@ def test_a_refused_write_leaves_its_target() -> None:
 
 def test_truncated_quotients_are_exact_beyond_float32() -> None:
     assert core.div(core.tensor([2**40 + 1, -(2**40) - 1]), 2, rounding_mode="trunc").tolist() == [2**39, -(2**39)]
+
+
+def test_truncated_quotients_of_floats_may_be_infinite() -> None:
+    """They are quotients of floats: integers go another way, which takes a remainder first."""
+    a = core.tensor([1.0, -1.0, 7.0])
+    assert core.div(a, core.tensor([0.0, 0.0, 2.0]), rounding_mode="trunc").tolist() == [math.inf, -math.inf, 3.0]
+    assert core.div(core.tensor([7, -7]), 0.0, rounding_mode="trunc").tolist() == [math.inf, -math.inf]

@@ -153,3 +153,20 @@ def test_the_gradient_of_cholesky_solve_for_the_factor(upper: bool) -> None:
     whole = -(back @ X.T + X @ back.T) @ L.numpy()
     np.testing.assert_allclose(factor.grad.numpy(), whole.T if upper else whole, rtol=1e-12, atol=1e-15)
     np.testing.assert_allclose(B.grad.numpy(), back, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("p", ["fro", "nuc", 1, -1, np.inf, -np.inf, 2, -2, None])
+def test_condition_numbers(p: Any) -> None:
+    a = np.random.default_rng(3).standard_normal((4, 4))
+    np.testing.assert_allclose(core.linalg.cond(core.tensor(a), p).item(), np.linalg.cond(a, p), rtol=1e-9)
+
+
+@pytest.mark.parametrize("p", ["fro", 1, np.inf])
+def test_a_singular_matrix_has_an_infinite_condition_number(p: Any) -> None:
+    found = core.linalg.cond(core.tensor([[[1.0, 2.0], [2.0, 4.0]], [[2.0, 0.0], [0.0, 2.0]]]), p)
+    assert found[0].item() == np.inf
+    assert found[1].item() == pytest.approx(np.linalg.cond(2 * np.eye(2), p))
+
+
+def test_the_nuclear_condition_number_of_a_singular_matrix_is_no_error() -> None:
+    assert core.linalg.cond(core.tensor([[1.0, 2.0], [2.0, 4.0]]), "nuc").item() > 1e6

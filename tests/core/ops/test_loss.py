@@ -167,3 +167,12 @@ def test_errors(call: Any, error: type, phrase: str) -> None:
 def test_the_old_way_to_say_the_reduction() -> None:
     with pytest.warns(UserWarning, match="please use reduction='sum' instead"):
         assert F.nll_loss(x, t, size_average=False).item() == -2
+
+
+def test_ctc_takes_for_granted_that_probabilities_sum_to_1() -> None:
+    """Its gradient is exp(x) less the chances of the labels, which sum to 1 at each time, whatever x sums to."""
+    x = core.tensor(np.random.default_rng(5).standard_normal((6, 2, 4)), requires_grad=True)
+    F.ctc_loss(x, core.tensor([[1, 2], [3, 1]]), [6, 5], [2, 2], reduction="sum").backward()
+    wanted = x.detach().exp().sum(2) - 1
+    wanted[5, 1] = 0.0  # beyond the second one's length
+    np.testing.assert_allclose(x.grad.sum(2).numpy(), wanted.numpy(), atol=1e-9)

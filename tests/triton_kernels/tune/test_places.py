@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -114,3 +115,9 @@ def test_a_lock_whose_file_cannot_be_opened_was_not_had(tmp_path):
         assert not held
     with places.locked(tmp_path / "lock", 0.0) as held:
         assert held
+
+
+def test_free_memory_is_told_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = "MemTotal:       9 kB\nMemAvailable:       2 kB\n"
+    monkeypatch.setattr(places, "open", lambda *a, **named: io.StringIO(told), raising=False)
+    assert places.free_bytes() == 2048
