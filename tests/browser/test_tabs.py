@@ -49,7 +49,8 @@ def test_the_tuner_s_command_is_copied(show: Any) -> None:
 
 def test_without_a_clipboard_the_command_is_selected(show: Any) -> None:
     page = show("called")
-    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined}); document.execCommand = () => false")
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    page.evaluate("document.execCommand = () => false")
     tab(page, "Timings").click()
     page.get_by_role("button", name="gemm", exact=True).click()
     page.get_by_role("button", name="Tune a C kernel").click()

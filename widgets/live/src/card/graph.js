@@ -26,6 +26,7 @@ export function createGraph(card) {
   const { record, selection } = card;
   const { data, ops, views } = record;
   const measures = createMeasures(record);
+  const shapes = edgeShapes(record);
   const [byTime] = measures;
   let measure = byTime;
   let shown = 0;
@@ -33,7 +34,6 @@ export function createGraph(card) {
   let picture = null; // what is drawn: the drawing, and its size in its own units
   let overview = null;
   let isOverview = false;
-  let shapes = null;
 
   const crumbs = html('div', { class: 'crumbs', role: 'group', 'aria-label': 'modules' });
   const canvas = html('div', { class: 'scroll' });
@@ -110,11 +110,6 @@ export function createGraph(card) {
     return node;
   };
 
-  const shapeOn = (...edge) => {
-    shapes ||= edgeShapes(record);
-    return shapes(...edge);
-  };
-
   const drawView = (view, drawn) => {
     const { items, edges, label, layout } = views[view];
     const { w: width, h: height, r: routes } = data.layouts[layout];
@@ -124,10 +119,11 @@ export function createGraph(card) {
       'aria-label': `graph ${label}, ${count(items.length, 'item')}`,
     };
     const named = new Set();
+    const shapeOn = shapes(view, ops.keys());
     const paths = routes.map((points, edge) => {
       const [from, to] = edges[edge];
       const { kind, flags } = items[from];
-      const shape = ['group', 'port'].includes(kind) && shapeOn(view, from, to); // other boxes say it themselves
+      const shape = ['group', 'port'].includes(kind) && shapeOn(from, to); // other boxes say it themselves
       const isNew = !named.has(`${from} ${shape}`);
       named.add(`${from} ${shape}`);
       return drawEdge(points, flags, items[to].flags, isNew && shape);
@@ -225,7 +221,7 @@ export function createGraph(card) {
       show(shown);
       return;
     }
-    overview ||= createOverview(card, { canvas, zoom, tell, measured, shapes: shapeOn });
+    overview ||= createOverview(card, { canvas, zoom, tell, measured, shapes });
     picture = overview;
     fill(
       crumbs,

@@ -68,7 +68,8 @@ function drawEdges(frames, scale, seen, shapes) {
   const paths = new Map();
   const tips = [];
   const labels = [];
-  for (const { children, edges, item, gap } of frames) {
+  for (const { children, edges, item, gap, ops } of frames) {
+    const shapeOn = shapes(item.index, ops);
     const size = Math.max(SHAPE, Math.min(SHAPE / scale, 0.75 * gap));
     const labelled = new Set();
     for (const edge of edges) {
@@ -82,7 +83,7 @@ function drawEdges(frames, scale, seen, shapes) {
       if (scale >= TIPS) {
         tips.push(drawTip(points, kind));
       }
-      const shape = size * scale >= SMALLEST && shapes(item.index, from, to);
+      const shape = size * scale >= SMALLEST && shapeOn(from, to);
       const once = `${from} ${shape}`;
       if (shape && !labelled.has(once)) {
         labelled.add(once);
@@ -153,7 +154,7 @@ function drawSpecks(specks, heats, scale) {
  * @param {object} around.zoom see zoom.js
  * @param {(item: object) => void} around.tell says below what a box is
  * @param {(items: object[], inside: number[][]) => {drawn: object[]}} around.measured how boxes are coloured
- * @param {(view: number, from: number, to: number) => string} around.shapes
+ * @param {object} around.shapes see shapes.js
  */
 export function createOverview(card, { canvas, zoom, tell, measured, shapes }) {
   const { record, selection } = card;
@@ -197,8 +198,11 @@ export function createOverview(card, { canvas, zoom, tell, measured, shapes }) {
     (nodeOf(place) || canvas).focus({ preventScroll: true });
   };
 
-  const does = (place) => ({
-    choice: () => choiceOf(record, place.ops),
+  const does = (place, isOpen) => ({
+    choice: () => {
+      const choice = choiceOf(record, place.ops);
+      return isOpen ? { ...choice, ops: new Set() } : choice; // what is in an open frame speaks for itself
+    },
     tell: () => {
       reach(place);
       tell(place.item);
@@ -246,7 +250,7 @@ export function createOverview(card, { canvas, zoom, tell, measured, shapes }) {
   };
 
   const activate = (place, node, isOpen) => {
-    makeActive(node, selection, does(place));
+    makeActive(node, selection, does(place, isOpen));
     nodes.push({ place, node, isOpen });
     return node;
   };

@@ -1,71 +1,57 @@
 // The shapes of what goes along the edges of each view.
 
-/** The boxes that hold an op, from the one that draws it to that of the whole cell: pairs of view and box. */
-function boxesAround({ home, views }, op) {
-  const found = [home[op]];
-  while (views[found.at(-1)[0]].up) {
-    found.push(views[found.at(-1)[0]].up);
-  }
-  return found;
-}
-
-/** Boxes that stand for something made elsewhere, by "view kind index": an op's result, or a tensor that was there. */
-function sourceBoxes({ views }) {
+/** Boxes that stand for something made elsewhere: by the op's index, or by that of a tensor that was there, from -1 down. */
+function sourceBoxes(items) {
   const boxes = new Map();
-  views.forEach(({ items }, view) => {
-    items.forEach(({ kind, index }, box) => {
-      if (kind === 'port' || kind === 'leaf') {
-        boxes.set(`${view} ${kind} ${index}`, box);
-      }
-    });
+  items.forEach(({ kind, index }, box) => {
+    if (kind === 'port') {
+      boxes.set(index, box);
+    } else if (kind === 'leaf') {
+      boxes.set(~index, box);
+    }
   });
   return boxes;
 }
 
-/**
- * @param {object} record
- * @returns {(view: number, from: number, to: number) => string} the shape on an edge between two boxes, with a count
- *   of the others where there are several
- */
-export function edgeShapes(record) {
-  const { ops, tensors } = record;
-  const sources = sourceBoxes(record);
-  const around = ops.map((_, op) => boxesAround(record, op));
+/** Shapes by the boxes at the ends of an edge. */
+function shapesIn({ ops, tensors, views, boxIn }, view, inside) {
+  const sources = sourceBoxes(views[view].items);
   const found = new Map();
-  const add = (view, from, to, shape) => {
-    const key = `${view} ${from} ${to}`;
-    if (!found.has(key)) {
-      found.set(key, new Set());
+  const add = (read, to) => {
+    const own = read < 0 ? -1 : boxIn(view, read);
+    const from = own < 0 ? sources.get(read) : own;
+    if (from === undefined || from === to) {
+      return; // a chip stands for it, or one box holds both
     }
-    found.get(key).add(shape);
-  };
-
-  /** The box of a view from which an op's reader has what it reads; undefined where no box stands for it. */
-  const boxOf = (view, read) => {
-    if (read < 0) {
-      return sources.get(`${view} leaf ${~read}`);
-    }
-    return around[read].find(([at]) => at === view)?.[1] ?? sources.get(`${view} port ${read}`);
-  };
-  const addRead = (op, read) => {
+    const key = `${from} ${to}`;
     const { shape } = read < 0 ? tensors[~read] : ops[read];
-    for (const [view, to] of around[op]) {
-      const from = boxOf(view, read);
-      if (from === to) {
-        return; // further out one box holds both
-      }
-      if (from !== undefined) {
-        add(view, from, to, shape);
-      }
-    }
+    found.set(key, (found.get(key) || new Set()).add(shape));
   };
-  for (const [op, { reads }] of ops.entries()) {
-    for (const read of reads) {
-      addRead(op, read);
+  for (const op of inside) {
+    const to = boxIn(view, op);
+    if (to >= 0) {
+      ops[op].reads.forEach((read) => {
+        add(read, to);
+      });
     }
   }
-  return (view, from, to) => {
-    const [first, ...others] = found.get(`${view} ${from} ${to}`) || [''];
-    return others.length ? `${first} and ${others.length} more` : first;
+  return found;
+}
+
+/**
+ * @param {object} record
+ * @returns {(view: number, inside: Iterable<number>) => (from: number, to: number) => string} of a view and the ops in
+ *   it: the shape on an edge between two boxes, with a count of the others where there are several
+ */
+export function edgeShapes(record) {
+  const known = new Map();
+  return (view, inside) => {
+    if (!known.has(view)) {
+      known.set(view, shapesIn(record, view, inside));
+    }
+    return (from, to) => {
+      const [first, ...others] = known.get(view).get(`${from} ${to}`) || [''];
+      return others.length ? `${first} and ${others.length} more` : first;
+    };
   };
 }
