@@ -73,7 +73,8 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
         "checked": record.checked,
         "machine": record.machine and vars(record.machine),
         "hint": "Point at a line for its times and its boxes in the graph.",
-        "help": "Click a box for its kernel, times and values. Enter opens a group, Esc goes up, arrows move.",
+        "help": "Click a box for its kernel, times and values. Enter opens a group, Esc goes up, arrows move, "
+        "+ and − zoom, 0 fits.",
         "beside_note": record.comparison.note if record.comparison else "",
         "beside": record.comparison and (record.comparison.before or "the last run"),
         "runs_left": len(known) - len(runs),

@@ -392,7 +392,7 @@ def test_focus_goes_through_the_card_from_top_to_bottom_and_leaves_it(show):
     page = show("cut")
     page.locator(".findings button").first.focus()
     met = []
-    for _ in range(12):
+    for _ in range(14):
         focused = "document.querySelector('.gradlab-card').firstElementChild.shadowRoot.activeElement"
         told = page.evaluate(f"(e => e && (e.getAttribute('role') || e.tagName.toLowerCase()))({focused})")
         if told is None:
@@ -405,7 +405,8 @@ def test_focus_goes_through_the_card_from_top_to_bottom_and_leaves_it(show):
             )
             assert outline != "none" or ring not in (None, "none"), told
         page.keyboard.press("Tab")
-    assert met == ["button", "button", "option", "tab", "select", "input", "button"]
+    # two links of the finding, the lines, the tabs, full screen, ..., the tools of the picture, the boxes
+    assert met == ["button", "button", "option", "tab", "button", "select", "input", "button", "button"]
 
 
 def test_boxes_by_gradient_norm_and_memory(show):

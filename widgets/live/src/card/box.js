@@ -63,7 +63,7 @@ function barOver(item, figure, left, y, width) {
 }
 
 /** What a screen reader says of a box. */
-function describe(item, figure, { strings, reached }) {
+export function describe(item, figure, { strings, reached }) {
   const forward = +item.forward || 0;
   const backward = +item.backward || 0;
   const sentences = [
@@ -131,7 +131,7 @@ export function drawBox(item, [x, y, width, height], figure, data, tabindex) {
 }
 
 /** The course of an edge through its points [x, y, x, y, ...]: straight down, or a curve to another column. */
-function course(points) {
+export function course(points) {
   let path = `M${points[0]} ${points[1]}`;
   for (let i = 2; i < points.length; i += 2) {
     const [x0, y0, x, y] = points.slice(i - 2, i + 2);
@@ -142,11 +142,18 @@ function course(points) {
 }
 
 /** How an edge is drawn, by the flags of the boxes at its ends. */
-function edgeKind(from, to) {
+export function edgeKind(from, to) {
   if ((from | to) & CUT) {
     return ' cut';
   }
   return from & to & UNREACHED ? ' unreached' : '';
+}
+
+/** The tip of an edge, where it comes to its box. */
+export function drawTip(points, kind) {
+  const [before, x, y] = points.slice(-3);
+  const back = y > before ? -6 : 6;
+  return svg('path', { class: `tip${kind}`, d: `M${x} ${y}l-3.5 ${back}h7z` });
 }
 
 /**
@@ -154,14 +161,15 @@ function edgeKind(from, to) {
  * @param {number[]} points x and y in turn
  * @param {number} from flags of the box where it begins
  * @param {number} to flags of the box where it ends
+ * @param {string} [shape] of what goes along it
  * @returns {SVGElement[]}
  */
-export function drawEdge(points, from, to) {
+export function drawEdge(points, from, to, shape) {
   const kind = edgeKind(from, to);
-  const [before, x, y] = points.slice(-3);
-  const back = y > before ? -6 : 6;
+  const [x, y] = points;
   return [
     svg('path', { class: `edge${kind}`, d: course(points) }),
-    svg('path', { class: `tip${kind}`, d: `M${x} ${y}l-3.5 ${back}h7z` }),
+    drawTip(points, kind),
+    shape && svg('text', { class: 'shape', x: x + 5, y: y + 14 }, shape),
   ];
 }

@@ -26,5 +26,5 @@ export function changesTab(card, changes) {
     { title: 'note', by: 'note', kind: 'text' },
     { title: 'line', by: 'line', write: (line) => line && lineLink(card, line) },
   ];
-  return [lead, ...table('', columns, changes)];
+  return [lead, ...table('All changes', columns, changes)];
 }

@@ -75,7 +75,7 @@ function gradientTable(card) {
     card.gradientRows.push({ gradient, row });
     makeFoldable(row, COLUMNS, () => (gradient.norm === null ? [data.unreached] : histogram(gradient)));
   };
-  return table('', columns, gradients, { onRow });
+  return table('By parameter', columns, gradients, { onRow });
 }
 
 /**

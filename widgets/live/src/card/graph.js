@@ -2,35 +2,21 @@
 
 import { fill, html, linkButton, makeReachable, moveFocus, scrollIn, svg } from '../shared/dom.js';
 import { count } from '../shared/format.js';
+import { tool, toolbar } from '../shared/toolbar.js';
 import { drawBox, drawEdge } from './box.js';
 import { detailsOf } from './details.js';
+import { downloads } from './download.js';
 import { createMeasures } from './measures.js';
+import { choiceOf, makeActive, nearestBox } from './node.js';
+import { createOverview, OVERVIEW_HELP, overviewPath } from './overview.js';
 import { createSearch } from './search.js';
 import { choose } from './selection.js';
+import { edgeShapes } from './shapes.js';
+import { createZoom } from './zoom.js';
 
-/** The least scale at which labels can be read. */
+/** The least scale at which labels can be read; a view is drawn at no less until someone zooms. */
 const SMALLEST_SCALE = 0.78;
-
-const DIRECTIONS = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowRight: [1, 0], ArrowLeft: [-1, 0] };
-
-/** The box that is nearest in a direction; what lies aside counts as farther. `boxes`: x, y, width, height in turn. */
-function nearestBox(boxes, from, [right, down]) {
-  const x = boxes[4 * from];
-  const y = boxes[4 * from + 1];
-  const distance = (box) => {
-    const dx = boxes[4 * box] - x;
-    const dy = boxes[4 * box + 1] - y;
-    const along = dx * right + dy * down;
-    return along > 4 ? along + 2.5 * Math.abs(dx * down + dy * right) : Infinity;
-  };
-  let best = from;
-  for (let box = 0; box < boxes.length / 4; box += 1) {
-    if (distance(box) < distance(best)) {
-      best = box;
-    }
-  }
-  return best;
-}
+const LARGEST_SCALE = 4;
 
 /**
  * @param {Card} card
@@ -40,10 +26,14 @@ export function createGraph(card) {
   const { record, selection } = card;
   const { data, ops, views } = record;
   const measures = createMeasures(record);
+  const shapes = edgeShapes(record);
   const [byTime] = measures;
   let measure = byTime;
   let shown = 0;
   let nodes = [];
+  let picture = null; // what is drawn: the drawing, and its size in its own units
+  let overview = null;
+  let isOverview = false;
 
   const crumbs = html('div', { class: 'crumbs', role: 'group', 'aria-label': 'modules' });
   const canvas = html('div', { class: 'scroll' });
@@ -57,18 +47,11 @@ export function createGraph(card) {
     nodes[box].focus({ preventScroll: true });
   };
 
-  /** The figures of a view's boxes, and how each is drawn. */
-  const measured = (view) => {
-    const { items } = views[view];
-    const inside = items.map(() => []);
-    if (measure !== byTime) {
-      ops.forEach((_, op) => {
-        inside[record.boxIn(view, op)]?.push(op);
-      });
-    }
+  /** The figures of boxes, and how each is drawn; `inside` are the ops in each. */
+  const measured = (items, inside) => {
     const figures = items.map((item, box) => measure.figure(item, inside[box]));
-    const most = Math.max(...figures) || 1;
-    const least = Math.min(most, ...figures.filter((figure) => figure > 0));
+    const most = figures.reduce((a, b) => Math.max(a, b), 0) || 1;
+    const least = figures.reduce((a, b) => (b > 0 ? Math.min(a, b) : a), most);
     const drawn = figures.map((figure) => ({
       isTime: measure === byTime,
       title: measure.title,
@@ -78,35 +61,34 @@ export function createGraph(card) {
     return { drawn, most };
   };
 
-  /** The ops of a box, with their lines of the cell. */
-  const choiceOf = (item, view, box) => {
-    let list = [];
-    if (item.kind === 'op') {
-      list = [item.index];
-    } else if (item.kind === 'group') {
-      list = [...ops.keys()].filter((op) => record.boxIn(view, op) === box);
+  /** The ops in each box of a view. */
+  const contents = (view) => {
+    const inside = views[view].items.map(() => []);
+    ops.forEach((_, op) => {
+      inside[record.boxIn(view, op)]?.push(op);
+    });
+    return inside;
+  };
+
+  const opsIn = ({ kind, index }, view, box) => {
+    if (kind === 'group') {
+      return [...ops.keys()].filter((op) => record.boxIn(view, op) === box);
     }
-    const choice = choose(list);
-    for (const op of list) {
-      if (!ops[op].file) {
-        choice.lines.add(ops[op].line);
-      }
-    }
-    return choice;
+    return kind === 'op' ? [index] : [];
   };
 
   const makeNode = (view, box, figure) => {
     const item = views[view].items[box];
     const { b: boxes } = data.layouts[views[view].layout];
     const node = drawBox(item, boxes.slice(4 * box, 4 * box + 4), figure, data, box ? -1 : 0);
-    const light = () => selection.light(choiceOf(item, view, box));
+    const choice = () => choiceOf(record, opsIn(item, view, box));
     const open = () => {
       if (item.kind === 'group') {
         enter(item.index, views[item.index].first);
       } else if (item.kind === 'port') {
         card.reveal([item.index]);
       } else {
-        selection.pin(choiceOf(item, view, box));
+        selection.pin(choice());
         tell(item);
       }
     };
@@ -124,43 +106,30 @@ export function createGraph(card) {
         moveFocus(node, nodes[next], canvas);
       }
     };
-    const actions = { Enter: open, ' ': open, Escape: leave, Backspace: leave };
-    node.onmouseenter = light;
-    node.onmouseleave = selection.rest;
-    node.onblur = selection.rest;
-    node.onclick = open;
-    node.onfocus = () => {
-      light();
-      tell(item);
-    };
-    node.onkeydown = (event) => {
-      const direction = DIRECTIONS[event.key];
-      const action = direction ? () => go(direction) : actions[event.key];
-      if (action) {
-        action();
-        event.preventDefault();
-      }
-    };
+    makeActive(node, selection, { choice, open, leave, go, tell: () => tell(item) });
     return node;
   };
 
   const drawView = (view, drawn) => {
     const { items, edges, label, layout } = views[view];
     const { w: width, h: height, r: routes } = data.layouts[layout];
-    const scale = Math.max(SMALLEST_SCALE, Math.min(1, (canvas.clientWidth - 16) / (width + 24) || 1));
     const attributes = {
-      width: (width + 24) * scale,
-      height: (height + 30) * scale,
       viewBox: `-12 -14 ${width + 24} ${height + 30}`,
       role: 'group',
       'aria-label': `graph ${label}, ${count(items.length, 'item')}`,
     };
+    const named = new Set();
+    const shapeOn = shapes(view, ops.keys());
     const paths = routes.map((points, edge) => {
       const [from, to] = edges[edge];
-      return drawEdge(points, items[from].flags, items[to].flags);
+      const { kind, flags } = items[from];
+      const shape = ['group', 'port'].includes(kind) && shapeOn(from, to); // other boxes say it themselves
+      const isNew = !named.has(`${from} ${shape}`);
+      named.add(`${from} ${shape}`);
+      return drawEdge(points, flags, items[to].flags, isNew && shape);
     });
     nodes = items.map((_, box) => makeNode(view, box, drawn[box]));
-    return svg('svg', attributes, paths, nodes);
+    return { drawing: svg('svg', attributes, paths, nodes), size: [width + 24, height + 30] };
   };
 
   /** The way from the cell to a view, as links with signs between them. */
@@ -179,23 +148,30 @@ export function createGraph(card) {
     return path;
   };
 
+  const legend = (most) => `bar: ${measure.title}, ${measure.superlative} ${measure.write(most)}${measure.scale}`;
+
   /**
    * Show a view.
    * @param {number} view
    * @param {number} [focus] a box to bring in sight and to describe
    */
   const show = (view, focus = -1) => {
+    if (isOverview) {
+      overview.show(view, focus);
+      selection.rest();
+      return;
+    }
     const { items, note } = views[view];
-    const { drawn, most } = measured(view);
+    const { drawn, most } = measured(items, measure === byTime ? [] : contents(view));
     shown = view;
-    const drawing = drawView(view, drawn);
-    const legend = `bar: ${measure.title}, ${measure.superlative} ${measure.write(most)}${measure.scale}`;
+    picture = drawView(view, drawn);
     fill(
       crumbs,
       html('span', { class: 'path' }, pathTo(view)),
-      html('span', { class: 'end' }, note, items.length && legend),
+      html('span', { class: 'end' }, note, items.length && legend(most)),
     );
-    fill(canvas, items.length && drawing);
+    fill(canvas, items.length && picture.drawing);
+    zoom.begin();
     selection.rest();
     if (nodes[focus]) {
       makeReachable(nodes[0], nodes[focus]);
@@ -207,7 +183,67 @@ export function createGraph(card) {
     }
   };
 
+  const share = (side, room) => Math.max(0.01, room) / picture.size[side];
+  const fit = () => Math.min(1, share(0, canvas.clientWidth - 16), share(1, canvas.clientHeight - 8));
+  const zoom = createZoom(canvas, {
+    most: LARGEST_SCALE,
+    fit,
+    automatic: () => (isOverview ? fit() : Math.max(SMALLEST_SCALE, Math.min(1, share(0, canvas.clientWidth - 16)))),
+    apply: (scale) => {
+      const [width, height] = picture.size;
+      picture.drawing.setAttribute('width', width * scale);
+      picture.drawing.setAttribute('height', height * scale);
+      redrawSoon();
+    },
+  });
+
+  /** Of the overview only what is seen is drawn: again when that changes, once a picture of the screen. */
+  let waiting = false;
+  const redrawSoon = () => {
+    if (isOverview && !waiting) {
+      waiting = true;
+      requestAnimationFrame(drawOverview);
+    }
+  };
+  const drawOverview = () => {
+    waiting = false;
+    if (isOverview) {
+      fill(largest, legend(overview.draw()));
+    }
+  };
+  canvas.onscroll = redrawSoon;
+  const largest = html('span', { class: 'end' });
+
+  const setOverview = (on) => {
+    isOverview = on;
+    overviewButton.setAttribute('aria-pressed', on);
+    if (!on) {
+      show(shown);
+      return;
+    }
+    overview ||= createOverview(card, { canvas, zoom, tell, measured, shapes });
+    picture = overview;
+    fill(
+      crumbs,
+      html(
+        'span',
+        { class: 'path' },
+        overviewPath(record, () => setOverview(false)),
+      ),
+      largest,
+    );
+    fill(canvas, overview.drawing);
+    zoom.begin();
+    drawOverview();
+    fill(details, OVERVIEW_HELP);
+  };
+  const overviewButton = tool('Overview', () => setOverview(!isOverview), { 'aria-pressed': false });
+
   selection.watch((choice) => {
+    if (isOverview) {
+      overview.light(choice);
+      return;
+    }
     const boxes = new Set([...choice.ops].map((op) => record.boxIn(shown, op)));
     nodes.forEach((node, box) => {
       node.classList.toggle('lit', boxes.has(box));
@@ -217,7 +253,11 @@ export function createGraph(card) {
   const search = createSearch(card, (words) => fill(details, words));
   const onchange = () => {
     measure = measures[selector.selectedIndex];
-    show(shown);
+    if (isOverview) {
+      drawOverview();
+    } else {
+      show(shown);
+    }
   };
   const selector = html(
     'select',
@@ -225,11 +265,15 @@ export function createGraph(card) {
     measures.map(({ title }) => html('option', {}, title)),
   );
 
+  const name = () => `${data.head.title || 'autograd'} ${isOverview ? 'overview' : views[shown].label || 'cell'}`;
+  const hand = (use) => (isOverview ? overview.withAll(use) : use(picture.drawing));
+  const tools = ops.length > 0 && toolbar('picture', [overviewButton, ...zoom.tools, ...downloads(name, hand)]);
+
   return {
-    elements: [html('div', { class: 'top' }, crumbs, selector, search), canvas, details],
+    elements: [html('div', { class: 'top' }, crumbs, selector, search, tools), canvas, details],
     show,
 
-    /** The view that is shown. */
-    shown: () => shown,
+    /** The view that is shown; of the overview the whole cell, which holds all. */
+    shown: () => (isOverview ? 0 : shown),
   };
 }

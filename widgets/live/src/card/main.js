@@ -5,6 +5,7 @@ import { drawSaved } from '../shared/saved.js';
 import { tabBar } from '../shared/tabs.js';
 import { changesTab } from './changes.js';
 import { createFindings, createHeader } from './findings.js';
+import { fullScreenButton } from './full_screen.js';
 import { gradientsTab } from './gradients.js';
 import { createGraph } from './graph.js';
 import { memoryTab } from './memory.js';
@@ -16,6 +17,9 @@ import { timingsTab } from './timings.js';
 
 const LOWEST = 320;
 const HIGHEST = 520;
+
+/** Height of a line of the source. */
+const LINE = 20;
 
 /**
  * @typedef {object} Card  The parts of one card; those that are made later are reached through it.
@@ -99,9 +103,11 @@ function sourcePane({ source }) {
 
 /** How high the source and the graph are, in pixels: as they need, within bounds. */
 function bodyHeight({ record: { data, views }, source }) {
-  const sourceHeight = 20 * source.lines + 30 * source.folds.length + 90;
+  const sourceHeight = LINE * source.lines + 30 * source.folds.length + 90;
   const graphHeight = data.layouts[views[data.start].layout].h + 150;
-  return Math.max(LOWEST, Math.min(HIGHEST, Math.max(sourceHeight, graphHeight)));
+  const height = Math.max(LOWEST, Math.min(HIGHEST, Math.max(sourceHeight, graphHeight)));
+  source.unfold(Math.floor((height - sourceHeight) / LINE));
+  return height;
 }
 
 function drawCard(root, data) {
@@ -119,23 +125,28 @@ function drawCard(root, data) {
   card.tabs = createTabs(card);
   card.tabs.open(0);
 
+  const body = html(
+    'div',
+    { class: 'body', style: `--tall:${bodyHeight(card)}px` },
+    sourcePane(card),
+    html(
+      'div',
+      { class: 'pane' },
+      html(
+        'div',
+        { class: 'views' },
+        card.tabs.bar,
+        fullScreenButton(() => body),
+      ),
+      card.tabs.panels,
+    ),
+  );
   const host = html('div', { [OWN_KEYS]: 'true', onkeydown: keepKey });
   host
     .attachShadow({ mode: 'open' })
     .append(
       html('style', {}, data.css),
-      html(
-        'section',
-        { class: 'card', 'aria-label': `autograd card ${data.head.title}` },
-        header,
-        findings,
-        html(
-          'div',
-          { class: 'body', style: `--tall:${bodyHeight(card)}px` },
-          sourcePane(card),
-          html('div', { class: 'pane' }, card.tabs.bar, card.tabs.panels),
-        ),
-      ),
+      html('section', { class: 'card', 'aria-label': `autograd card ${data.head.title}` }, header, findings, body),
     );
   root.querySelector('.gradlab-still').replaceWith(host);
   card.graph.show(data.start);

@@ -69,7 +69,7 @@ function course(memory) {
 
 /** A column of bytes, with a title on two lines. */
 function bytesColumn(above, below, key) {
-  return { title: [above, html('br', {}), below], by: key, write: bytes };
+  return { title: [above, html('br', {}), below], by: key, unit: 'bytes', write: bytes };
 }
 
 function byLine(card) {
@@ -111,7 +111,7 @@ function atThePeak(card) {
     html('span', {}, array.name, array.count > 1 && quiet(` ×${whole(array.count)}`), ' ', quiet(array.shape));
   const columns = [
     { title: 'what', cell: name, by: 'name', kind: 'code' },
-    { title: 'bytes', by: 'bytes', write: bytes },
+    { title: 'size', by: 'bytes', unit: 'bytes', write: bytes },
     { title: '', cell: (array) => track([['f', array.bytes / most]]), kind: 'text' },
     { title: 'made on', cell: ({ line }) => lineLink(card, line), by: ({ line }) => line || 0 },
     { title: 'kept by', cell: ({ keeper }) => lineLink(card, keeper), by: ({ keeper }) => keeper || 0 },

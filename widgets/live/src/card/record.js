@@ -7,30 +7,32 @@ export const CUT = 1;
 export const FAILED = 4;
 export const UNREACHED = 8;
 
+/** The names of a table's columns; one whose values are numbers of `strings` begins with $. */
+function namesOf(keys) {
+  return keys.map((key) => (key.startsWith('$') ? { name: key.slice(1), isString: true } : { name: key }));
+}
+
 /**
- * The names and values of a row as an object. A name that begins with $ says that the value is a number of `strings`.
- * @param {string[]} keys
- * @param {(index: number) => any} valueAt of the key at an index
+ * The names and values of a row as an object.
+ * @param {object[]} names
+ * @param {(index: number) => any} valueAt of the column at an index
  * @param {string[]} strings
  */
-function toObject(keys, valueAt, strings) {
+function toObject(names, valueAt, strings) {
   const row = {};
-  keys.forEach((key, index) => {
+  names.forEach(({ name, isString }, index) => {
     const value = valueAt(index);
-    if (key.startsWith('$')) {
-      row[key.slice(1)] = strings[value];
-    } else {
-      row[key] = value;
-    }
+    row[name] = isString ? strings[value] : value;
   });
   return row;
 }
 
 /** Ops come by column: one value stands for all rows. */
 function readOps({ keys, ops: [total, columns], strings }) {
+  const names = namesOf(keys.ops);
   const cellOf = (column, row) => (column.length > 1 ? column[row] : column[0]);
   return Array.from({ length: total }, (_, row) => {
-    const op = toObject(keys.ops, (k) => cellOf(columns[k], row), strings);
+    const op = toObject(names, (k) => cellOf(columns[k], row), strings);
     op.places = op.at ? op.at.split(' ') : [''];
     return op;
   });
@@ -62,13 +64,17 @@ export function withCount(op) {
 export function readRecord(data) {
   const { keys, strings } = data;
   const fromRow = (row, names) => toObject(names, (k) => row[k], strings);
-  const rows = (table) => data[table].map((row) => fromRow(row, keys[table]));
+  const rows = (table) => {
+    const names = namesOf(keys[table]);
+    return data[table].map((row) => fromRow(row, names));
+  };
   const ops = readOps(data);
 
   /** The view and the box that draw an op as itself, by the op's index. */
   const home = [];
+  const itemNames = namesOf(keys.items);
   const readItem = (item, view, box) => {
-    const read = isNumber(item) ? boxOfOp(ops[item], item) : fromRow(item, keys.items);
+    const read = isNumber(item) ? boxOfOp(ops[item], item) : fromRow(item, itemNames);
     if (read.kind !== 'op') {
       return read;
     }

@@ -8,6 +8,9 @@ import { icon, known } from './severity.js';
 /** Functions that a click on a line unfolds at most. */
 const MOST_UNFOLDED = 3;
 
+/** Characters that the rest of a wrapped line stands further in at most. */
+const DEEPEST = 16;
+
 /**
  * @typedef {object} Page  The cell (page 0), or a function that it called.
  * @property {number} page
@@ -165,7 +168,8 @@ export function createSource(card) {
       selection.rest();
       fill(status, data.hint);
     };
-    const code = html('span', { class: 't' }, colouredLine(page, index));
+    const indent = Math.min(DEEPEST, text.search(/\S|$/)) + 2; // what is wrapped stands further in than what begins
+    const code = html('span', { class: 't', style: `--in:${indent}ch` }, colouredLine(page, index));
     const attributes = {
       role: 'option',
       tabindex: index ? -1 : 0,
@@ -274,6 +278,18 @@ export function createSource(card) {
     element: listing.element,
     status,
     folds: folds.map((fold) => fold.element),
+
+    /** Unfold called functions, from the first on, for as long as they have room; `room` is a number of lines. */
+    unfold: (room) => {
+      let left = room;
+      for (const [index, { text }] of pages.entries()) {
+        left -= text.length;
+        if (left < 0) {
+          return;
+        }
+        folds[index].setOpen(true);
+      }
+    },
     lines: listing.rows.length,
 
     /** Bring a line of the cell in sight. */

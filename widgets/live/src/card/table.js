@@ -1,7 +1,9 @@
 // Tables that sort by a click on a column's head, and rows that open.
 
+import { copyText } from '../shared/copy.js';
 import { clip, fill, HIDDEN, html, linkButton } from '../shared/dom.js';
-import { isNumber, whole } from '../shared/format.js';
+import { count, isNumber, whole } from '../shared/format.js';
+import { asCsv, asText } from './table_text.js';
 
 /** Rows that are shown before "show all" is pressed. */
 const LIMIT = 300;
@@ -14,6 +16,8 @@ const ARROWS = { ascending: ' ↑', descending: ' ↓', none: '' };
  * @property {string | ((entry: object) => any)} [by] what it sorts by, or the key of it; without it, it does not sort
  * @property {(value: any) => Child} [write] how the value of that key is written; as it is, without it
  * @property {(entry: object) => Child} [cell] what stands in a cell, where it is not that value
+ * @property {(entry: object) => string} [plain] what is copied, where that is not what is shown
+ * @property {string} [unit] of the values that are copied as CSV, where they are written in others
  * @property {string} [kind] the class of its cells if they are no figures: text, code, long
  */
 
@@ -78,6 +82,27 @@ function sortValue(entry, { by, kind }) {
   return kind || isNumber(value) ? value : null;
 }
 
+/** The buttons that copy a table: all rows, in their order now. */
+function copyButtons(caption, columns, rows, total) {
+  const status = html('span', { 'aria-live': 'polite' });
+  const copyAs = (words, write) => {
+    const copy = async () => {
+      const done = await copyText(write());
+      fill(status, done ? `${count(rows.length, 'row')} copied` : 'this page may not copy');
+    };
+    return linkButton(words, copy, { 'aria-label': `${words}: ${caption}` });
+  };
+  return html(
+    'div',
+    { class: 'copies' },
+    status,
+    ' ',
+    copyAs('Copy text', () => asText(columns, rows, total)),
+    ' ',
+    copyAs('CSV', () => asCsv(columns, rows)),
+  );
+}
+
 /**
  * @param {string} caption
  * @param {Column[]} columns
@@ -86,7 +111,7 @@ function sortValue(entry, { by, kind }) {
  * @param {Child[]} [options.total] cells of a last row
  * @param {(entry: object, row: HTMLElement) => void} [options.onRow]
  * @param {number} [options.sortBy] the column by which it is sorted at first
- * @returns {HTMLElement[]} the table, and what stands below it
+ * @returns {HTMLElement[]} the table with its buttons, and what stands below it
  */
 export function table(caption, columns, entries, { total, onRow, sortBy } = {}) {
   const body = html('tbody', {});
@@ -159,5 +184,5 @@ export function table(caption, columns, entries, { total, onRow, sortBy } = {}) 
     body,
     total && html('tfoot', {}, totalRow()),
   );
-  return [made, more];
+  return [html('div', { class: 'table' }, copyButtons(caption, columns, rows, total), made), more];
 }

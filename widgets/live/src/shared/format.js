@@ -50,8 +50,10 @@ export function share(x) {
   return x > 0 && x < 1e-3 ? '<0.1 %' : `${+(100 * x).toPrecision(3)} %`;
 }
 
+const WHOLE = new Intl.NumberFormat('en'); // ten times as fast as toLocaleString, which thousands of boxes notice
+
 export function whole(n) {
-  return n.toLocaleString('en');
+  return WHOLE.format(n);
 }
 
 /** "1 run", "2,000 runs". */

@@ -1,6 +1,7 @@
 // A row of tabs as WAI-ARIA describes it: the arrow keys, Home and End go from tab to tab, the Tab key leaves.
 
 import { html } from './dom.js';
+import { stepByKey } from './toolbar.js';
 
 /**
  * @param {string[]} names
@@ -19,16 +20,9 @@ export function tabBar(names, panelId, open) {
     };
     return html('button', attributes, name);
   });
-  const last = tabs.length - 1;
-
-  /** The tab that a key leads to; undefined for other keys. */
-  const destination = (key, index) => {
-    const next = { ArrowRight: index + 1, ArrowLeft: index - 1, Home: 0, End: last }[key];
-    return next === undefined ? undefined : (next + tabs.length) % tabs.length;
-  };
 
   const onkeydown = (event) => {
-    const next = destination(event.key, tabs.indexOf(event.target));
+    const next = stepByKey(event.key, tabs.indexOf(event.target), tabs.length);
     if (next !== undefined) {
       event.preventDefault();
       open(next);
