@@ -45,7 +45,8 @@ class Shares:
         self.total = max(net, in_ops, 1)
         part = min(self.total / max(trace.wall_ns, 1), 1.0)  # of the recorder's own time some went to others as well
         self.queue = min(part * trace.starved_ns, self.total)  # ns, part of the total, in which other programs ran
-        self.fair = trace.starved_ns + trace.blind_ns <= UNKNOWN * max(trace.wall_ns, 1)
+        # looks of C's fall on a line as often as the cell runs there, whoever else has the processors meanwhile
+        self.fair = trace.looks_ns > 0 or trace.starved_ns + trace.blind_ns <= UNKNOWN * max(trace.wall_ns, 1)
         self.looked = max(sum(s.ns for s in trace.samples.values() if s.kind != "import"), 1)
 
     def sampled(self, frame: Frame) -> float:

@@ -16,6 +16,7 @@ from .tensor_stats import on_host
 from .tensor_types import TENSORS
 
 FEW, MANY = 4, 1 << 16  # runs that are looked at, and elements
+BATCHES, SAMPLES = 64, 8  # batches of which the classes are, and samples from which they tell anything
 SAMPLE = 4096
 EPS = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 """The spacing of a dtype's numbers at 1."""
@@ -77,6 +78,8 @@ class ValueFacts:
     told: dict[Row, Told] = field(default_factory=dict)
     padded: dict[Row, tuple[float, int]] = field(default_factory=dict)
     """Comparisons of class numbers -> the share that the loss leaves out, and the number by which it knows them."""
+    classes: dict[Row, tuple[int, int, set[int]]] = field(default_factory=dict)
+    """Cross entropies -> batches that were looked at, of these the ones of one class, and which classes those were."""
     masked: dict[Row, bool] = field(default_factory=dict)
     """Attention that runs as one op -> whether it was given a mask."""
     ignored: int | None = None
@@ -96,6 +99,8 @@ def note(trace: Trace, row: Row, e: observe.OpEvent) -> None:
         return
     if e.op in LOSSES:
         facts.ignored = _ignored(e)
+        if row.requires_grad and row.count <= BATCHES and row.device == "cpu":
+            _classes(facts, row, e)
     if row.count > FEW or row.device != "cpu":
         return
     tensors = [t for t in e.inputs if isinstance(t, TENSORS)]
@@ -199,6 +204,19 @@ def _masked(e: observe.OpEvent) -> bool:
             or any(a is not None and a is not False and not isinstance(a, float) for a in given[3:])
         )
     return named.get("attn_mask") is not None or bool(named.get("is_causal"))
+
+
+def _classes(facts: ValueFacts, row: Row, e: observe.OpEvent) -> None:
+    """Look whether all targets of a batch are of one class."""
+    target = next((t for t in e.inputs[1:2] if isinstance(t, TENSORS)), None)
+    if target is None or not target._kind.dtype.name.startswith("int"):
+        return
+    values = on_host(target._a)
+    if values.ndim != 1 or not SAMPLES <= values.size <= MANY:
+        return
+    looked, single, classes = facts.classes.get(row, (0, 0, set()))
+    one = bool(values.min() == values.max())
+    facts.classes[row] = looked + 1, single + one, classes | ({int(values[0])} if one else set())
 
 
 def _targets(facts: ValueFacts, row: Row, target: Any) -> None:
