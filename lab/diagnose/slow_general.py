@@ -65,7 +65,7 @@ def hottest(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for busy in lines[:3]:
         share = busy.ns / shares.total
         inner = next((loop for loop in _loops(trace, busy.chain)), None)
-        if shares.worth(busy.ns) >= (MOST if inner is not None else ALONE) and not _in_model(busy):
+        if shares.worth(busy.ns, busy.chain) >= (MOST if inner is not None else ALONE) and not _in_model(busy):
             return [_line(shares, busy, share)]
     loops: dict[tuple[str, int], tuple[Loop, list[Busy]]] = {}
     for busy in lines:

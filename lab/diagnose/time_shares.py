@@ -53,21 +53,25 @@ class Shares:
         """Return the share of the time in which the cell was met at a place of the user's, or in what it calls."""
         return sum(s.ns for s in self.trace.samples.values() if frame in s.places) / self.looked
 
-    def worth(self, ns: float) -> float:
+    def worth(self, ns: float, chain: Chain = ()) -> float:
         """Return the share of the cell's time that `ns` are, and 0 where saving that is not worth a word.
 
         On a busy machine the waits for a processor fall on lines by chance, one slice after another: what counts is
-        what is left of `ns` once its part of them is taken away, and a standard deviation more.
+        what is left of `ns` once its part of them is taken away, and a standard deviation more; or as much of it as the
+        place (`chain`) was met at by looks of C's, which count the time that the cell itself had.
         """
         ran = self.total - self.queue
-        left = ns * ran / self.total - math.sqrt(self.queue * SLICE_NS)
+        part = ns * ran / self.total
+        left = part - math.sqrt(self.queue * SLICE_NS)
+        if chain and self.trace.looks_ns:
+            left = max(left, min(part, self.sampled(chain[0]) * ran))
         if left < LEAST_NS or left < LEAST * ran:
             return 0.0
         return min(ns / self.total, 0.99)
 
     def saving(self, ns: float, chain: Chain, message: str, remedy: str, rows: Iterable[Row] = ()) -> Iterator[Saving]:
         """Yield the finding at the innermost place of a chain, unless what it saves is too little."""
-        share = self.worth(ns)
+        share = self.worth(ns, chain)
         if not share or not chain:
             return
         line, col, place = where(self.trace, chain)
