@@ -39,6 +39,13 @@ def first_only(trace: Trace, explained: set[Leaf]) -> list[Found]:
             inner = call.args[0] if call.args and getattr(call.func, "id", "") == "next" else None
             if not isinstance(inner, ast.Call) or getattr(inner.func, "id", "") != "iter" or not inner.args:
                 continue
+            around = [n for n in trace.nodes() if isinstance(n, ast.For | ast.While) and call in ast.walk(n)]
+            innermost = max(around, key=lambda n: n.lineno)
+            if not any(innermost.lineno < line <= last_line(innermost) for line in back):
+                continue
+            if any(isinstance(n, ast.For | ast.While) and n is not innermost and
+                   any(n.lineno < line <= last_line(n) for line in back) for n in ast.walk(innermost)):  # fmt: skip
+                continue  # an evaluation beside the loop that trains
             of = ast.unparse(inner.args[0])
             shuffled = _shuffled(trace, of)
             what = "another batch at random" if shuffled else "the same first batch"

@@ -225,24 +225,25 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
     few = sum(row.size * row.count for row in forward) < FEW_BYTES * runs and spent <= 1e3 * SMALL_US * runs
     if runs < MANY or not (bound or (idle >= IDLE and few)):
         return []
-    by_line: dict[int, tuple[int, Row]] = {}
+    by_line: dict[tuple[str, int], tuple[int, Row]] = {}
     for row in forward:
-        line = row.line
-        if line is not None:
-            by_line[line] = (by_line.get(line, (0, row))[0] + row.count, row)
+        if row.line is not None and row.place is not None:
+            spot = row.place.file, row.place.line
+            by_line[spot] = (by_line.get(spot, (0, row))[0] + row.count, row)
     if not by_line:
         return []
-    line, (count, row) = max(by_line.items(), key=lambda pair: pair[1][0])
+    count, row = max(by_line.values(), key=lambda pair: pair[0])
+    line, _, place = where(trace, row.chain)
     remedy = "Work on whole tensors in place of elements or rows: one op over a batch costs as much as one over a row."
     if bound:
         mean = size_text(sum(r.size * r.count for r in on_gpu) / launched)
         message = (
-            f"Line {line} runs {count:,} of {runs:,} ops, each on {mean} on average: launching such a kernel takes "
+            f"{place} runs {count:,} of {runs:,} ops, each on {mean} on average: launching such a kernel takes "
             "longer than its work, so the GPU waits for Python."
         )
     else:
         message = (
-            f"Line {line} runs {count:,} of {runs:,} ops that take {time_text(spent / runs / 1e6)} each: "
+            f"{place} runs {count:,} of {runs:,} ops that take {time_text(spent / runs / 1e6)} each: "
             f"{100 * idle:.0f} % of this cell's time is Python between the ops and not in them."
         )
-    return [Found("overhead", "note", line, None, message, remedy, [row])]
+    return [Found("overhead", "note", line, None, capital(message), remedy, [row])]

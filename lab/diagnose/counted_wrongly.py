@@ -110,9 +110,14 @@ def _batches(source: Source, node: ast.AST, scope: ast.AST) -> ast.For | None:
         if above is scope:
             return None
         if isinstance(above, ast.For):
-            over = ast.unparse(above.iter)
-            return above if re.search(r"loader|_dl\b|\bdl\b|batch|\.split\(|range\(0, .*,", over, re.I) else None
+            return above if over_batches(above) else None
     return None
+
+
+def over_batches(loop: ast.For) -> bool:
+    """Return whether a loop goes over batches: of a loader, of parts, or in steps of their size."""
+    over = ast.unparse(loop.iter)
+    return re.search(r"loader|_dl\b|\bdl\b|batch|\.split\(|range\(0, .*,", over, re.I) is not None
 
 
 def _mean_of(nodes: list[ast.AST], name: str, loop: ast.For, source: Source) -> bool:

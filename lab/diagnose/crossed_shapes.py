@@ -59,15 +59,14 @@ def _origin(ref: Ref) -> Ref:
     return ref
 
 
-def _of_model(ref: Ref) -> bool:
+def _of_model(ref: Ref, depth: int = 8) -> bool:
     """Whether a column came out of a layer, with no view on the way that somebody makes columns by."""
-    for _ in range(8):
-        if not isinstance(ref, Row) or not ref.refs or ref.op in SPLITS:
-            return False
-        if ref.op in MAKES or (ref.path and not ref.view):
-            return True
-        ref = next((r for r in ref.refs if tuple(r.shape) == tuple(ref.shape)), ref.refs[0])
-    return False
+    if not depth or not isinstance(ref, Row) or not ref.refs or ref.op in SPLITS:
+        return False
+    if ref.op in MAKES or (ref.path and not ref.view):
+        return True
+    alike = [r for r in ref.refs if tuple(r.shape) == tuple(ref.shape)] or list(ref.refs[:1])
+    return any(_of_model(r, depth - 1) for r in alike)
 
 
 def _reduced(row: Row, readers: dict[Ref, list[Row]]) -> bool:

@@ -72,6 +72,8 @@ def backward_ignores(trace: Trace, explained: set[Leaf]) -> list[Found]:
             forward, backward = parts.get("forward"), parts.get("backward")
             if forward is None or backward is None or not forward.args.args or not backward.args.args:
                 continue
+            if kind.name in ran and (blind := _blind(source, kind.name, forward, backward)) is not None:
+                return [blind]
             kept = _kept(parts.get("setup_context", forward))
             context = backward.args.args[0].arg
             read = any(
@@ -93,6 +95,24 @@ def backward_ignores(trace: Trace, explained: set[Leaf]) -> list[Found]:
             )
             return [Found("gradient", "warning", line, col, message, remedy)]
     return []
+
+
+def _blind(source: Source, name: str, forward: Function, backward: Function) -> Found | None:
+    """A backward() that reads none of the gradients it is given: what comes before gets a gradient of its own."""
+    given = [a.arg for a in backward.args.args[1:]] + ([backward.args.vararg.arg] if backward.args.vararg else [])
+    ends = [n for n in ast.walk(backward) if isinstance(n, ast.Return) and n.value is not None]
+    tensors = [n for n in ends if not isinstance(n.value, ast.Constant)]
+    if not given or not tensors or any(arg in names_in(backward) for arg in given):
+        return None
+    if re.search(r"loss|\.backward\(|autograd\.grad", ast.unparse(forward).lower()):
+        return None  # it ends in a loss, whose gradient is 1
+    line, col, place = source.place(tensors[0])
+    message = capital(
+        f"{place} returns a gradient that does not depend on {given[0]}: backward() of {name} gives its own derivative "
+        "and drops what comes from the loss, so what lies before it is moved whatever the loss says."
+    )
+    remedy = f"By the chain rule multiply the two: return {given[0]} * {ast.unparse(tensors[0].value)}."  # type: ignore[arg-type]
+    return Found("gradient", "warning", line, col, message, remedy)
 
 
 def _kept(function: Function) -> dict[str, ast.AST]:

@@ -111,11 +111,12 @@ def summed_beside_averaged(trace: Trace, explained: set[Leaf]) -> list[Found]:
         last = kl.stats.mean if kl.stats is not None else None
         if values < FEW or last is None or not 0 <= last < COLLAPSED * latents:
             continue
-        line, col, place = where(trace, root.chain)
+        line, col, place = where(trace, mean.chain)
         message = capital(
-            f"{place} adds a mean and a sum: `{code_of(trace, mean)}` ({where(trace, mean.chain)[2]}) is averaged over "
-            f"{values:,} values of a sample, the divergence is summed over its {latents:,} latents and so weighs "
-            f"{values:,} times as much; it has come down to {last:.2g}, and what is decoded knows nothing of the input."
+            f"{place} averages `{code_of(trace, mean)}` over the {values:,} values of a sample, and "
+            f"{where(trace, root.chain)[2]} adds a divergence to it that is summed over {latents:,} latents and so "
+            f"weighs {values:,} times as much; it has come down to {last:.2g}, and what is decoded knows "
+            "nothing of the input."
         )
         remedy = "Sum the reconstruction over a sample too: F.mse_loss(..., reduction='sum') / len(x)."
         return [Found("loss", "warning", line, col, message, remedy, [root, mean, kl])]

@@ -9,6 +9,7 @@ from .cut import freezing, indices_alone, without_gradient
 from .finding import Found, capital, code_of, last_line, listed, made_to_train, verb, where
 from .order import rule
 from .unheld_parameters import made_at
+from .user_sources import sources
 
 
 @rule(620)
@@ -225,25 +226,27 @@ def misspelt(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``p.require_grad = False``, or requires_grad of a whole module: an attribute that nothing reads."""
     if not trace.idle_attributes or not trace.gradients:
         return []
-    for node in trace.nodes():
-        if not isinstance(node, ast.Assign):
-            continue
-        target = node.targets[0]
-        if not isinstance(target, ast.Attribute) or target.attr not in trace.idle_attributes:
-            continue
-        of, leaves = trace.idle_attributes[target.attr]
-        trained = [leaf for leaf in leaves if leaf in trace.gradients]
-        if not trained:
-            continue
-        code = ast.unparse(node)
-        if of:
-            why = f"a module has no requires_grad of its own, so {listed(trained)}"
-            remedy = f"Write {ast.unparse(target.value)}.requires_grad_(False), which goes to all its parameters."
-        else:
-            why = f"the attribute is called requires_grad, so {listed(trained)}"
-            remedy = f"Write {ast.unparse(target.value)}.requires_grad = {ast.unparse(node.value)}."
-        message = f"Line {node.lineno} freezes nothing (`{code}`): {why} {verb(trained, 'trains', 'train')} on."
-        return [Found("no-gradient", "warning", node.lineno, node.col_offset, message, remedy, [], trained)]
+    for source in sources(trace):
+        for node in source.nodes:
+            if not isinstance(node, ast.Assign):
+                continue
+            target = node.targets[0]
+            if not isinstance(target, ast.Attribute) or target.attr not in trace.idle_attributes:
+                continue
+            of, leaves = trace.idle_attributes[target.attr]
+            trained = [leaf for leaf in leaves if leaf in trace.gradients]
+            if not trained:
+                continue
+            code = ast.unparse(node)
+            if of:
+                why = f"a module has no requires_grad of its own, so {listed(trained)}"
+                remedy = f"Write {ast.unparse(target.value)}.requires_grad_(False), which goes to all its parameters."
+            else:
+                why = f"the attribute is called requires_grad, so {listed(trained)}"
+                remedy = f"Write {ast.unparse(target.value)}.requires_grad = {ast.unparse(node.value)}."
+            line, col, place = source.place(node)
+            message = f"{capital(place)} freezes nothing (`{code}`): {why} {verb(trained, 'trains', 'train')} on."
+            return [Found("no-gradient", "warning", line, col, message, remedy, [], trained)]
     return []
 
 

@@ -12,6 +12,9 @@ from .order import rule
 from .user_sources import Source, called, names_in, own_nodes, sources
 
 SECOND = re.compile(r"target|teacher|ema|old_|_old|frozen|momentum|reference|ref_", re.I)
+NETWORK = re.compile(r"net|model|policy|critic|actor|online|student|encoder|q\b", re.I)
+SELF = {"to", "cuda", "cpu", "train", "eval", "float", "requires_grad_"}
+"""Methods of a module that give the module itself."""
 HOOKS = {"register_forward_hook", "register_full_backward_hook", "register_hook", "register_forward_pre_hook"}
 
 
@@ -71,11 +74,14 @@ def _item_of(node: ast.AST, name: str) -> bool:
 
 def _named_twice(trace: Trace, source: Source, nodes: list[ast.AST], node: ast.AST) -> Found | None:
     """``target_net = policy_net``: every step moves both."""
-    if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+    if not isinstance(node, ast.Assign):
         return None
-    if not isinstance(node.value, ast.Name):
+    if isinstance(node.targets[0], ast.Attribute):
+        return _held_twice(source, nodes, node)
+    base = _itself(node.value)
+    if not isinstance(node.targets[0], ast.Name) or not isinstance(base, ast.Name):
         return None
-    name, model = node.targets[0].id, node.value.id
+    name, model = node.targets[0].id, base.id
     roots = {leaf.name.partition(".")[0] for leaf in trace.optimized if "." in leaf.name}
     if model not in roots | {"self"} or not SECOND.search(name) or SECOND.search(model) or model == "self":
         return None
@@ -88,6 +94,44 @@ def _named_twice(trace: Trace, source: Source, nodes: list[ast.AST], node: ast.A
         f"{place} gives {model} a second name and makes no copy: each step of the optimizer changes {name} as well."
     )
     return Found("alias", "warning", line, col, message, f"Copy it: {name} = copy.deepcopy({model}).")
+
+
+def _itself(node: ast.expr) -> ast.expr:
+    """The module that ``net.to(device).eval()`` gives: itself, and no copy."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SELF:
+        node = node.func.value
+    return node
+
+
+def _held_twice(source: Source, nodes: list[ast.AST], node: ast.Assign) -> Found | None:
+    """``self.policy = net.to(d); self.target = net.to(d)``: two names of one network."""
+    name = ast.unparse(node.targets[0])
+    base = _itself(node.value)
+    if not isinstance(base, ast.Name | ast.Attribute) or not SECOND.search(name):
+        return None
+    own = ast.unparse(base)
+    first = next(
+        (
+            n
+            for n in nodes
+            if isinstance(n, ast.Assign)
+            and n.lineno < node.lineno
+            and isinstance(n.targets[0], ast.Attribute)
+            and (ast.unparse(n.targets[0]) == own or ast.unparse(_itself(n.value)) == own)
+        ),
+        None,
+    )
+    if first is None or not NETWORK.search(f"{own} {name}"):
+        return None
+    other = ast.unparse(first.targets[0])
+    if SECOND.search(other):
+        return None
+    line, col, place = source.place(node)
+    message = capital(
+        f"{place} makes {name} another name of {other} ({source.place(first).words}): both are {own}, of which there "
+        "is one, so each step of the optimizer changes the two alike."
+    )
+    return Found("alias", "warning", line, col, message, f"Copy it: {name} = copy.deepcopy({own}).")
 
 
 def _late(source: Source, node: ast.AST) -> Found | None:

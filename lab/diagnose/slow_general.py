@@ -1,20 +1,30 @@
-"""What is left to say about slow code: the one line in which most of the time goes."""
+"""What is left to say about slow code: the line or loop in which most of the time goes, and what it does there."""
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+
 from widgets.figures import time_text
 
-from ..recorder.cell_trace import Leaf, Row, Trace
+from ..recorder.cell_trace import Chain, Leaf, Trace
 from ..recorder.repeats import RANDOM
+from .busy_lines import Busy, busy_lines
 from .cost import overhead
 from .finding import Found, where
 from .loop_waits import waits
 from .order import rule
 from .slow_code import slow
-from .time_shares import Frame, Shares, begun, in_loop, on_innermost, quoted, spent
+from .slow_python import PASSIVE, known_call
+from .time_shares import Loop, Shares, begun, loop_around, quoted, spent
+from .user_sources import names_in
 
-LONG_NS, MOST, TURNS = 500_000_000, 0.5, 8  # a cell's time, the share of one line, and the runs it needs
-MODEL = ("linear", "conv", "matmul", "mm", "bmm", "addmm", "gru", "lstm", "rnn", "attention", "scaled_dot_product")
+LONG_NS, MOST, TURNS = 500_000_000, 0.5, 8  # a cell's time, the share of one line or loop, and the runs of a loop
+ALONE = 0.7  # the share of a line that stands in no loop
+SMALL_NS = 50_000  # an op that is mostly the call of it
+BODY = 0.25  # share of a loop that its longest line has
+MODEL = ("linear", "conv", "matmul", "mm", "bmm", "addmm", "gru", "lstm", "rnn", "attention", "scaled_dot_product",
+         "batch_norm", "layer_norm", "max_pool", "embedding")  # fmt: skip
 REMEDIES = {
     "sort": "Where only the largest are wanted, torch.topk finds them without sorting all.",
     "argsort": "Where only the largest are wanted, torch.topk finds them without sorting all.",
@@ -38,43 +48,132 @@ REMEDIES = {
     "one_hot": "Index by the numbers themselves: nn.Embedding, gather, or a loss that takes class numbers.",
 }
 DEFAULT = "See whether it can be done once, before the loop, for all at once, or on fewer values."
+ELEMENTS = "Work on whole tensors in place of elements or rows: an op over all of them costs little more than over one."
+PYTHON = "Do it for all values at once, by NumPy or tensor ops, or once, before the loop."
 
 
 @rule(895)
 def hottest(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """A long cell with one line that takes most of its time, where nothing else is known about it."""
+    """A long cell with one line or loop that takes most of its time, where nothing else is known about it."""
     shares = Shares(trace)
-    if trace.error is not None or trace.stopped or shares.total < LONG_NS:
+    if trace.error is not None or trace.stopped or not shares.fair or shares.total - shares.queue < LONG_NS:
         return []
     if slow(trace, set()) or waits(trace, set()) or overhead(trace, set()):
         return []
-    groups = on_innermost(shares.rows)
-    if not groups:
-        return []
-    by_frame: dict[Frame, list[tuple[int, list[Row]]]] = {}
-    for (frame, _), rows in groups.items():
-        by_frame.setdefault(frame, []).append((spent(rows), rows))
-    parts = max(by_frame.values(), key=lambda parts: sum(ns for ns, _ in parts))
-    ns, rows = max(parts, key=lambda part: part[0])
-    whole = sum(ns for ns, _ in parts)
-    row = rows[0]
-    runs = sum(r.count for r in rows)
-    model = row.op.startswith(MODEL) and row.requires_grad
-    inside = row.path and row.chain[0][0].co_name != "forward"  # a layer of a library, called as it is meant to be
-    if (
-        model
-        or inside
-        or row.op in RANDOM
-        or shares.worth(whole) < MOST
-        or runs < TURNS
-        or not in_loop(trace, row.chain)
-        or ns < 0.5 * whole
-    ):
-        return []
-    line, col, place = where(trace, row.chain)
-    size = "×".join(map(str, row.shape)) or "one number"
-    message = (
-        f"{begun(place)} takes about {100 * whole / shares.total:.0f} % of this cell's time: "
-        f"{quoted(trace, row.chain)} ran {runs:,} times, mostly {row.op} ({size}), {time_text(ns / runs / 1e6)} each."
+    lines = [busy for busy in busy_lines(shares) if not _meant(trace, busy)]
+    training = _training_loops(trace)
+    for busy in lines[:3]:
+        share = busy.ns / shares.total
+        inner = next((loop for loop in _loops(trace, busy.chain)), None)
+        if shares.worth(busy.ns, busy.chain) >= (MOST if inner is not None else ALONE) and not _in_model(busy):
+            return [_line(shares, busy, share)]
+    loops: dict[tuple[str, int], tuple[Loop, list[Busy]]] = {}
+    for busy in lines:
+        for file, loop in _loops_with_files(trace, busy.chain):
+            if (file, loop.lineno) not in training and not _sequential(loop):
+                loops.setdefault((file, loop.lineno), (loop, []))[1].append(busy)
+    for loop, parts in sorted(loops.values(), key=lambda pair: -pair[0].lineno):
+        ns = sum(busy.ns for busy in parts)
+        first = max(parts, key=lambda busy: busy.ns)
+        runs = max((row.count for busy in parts for row in busy.rows), default=TURNS)
+        if shares.worth(ns) < MOST or first.ns < BODY * ns or runs < TURNS or _in_model(first):
+            continue
+        return [_line(shares, first, ns / shares.total, loop)]
+    return []
+
+
+def _line(shares: Shares, busy: Busy, share: float, loop: Loop | None = None) -> Found:
+    """The finding: where, how much, what kind of work, and what may be done."""
+    trace = shares.trace
+    line, col, place = where(trace, busy.chain)
+    code = quoted(trace, busy.chain)
+    rows = sorted(busy.rows, key=lambda row: -spent([row]))
+    runs, ns = sum(row.count for row in rows), spent(rows)
+    known = known_call(code)
+    remedy = known.remedy if known is not None else PYTHON
+    if not rows or busy.python > 0.6 * busy.ns:
+        does = f"{code} runs in Python and hardly any op of tensors"
+        if known is not None:
+            does = f"{code} {known.does}"
+    elif ns < SMALL_NS * runs and runs >= 100 * TURNS:
+        does = f"{code} ran {runs:,} ops, {time_text(ns / runs / 1e6)} each, and Python between them"
+        remedy = ELEMENTS
+    else:
+        row = rows[0]
+        size = "×".join(map(str, row.shape)) or "one number"
+        times = "once" if row.count == 1 else f"{row.count:,} times"
+        does = f"{code} ran {times}, mostly {row.op} ({size}), {time_text(spent([row]) / row.count / 1e6)} each"
+        remedy = REMEDIES.get(row.op, DEFAULT)
+    what = "" if loop is None else f" with the rest of the loop of line {loop.lineno}"
+    message = f"{begun(place)}{what} takes about {100 * share:.0f} % of this cell's time: {does}."
+    return Found("slow", "note", line, col, message, remedy, rows[:1])
+
+
+def _meant(trace: Trace, busy: Busy) -> bool:
+    """Whether a line is what training is made of: the pass backward, a step, a loop over a loader."""
+    timed = {chain[0] for chain in (*trace.spans, *trace.backwards, trace.steps.last_step, *trace.fetched) if chain}
+    return busy.chain[0] in timed or PASSIVE.search(quoted(trace, busy.chain, 400)) is not None
+
+
+def _in_model(busy: Busy) -> bool:
+    """Whether most of what runs on a line are layers, called as they are meant to be, or draws of random numbers."""
+    rows = [row for row in busy.rows if row.phase == "forward"]
+    layers = [
+        row for row in rows if row.op.startswith(MODEL) or row.op in RANDOM
+        or (row.path and row.chain[0][0].co_name != "forward")
+    ]  # fmt: skip
+    return bool(rows) and busy.python < 0.5 * busy.ns and spent(layers) >= 0.5 * spent(rows)
+
+
+def _loops(trace: Trace, chain: Chain) -> Iterator[Loop]:
+    return (loop for _, loop in _loops_with_files(trace, chain))
+
+
+def _loops_with_files(trace: Trace, chain: Chain) -> Iterator[tuple[str, Loop]]:
+    """Yield the loops around a place and around the calls that led there, innermost first, one a frame."""
+    for frame in chain:
+        loop = loop_around(trace, frame)
+        if loop is not None:
+            yield frame[0].co_filename, loop
+
+
+def _training_loops(trace: Trace) -> set[tuple[str, int]]:
+    """The loops in which gradients are computed or steps are made."""
+    chains = (*trace.backwards, *trace.spans, trace.steps.last_step)
+    return {(file, loop.lineno) for chain in chains for file, loop in _loops_with_files(trace, chain)}
+
+
+def _sequential(loop: Loop) -> bool:
+    """Whether each turn of a loop needs what the turn before computed, sums aside, so that none can run with it."""
+    if not isinstance(loop, ast.For | ast.AsyncFor | ast.While):
+        return False
+    bound: set[str] = set()
+    before: set[str] = set()  # what a turn reads before it gives it a value
+    changed: set[str] = set()
+    for node in _statements(loop.body):
+        parts = [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]
+        before |= {name for part in parts for name in names_in(part)} - bound
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            names = {n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            changed |= {name for name in names if not _adds(node, name)}  # type: ignore[arg-type]
+            bound |= names
+    return bool(before & changed)
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield statements in their order, those inside others after them."""
+    for statement in body:
+        yield statement
+        for field in ("body", "orelse", "finalbody"):
+            yield from _statements(getattr(statement, field, []))
+
+
+def _adds(node: ast.Assign, name: str) -> bool:
+    """Whether a statement only adds to a name: ``total = total + x``."""
+    value = node.value
+    return (
+        isinstance(value, ast.BinOp)
+        and isinstance(value.op, ast.Add)
+        and name in (ast.unparse(value.left), ast.unparse(value.right))
+        and ast.unparse(value).count(name) == 1
     )
-    return [Found("slow", "note", line, col, message, REMEDIES.get(row.op, DEFAULT), [row])]

@@ -45,28 +45,33 @@ class Shares:
         self.total = max(net, in_ops, 1)
         part = min(self.total / max(trace.wall_ns, 1), 1.0)  # of the recorder's own time some went to others as well
         self.queue = min(part * trace.starved_ns, self.total)  # ns, part of the total, in which other programs ran
-        self.fair = trace.starved_ns + trace.blind_ns <= UNKNOWN * max(trace.wall_ns, 1)
+        # looks of C's fall on a line as often as the cell runs there, whoever else has the processors meanwhile
+        self.fair = trace.looks_ns > 0 or trace.starved_ns + trace.blind_ns <= UNKNOWN * max(trace.wall_ns, 1)
         self.looked = max(sum(s.ns for s in trace.samples.values() if s.kind != "import"), 1)
 
     def sampled(self, frame: Frame) -> float:
         """Return the share of the time in which the cell was met at a place of the user's, or in what it calls."""
         return sum(s.ns for s in self.trace.samples.values() if frame in s.places) / self.looked
 
-    def worth(self, ns: float) -> float:
+    def worth(self, ns: float, chain: Chain = ()) -> float:
         """Return the share of the cell's time that `ns` are, and 0 where saving that is not worth a word.
 
         On a busy machine the waits for a processor fall on lines by chance, one slice after another: what counts is
-        what is left of `ns` once its part of them is taken away, and a standard deviation more.
+        what is left of `ns` once its part of them is taken away, and a standard deviation more; or as much of it as the
+        place (`chain`) was met at by looks of C's, which count the time that the cell itself had.
         """
         ran = self.total - self.queue
-        left = ns * ran / self.total - math.sqrt(self.queue * SLICE_NS)
+        part = ns * ran / self.total
+        left = part - math.sqrt(self.queue * SLICE_NS)
+        if chain and self.trace.looks_ns:
+            left = max(left, min(part, self.sampled(chain[0]) * ran))
         if left < LEAST_NS or left < LEAST * ran:
             return 0.0
         return min(ns / self.total, 0.99)
 
     def saving(self, ns: float, chain: Chain, message: str, remedy: str, rows: Iterable[Row] = ()) -> Iterator[Saving]:
         """Yield the finding at the innermost place of a chain, unless what it saves is too little."""
-        share = self.worth(ns)
+        share = self.worth(ns, chain)
         if not share or not chain:
             return
         line, col, place = where(self.trace, chain)

@@ -58,6 +58,14 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     message[:-1] + f"; {listed(kept)} {plain}, of which {kept[0].partition('.')[0]}.parameters() "
                     "knows nothing."
                 )
+                if at is not None:
+                    there = place if place.startswith("line") else "the step"
+                    line, col = at, None
+                    message = (
+                        f"Line {at} keeps {kept[0]} in a plain list or dictionary, of which "
+                        f"{kept[0].partition('.')[0]}.parameters() knows nothing: {there} steps an optimizer that does "
+                        f"not hold {listed(leaves)}, and {verb(leaves, 'it stays as it is', 'they stay as they are')}."
+                    )
                 remedy = "Keep modules in nn.ModuleList or nn.ModuleDict."
                 if all(leaf.name.endswith("]") for leaf in leaves if _UNLISTED.match(leaf.name)):
                     remedy = "Keep parameters in nn.ParameterList or nn.ParameterDict."

@@ -64,7 +64,7 @@ class Place(NamedTuple):
 
 
 def sources(trace: Trace) -> list[Source]:
-    """Return this cell's source first, then those of the user's files and cells whose code ran in it."""
+    """Return this cell's source first, then those of the user's files and cells that it runs or reads names of."""
     known = trace.sources
     if known is None or known[0] != len(trace.rows):
         known = trace.sources = len(trace.rows), _sources(trace)
@@ -77,6 +77,7 @@ def _sources(trace: Trace) -> list[Source]:
     files = dict.fromkeys(code.co_filename for row in trace.rows for code, _ in row.chain)
     for chain in (*trace.backwards, trace.steps.last_step):
         files.update(dict.fromkeys(code.co_filename for code, _ in chain))
+    files.update(dict.fromkeys(trace.authors))
     for file in files:
         if file in trace.files or not is_users(file):
             continue

@@ -429,6 +429,8 @@ class Trace(CellSource):
     """A variable that was a leaf and is the result of an op, where an error read its .grad: name, line, source."""
     values: Any = None
     """What single values told: `value_facts.ValueFacts`."""
+    authors: list[str] = field(default_factory=list)
+    """Files and cells of the user's that define what the cell reads by name."""
     sources: Any = None
     """The user's sources that took part, once a diagnosis has asked for them."""
     loaded: list[Any] = field(default_factory=list)

@@ -16,6 +16,7 @@ from .tensor_stats import on_host
 from .tensor_types import TENSORS
 
 FEW, MANY = 4, 1 << 16  # runs that are looked at, and elements
+BATCHES, SAMPLES = 64, 8  # batches of which the classes are, and samples from which they tell anything
 SAMPLE = 4096
 EPS = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 """The spacing of a dtype's numbers at 1."""
@@ -77,6 +78,8 @@ class ValueFacts:
     told: dict[Row, Told] = field(default_factory=dict)
     padded: dict[Row, tuple[float, int]] = field(default_factory=dict)
     """Comparisons of class numbers -> the share that the loss leaves out, and the number by which it knows them."""
+    classes: dict[Row, tuple[int, int, set[int]]] = field(default_factory=dict)
+    """Cross entropies -> batches that were looked at, of these the ones of one class, and which classes those were."""
     masked: dict[Row, bool] = field(default_factory=dict)
     """Attention that runs as one op -> whether it was given a mask."""
     ignored: int | None = None
@@ -96,6 +99,8 @@ def note(trace: Trace, row: Row, e: observe.OpEvent) -> None:
         return
     if e.op in LOSSES:
         facts.ignored = _ignored(e)
+        if row.requires_grad and row.count <= BATCHES and row.device == "cpu":
+            _classes(facts, row, e)
     if row.count > FEW or row.device != "cpu":
         return
     tensors = [t for t in e.inputs if isinstance(t, TENSORS)]
@@ -128,7 +133,7 @@ def _difference(facts: ValueFacts, row: Row, e: observe.OpEvent, tensors: list[A
     sizes = np.maximum(np.abs(on_host(a)), np.abs(b if isinstance(b, float) else on_host(b)))
     sizes = np.broadcast_to(sizes, out.shape).reshape(-1)[:: max(out.size // SAMPLE, 1)]
     results = np.abs(out).reshape(-1)[:: max(out.size // SAMPLE, 1)]
-    close = (results <= ULPS * EPS[row.dtype] * sizes) & (sizes > 0)
+    close = (results <= ULPS * EPS[row.dtype] * sizes) & (sizes > 0) & np.isfinite(sizes)
     if (close & (results > 0)).any():  # tensors that are equal lose nothing
         least = float(sizes.min())
         facts.lost[row] = Lost(float(close.mean()), float(sizes[close].max()), least >= WHOLE[row.dtype])
@@ -137,8 +142,10 @@ def _difference(facts: ValueFacts, row: Row, e: observe.OpEvent, tensors: list[A
 def _wraps(facts: ValueFacts, row: Row, e: observe.OpEvent) -> None:
     """Count results that are below 0 or above 255."""
     given = [on_host(t._a) for t in e.inputs if isinstance(t, TENSORS) and t._kind.dtype.name == "uint8"]
-    if len(given) == 2 and e.outputs[0]._a.size <= MANY and e.outputs[0]._a.size > 1:
-        a, b = (x.astype(np.int16) for x in given)
+    if len(given) == 2 and e.outputs[0]._a.size > 1:
+        shape = e.outputs[0]._a.shape
+        step = max(e.outputs[0]._a.size // MANY, 1)
+        a, b = (np.broadcast_to(x, shape).reshape(-1)[::step].astype(np.int16) for x in given)
         exact = a - b if e.op == "sub" else a + b
         off = float(((exact < 0) | (exact > 255)).mean())
         if off:
@@ -199,6 +206,19 @@ def _masked(e: observe.OpEvent) -> bool:
             or any(a is not None and a is not False and not isinstance(a, float) for a in given[3:])
         )
     return named.get("attn_mask") is not None or bool(named.get("is_causal"))
+
+
+def _classes(facts: ValueFacts, row: Row, e: observe.OpEvent) -> None:
+    """Look whether all targets of a batch are of one class."""
+    target = next((t for t in e.inputs[1:2] if isinstance(t, TENSORS)), None)
+    if target is None or not target._kind.dtype.name.startswith("int"):
+        return
+    values = on_host(target._a)
+    if values.ndim != 1 or not SAMPLES <= values.size <= MANY:
+        return
+    looked, single, classes = facts.classes.get(row, (0, 0, set()))
+    one = bool(values.min() == values.max())
+    facts.classes[row] = looked + 1, single + one, classes | ({int(values[0])} if one else set())
 
 
 def _targets(facts: ValueFacts, row: Row, target: Any) -> None:

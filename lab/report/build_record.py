@@ -27,6 +27,7 @@ from widgets.record import (
 from ..diagnose import Found, diagnose
 from ..diagnose.finding import ended
 from ..recorder import kernel_choices, repeats, tensor_stats
+from ..recorder.authors import authors
 from ..recorder.cell_trace import Leaf, Ref, Row, Trace
 from ..recorder.observer import EVENTS, Recorder
 from ..recorder.op_to_row import latest
@@ -93,6 +94,7 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
             if g is not None and not g.fresh and t._grad is not None:
                 tensor_stats.gradient(g, t._grad._a)
     _order(trace, space)
+    trace.authors = authors(code, space)
     _idle_attributes(recorder)
     trace.kept = kept(recorder, space)
     _waiting(recorder, space)

@@ -1,0 +1,58 @@
+"""The lines of the user's, in any file, on which a cell's time passes: ops and Python alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..recorder.cell_trace import Chain, Row, Trace
+from ..recorder.user_files import is_users
+from .time_shares import Frame, Shares
+
+
+@dataclass
+class Busy:
+    """A line, and the time that passes there and in what it calls, but for other lines of the user's."""
+
+    chain: Chain
+    """The user's frames, innermost first, where it was met most."""
+    ns: float = 0.0
+    python: float = 0.0
+    """Of that, outside of ops."""
+    loads: float = 0.0
+    """Of that, inside of a data loader."""
+    rows: list[Row] = field(default_factory=list)
+    """The ops that were called there."""
+    chains: dict[Chain, float] = field(default_factory=dict)
+
+
+def busy_lines(shares: Shares) -> list[Busy]:
+    """Return the lines on which the cell was met, the longest first; the passes backward count where their ops are."""
+    trace = shares.trace
+    scale = shares.total / shares.looked
+    found: dict[tuple[str, int], Busy] = {}
+    for sample in trace.samples.values():
+        own = next((k for k, frame in enumerate(sample.places) if _own(trace, frame)), None)
+        if own is None or sample.kind == "import":
+            continue
+        chain = sample.places[own:]
+        place = trace.place(*chain[0])
+        busy = found.setdefault((place.file, place.line), Busy(chain))
+        busy.ns += scale * sample.ns
+        busy.chains[chain] = busy.chains.get(chain, 0.0) + sample.ns
+        busy.python += scale * sample.ns if sample.kind == "python" else 0.0
+        busy.loads += scale * sample.ns if sample.kind == "loader" else 0.0
+    for row in shares.rows:
+        if not row.chain or row.phase != "forward":
+            continue
+        place = trace.place(*row.chain[0])
+        busy = found.setdefault((place.file, place.line), Busy(row.chain))
+        busy.rows.append(row)
+        busy.ns += row.backward_ns
+    for busy in found.values():
+        if busy.chains:
+            busy.chain = max(busy.chains, key=lambda chain: busy.chains[chain])
+    return sorted(found.values(), key=lambda busy: -busy.ns)
+
+
+def _own(trace: Trace, frame: Frame) -> bool:
+    return frame[0].co_filename in trace.files or is_users(frame[0].co_filename)
