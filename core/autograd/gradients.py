@@ -10,6 +10,7 @@ from ..base.source import warn
 from ..declare.op import functions
 from ..declare.signature import Fast
 from ..dispatch.publish import offer
+from ..dispatch.vmap import batched, full_of, level_of
 from ..tensors import tensor
 from ..tensors.tensor import Tensor
 from . import engine
@@ -35,7 +36,13 @@ def backward(tensors: Many, grad_tensors: Any = None, retain_graph: bool | None 
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
         _check_inputs("backward", targets)
     keep = create_graph if retain_graph is None else retain_graph
-    engine.run(roots, _given(grad_tensors, roots), keep, create_graph, targets, accumulate=True)
+    given = _given(grad_tensors, roots)
+    if level_of(given) > level_of(roots):
+        raise RuntimeError(
+            text("backward() called inside a functorch transform. This is not supported", op="backward",
+                 came="a gradient that differs between the examples of a vmap", remedy="autograd.grad or func.vjp")
+        )  # fmt: skip
+    engine.run(roots, given, keep, create_graph, targets, accumulate=True)
 
 
 tensor._backward = backward  # of Tensor.backward
@@ -80,10 +87,7 @@ def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bo
                          "allow_unused=False.")  # fmt: skip
     keep = create_graph if retain_graph is None else retain_graph
     given = _given(grad_outputs, roots)
-    if is_grads_batched:
-        found = _batched(roots, given, keep, create_graph, targets)
-    else:
-        found = engine.run(roots, given, keep, create_graph, targets, accumulate=False)
+    found = (_batched if is_grads_batched else _pass)(roots, given, keep, create_graph, targets)
     if materialize_grads:
         return tuple(
             _zeros(((*_batch_of(given), *t._a.shape) if is_grads_batched else t._a.shape, t._kind), True)
@@ -104,6 +108,18 @@ def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bo
     return tuple(found)
 
 
+def _pass(roots: Sequence[Tensor], given: Sequence[Any], keep: bool, create_graph: bool,
+          targets: Sequence[Tensor]) -> list[Tensor | None]:  # fmt: skip
+    """Return the gradients of a pass; in a vmap, of one an example, where the graph was made outside of it."""
+    level = level_of(given)
+    if level <= level_of(roots):
+        return engine.run(roots, given, keep, create_graph, targets, accumulate=False)
+    size = next(len(g._full) for g in given if level_of([g]) == level)
+    whole = [functions["ones_like"](y) if g is None else g for g, y in zip(given, roots, strict=True)]
+    found = _batched(roots, [full_of(g, level, size) for g in whole], keep, create_graph, targets)
+    return [None if g is None else batched(g, level) for g in found]
+
+
 def _batch_of(given: Sequence[Tensor | None]) -> tuple[int, ...]:
     return tuple(next(g.shape[:1] for g in given if g is not None))
 
@@ -120,8 +136,7 @@ def _batched(roots: Sequence[Tensor], given: Sequence[Any], keep: bool, create_g
                  "output.", op="grad", came=", ".join("None" if g is None else str(tuple(g.shape)) for g in given),
                  needed=", ".join(f"(n, {', '.join(map(str, y.shape))})" for y in roots))
         )  # fmt: skip
-    each = [engine.run(roots, [g[k] for g in given], keep or k < n - 1, create_graph, targets, accumulate=False)
-            for k in range(n)]  # fmt: skip
+    each = [_pass(roots, [g[k] for g in given], keep or k < n - 1, create_graph, targets) for k in range(n)]
     return [None if rows[0] is None else functions["stack"](list(rows)) for rows in zip(*each, strict=True)]
 
 

@@ -233,3 +233,29 @@ def test_what_comes_after_a_vmap_takes_the_quick_way_again():
         func.vmap(failing)(core.ones(2))
     func.grad(lambda x: x.sum())(core.ones(2))
     assert modes.state.batch is None
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_vmap_of_a_pass_through_a_graph_that_was_made_outside(create_graph: bool) -> None:
+    """Each row of a Jacobian by its own pass, and not by that of the first example."""
+    x, w = data(3).requires_grad_(), data(3, 4)
+    y, rows = (x * x) @ w, core.eye(4, dtype=core.float64)
+
+    def pulled(v: core.Tensor) -> core.Tensor:
+        return core.autograd.grad(y, x, v, retain_graph=True, create_graph=create_graph)[0]
+
+    wanted = (2 * x.detach()[:, None] * w).t()
+    found = func.vmap(pulled)(rows)
+    assert found.requires_grad is create_graph
+    assert core.allclose(found, wanted)
+    assert core.allclose(func.vmap(func.vmap(pulled))(core.stack([rows, 2 * rows])), core.stack([wanted, 2 * wanted]))
+    _, pull = func.vjp(lambda x: (x * x) @ w, x.detach())
+    assert core.allclose(func.vmap(pull)(rows)[0], wanted)
+
+
+def test_backward_inside_a_vmap_is_refused() -> None:
+    x = data(3).requires_grad_()
+    y = x * x
+    with pytest.raises(RuntimeError, match="called inside a functorch transform"):
+        func.vmap(lambda v: y.backward(v, retain_graph=True))(core.eye(3, dtype=core.float64))
+    assert x.grad is None
