@@ -218,7 +218,7 @@ class LabMagics(Magics):
         """Hook: a cell is about to run."""
         self.infos.append(info)
         if self.auto == "on" and self.recording is None:
-            self.guarded(self.begin)
+            self.guarded(self.begin, True)
         elif self.auto == "count" and len(self.infos) == 1:
             self.guarded(self.begin_counting)
 
@@ -253,15 +253,17 @@ class LabMagics(Magics):
             why = f"{type(error).__name__}: {said}"
             print(f"autograd: no card for this cell ({why}); the cell itself ran as always.", file=sys.stderr)
 
-    def begin(self) -> None:
-        """Start recording the cell that is running."""
+    def begin(self, sampled: bool = False) -> None:
+        """Start recording the cell that is running; of many steps some, where only that was asked for."""
         if self.recording is not None:
             return
         self.depth = len(self.infos)
         self.files = self.cell_files(self.infos[-1]) if self.infos else {}
         if "--try" in self.flags:
             self.trying = Trying(self.shell)
-        self.recording = Recording(check="--check" in self.flags, precision="--precision" in self.flags)
+        self.recording = Recording(
+            check="--check" in self.flags, precision="--precision" in self.flags, sampled=sampled
+        )
         self.recording.start(self.files)
 
     def begin_counting(self) -> None:

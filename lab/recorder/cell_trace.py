@@ -40,8 +40,8 @@ class Row:
     __slots__ = ("backend", "backward_ns", "bad", "bad_backward", "chain", "count", "course", "cut", "device", "dtype",
                  "error", "flags", "forward_ns", "given", "grown", "inner", "into", "judged", "kernel", "largest",
                  "line", "max_ns", "number", "op", "path", "phase", "place", "quiet", "reached", "refs",
-                 "requires_grad", "shape", "size", "sizes", "stats", "steps", "stops", "sums", "token", "view",
-                 "waited_ns")  # fmt: skip
+                 "requires_grad", "shape", "size", "sizes", "stats", "steps", "stops", "sums", "token", "unseen",
+                 "view", "waited_ns")  # fmt: skip
 
     def __init__(
         self, token: object, number: int, op: str, chain: Chain, inner: Any, path: int, refs: tuple[Ref, ...]
@@ -52,6 +52,7 @@ class Row:
         self.largest = self.grown = 0  # bytes of its largest result, and how often one was larger than all before
         self.sizes = 0  # bytes of all its results
         self.waited_ns = 0  # for values of another device that left the graph here
+        self.unseen = 0  # runs in steps that were not recorded, as far as others tell; the times are theirs as well
         self.kernel = self.backend = self.dtype = self.device = ""
         self.shape: tuple[int, ...] = ()
         self.phase = "forward"
@@ -74,6 +75,11 @@ class Row:
         self.into: Row | None = None  # the row that took this one over when rows were folded by place alone
         self.place: Location | None = None  # where the user's code called it, once the trace is closed
         self.line: int | None = None  # the line of the cell on whose behalf it ran, likewise
+
+    @property
+    def runs(self) -> int:
+        """How often it ran in all, in which its times have passed; `count` is how often that was recorded."""
+        return self.count + self.unseen
 
 
 Ref = Row | Leaf

@@ -141,6 +141,11 @@ class Recorder(observe.Observer):
             self._nested += spent
             self._window += spent
 
+    def goes_on(self) -> None:
+        """Listen again, at the end of a step: what was not heard to end has ended."""
+        self.fold.path, self._update, self.root, self._foreign = 0, [], None, []
+        self._window = self._nested = self._laps = self._graph = 0
+
     def _break(self, error: Exception) -> None:
         """Stop recording; the card says why."""
         self.error = error
@@ -367,11 +372,8 @@ class Recorder(observe.Observer):
             g.fresh = True
         if g.count <= 2 and e.leaf._a.ndim > 1:
             alike = tensor_stats.rows_alike(e.leaf._a) and tensor_stats.rows_alike(e.gradient)
-            (
-                self.trace.alike.add
-                if alike and (g.count == 1 or leaf in self.trace.alike)
-                else self.trace.alike.discard
-            )(leaf)
+            kept = alike and (g.count == 1 or leaf in self.trace.alike)
+            (self.trace.alike.add if kept else self.trace.alike.discard)(leaf)
         if g.count == 1:
             if tensor_stats.constant(e.leaf._a):
                 self.trace.constant.add(leaf)

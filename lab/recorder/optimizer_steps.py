@@ -48,6 +48,11 @@ class Steps:
         self._held: dict[int, frozenset[int]] = {}  # root -> its parameters
         self._suspect: dict[int, int] = {}  # root -> the first path in it for which that matters
 
+    @property
+    def watched(self) -> dict[int, bool]:
+        """Of each module path that ran, whether its mode matters."""
+        return self._watched
+
     # -- gradients and steps -------------------------------------------------------------------------------------------
 
     def gradient(self, p: Any) -> None:
