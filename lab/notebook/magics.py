@@ -117,6 +117,7 @@ class LabMagics(Magics):
         self.asked = False
         self.depth = 0
         self.raised_ns = 0  # when a traceback was drawn last
+        self.untold: Callable[[], None] = lambda: None  # takes back what tells of statements
         self.lasts: dict[str, Record] = {}  # the last record of each cell
 
     # -- what the user calls -------------------------------------------------------------------------------------------
@@ -265,6 +266,24 @@ class LabMagics(Magics):
             check="--check" in self.flags, precision="--precision" in self.flags, sampled=sampled
         )
         self.recording.start(self.files)
+        if self.recording.steps is not None:
+            self.tell_statements(self.recording.steps)
+
+    def tell_statements(self, steps: Any) -> None:
+        """Tell where the cell comes to another of its statements, which IPython runs one by one."""
+        shell, run = self.shell, self.shell.run_code
+        if "run_code" in vars(shell):
+            return  # another extension's, or ours of a cell around this one
+
+        def run_code(*args: Any, **kwargs: Any) -> Any:
+            steps.statement()
+            return run(*args, **kwargs)
+
+        def untold() -> None:
+            if vars(shell).get("run_code") is run_code:
+                del shell.run_code
+
+        shell.run_code, self.untold = run_code, untold
 
     def begin_counting(self) -> None:
         """Start counting for the cell that is running."""
@@ -278,6 +297,7 @@ class LabMagics(Magics):
 
     def drop(self) -> None:
         """End a recording without a card."""
+        self.untold()
         recording, self.recording = self.recording, None
         trying, self.trying = self.trying, None
         self.asked, self.flags = False, set()
@@ -301,6 +321,7 @@ class LabMagics(Magics):
 
     def show(self, result: Any) -> None:
         """End the recording of a cell and show its card."""
+        self.untold()
         recording, flags, asked = self.recording, self.flags, self.asked
         assert recording is not None
         self.asked, self.flags = False, set()

@@ -433,6 +433,8 @@ class Trace(CellSource):
     have no ground."""
     remade: tuple[str, int | None, str] | None = None
     """A variable that was a leaf and is the result of an op, where an error read its .grad: name, line, source."""
+    unseen: Any = None
+    """The first loss that was not finite, where its step was not recorded: an `unseen_losses.UnseenLoss`."""
     values: Any = None
     """What single values told: `value_facts.ValueFacts`."""
     sources: Any = None

@@ -26,6 +26,7 @@ from .observer import Recorder
 from .op_to_row import latest
 from .step_ends import StepEnds
 from .unrecorded import Loop
+from .unseen_losses import look
 
 FIRST, FIRST_NS = 8, 50_000_000  # the least that is recorded at first: steps, and time
 BURST, CLOSELY = 3, 8  # steps that are recorded together, now and then and where something changed
@@ -70,6 +71,7 @@ class SampledSteps:
         self._whole = True  # the first steps of a loop, which are recorded
         self._due = 0  # steps to be recorded next, since something changed
         self._loop = Loop()
+        self._fresh = False  # the steps that follow are another loop's, though the same optimizer ends them
         self._since = self._from = perf_counter_ns()  # the first step of the loop ended; the last switch
         self._at = 0  # steps when that was
         self._cost = [[0, 0], [0, 0]]  # [steps, ns] without and with recording
@@ -172,17 +174,33 @@ class SampledSteps:
         if not self._bad:
             self._caught_up()
             self._bad = True
+            trace = self.recorder.trace
+            if trace.unseen is None:
+                trace.unseen = look(self.ends.count + 1, self.recorder.fold)
             self._notice("loss")
 
     def turned(self, module: Any) -> None:
         """A module was put to training or evaluation mode."""
+
+    def statement(self) -> None:
+        """The cell comes to another of its statements: no loop goes on there, and what follows is recorded."""
+        if not self.alive or not self.loops or get_ident() != self._who:
+            return
+        try:
+            self._caught_up()
+            self._fresh = True
+            if not self.on:
+                self._due = self.first
+                self._switch_on()
+        except Exception as error:
+            self._failed(error)
 
     # -- the end of a step ---------------------------------------------------------------------------------------------
 
     def _ended(self, loops: int) -> None:
         self._first_pass = True
         self._left -= 1
-        if self.ends.loops != loops:
+        if self.ends.loops != loops or self._fresh:
             self._another()
         if self.on:
             self._recorded()
@@ -200,7 +218,7 @@ class SampledSteps:
 
     def _another(self) -> None:
         """The first step of a loop has ended: what went before it is no part of those that follow."""
-        self._loop = Loop()
+        self._loop, self._fresh = Loop(), False
         self.loops.append(self._loop)
         self._whole, self._left = True, self.first - 1
         self._since = self._from = perf_counter_ns()
