@@ -56,6 +56,7 @@ class Watch(Compiled):
         self._grad = torch.autograd.grad
         self.checker: Any = None  # under --check
         self.precision: Any = None  # under --precision
+        self.after_backward = None  # who is told when a backward pass has been told of
         self._mode = _mode(self)
         self._hooks, self._step_hooks = self._global_hooks()
         self._patches = self._all_patches()

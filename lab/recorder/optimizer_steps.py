@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from core.base import modes
@@ -27,6 +28,8 @@ class Steps:
         self._spent: dict[int, tuple[Any, int]] = {}
         self._stale: dict[int, bool] = {}  # parameter -> whether its gradient was added to a used one
         self._fresh: set[int] = set()  # parameters whose gradients came since their last step
+        self.entered: Callable[[], None] | None = None
+        """Who is told when a whole model is called."""
         self.doubts = False  # whether the next gradients are to be looked at, each of them
         self._stepping = False
         self._site: Site = ()
@@ -248,6 +251,8 @@ class Steps:
         grad = modes.state.enabled
         if self.fold.paths[path][0] == 0:
             self._training[path] = bool(module.training)
+            if self.entered is not None:
+                self.entered()
         if grad and self.fold.paths[path][0] == 0:
             self._suspect.pop(path, None)
             self._evaluates[path] = not module.training

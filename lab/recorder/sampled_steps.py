@@ -67,7 +67,8 @@ class SampledSteps:
         self.noticed: list[tuple[str, int]] = []
         """What changed in an unrecorded step, and in which."""
         self._who = get_ident()
-        self._left = 0  # steps until what listens is switched
+        self._left = self._left_before = 0  # steps until what listens is switched; the same before an evaluation
+        self._enough = False  # enough steps are recorded, and listening could not end with the last of them
         self._whole = True  # the first steps of a loop, which are recorded
         self._due = 0  # steps to be recorded next, since something changed
         self._loop = Loop()
@@ -80,6 +81,7 @@ class SampledSteps:
         self._seldom = 1  # of so many unrecorded steps one is looked at closely
         self._skip = self._skipped = 0  # how many come before the next of those: still, and at first
         self._leader = 0  # the optimizer that ends a step
+        self._evaluated = self._calls = 0  # evaluations that were recorded, and calls of models in the last of them
         self._values: list[float] = []  # losses that are not noted yet
         self._first_pass = True  # no backward pass has begun in this step
         self._spent = (0, 0)  # the gradient that the last step used
@@ -90,6 +92,8 @@ class SampledSteps:
         self._modes: list[tuple[Any, bool]] = []
         self._course: Course | None = None
         self._course_known = False
+        for watch in watches:
+            watch.after_backward = self.settled
         _live.add(self)
 
     # -- what is told of each step: short, since what runs once a step is never in a cache -------------------------
@@ -180,7 +184,24 @@ class SampledSteps:
             self._notice("loss")
 
     def turned(self, module: Any) -> None:
-        """A module was put to training or evaluation mode."""
+        """A module was put to training or evaluation mode: an evaluation that is about to begin is recorded too."""
+        if self.on or module.training or not self.alive or self._evaluated >= TWICE or get_ident() != self._who:
+            return
+        try:
+            self._caught_up()
+            if self._switch_on():
+                self._left_before = self._left
+                self._loop.left_out()  # what it takes is no part of a step
+                self._evaluated += 1
+                self.recorder.steps.entered, self._calls, self._left = self._evaluating, 0, 1
+        except Exception as error:
+            self._failed(error)
+
+    def _evaluating(self) -> None:
+        """A whole model begins in an evaluation that is recorded."""
+        self._calls += 1
+        if self._calls > self.first and self._only_ours():
+            self._switch_off()
 
     def statement(self) -> None:
         """The cell comes to another of its statements: no loop goes on there, and what follows is recorded."""
@@ -232,10 +253,21 @@ class SampledSteps:
         self._loop.recorded += 1
         self._loop.end(self.recorder.trace)
         goes_on = self._left > 0 or (self._whole and perf_counter_ns() - self._since < self.first_ns)
-        if goes_on or not self._quiet() or self.recorder.error is not None:
+        if goes_on or self.recorder.error is not None or not self._quiet():
+            self._enough = not goes_on
             self._loop.begin(self.recorder.trace)
         else:
             self._switch_off()
+
+    def settled(self) -> None:
+        """What a watch hears has ended: a backward pass, within which it could not pause."""
+        if self._enough and self.alive:
+            try:
+                self._enough = False
+                if self.on and self.recorder.error is None and self._quiet():
+                    self._switch_off()
+            except Exception as error:
+                self._failed(error)
 
     def _rated(self, rate: Any) -> None:
         """The learning rate is another number than in the step before."""
@@ -256,11 +288,13 @@ class SampledSteps:
 
     # -- switching -----------------------------------------------------------------------------------------------------
 
+    def _only_ours(self) -> bool:
+        """Return whether no recording within this one has its ops to itself."""
+        return not any(isinstance(o, Recorder) and o is not self.recorder for o in observe.observers)
+
     def _quiet(self) -> bool:
         """Return whether nothing else listens or runs that a switch would disturb."""
-        return not any(isinstance(o, Recorder) and o is not self.recorder for o in observe.observers) and all(
-            watch.can_pause() for watch in self.watches
-        )
+        return self._only_ours() and all(watch.can_pause() for watch in self.watches)
 
     def _clocked(self, recorded: bool) -> None:
         now, steps = perf_counter_ns(), self.ends.count - self._at
@@ -270,10 +304,14 @@ class SampledSteps:
         self._from, self._at = now, self.ends.count
 
     def _switch_off(self) -> None:
-        self._clocked(True)
-        self._remember_modes()
-        self._find_course()
-        self._left = self._gap()
+        if self.recorder.steps.entered is None:
+            self._clocked(True)
+            self._remember_modes()
+            self._find_course()
+            self._left = self._gap()
+        else:  # after an evaluation
+            self._from, self._at, self.recorder.steps.entered = perf_counter_ns(), self.ends.count, None
+            self._left = max(self._left_before, 1)
         self._whole, self.on = False, False
         observe.remove(self.recorder)
         for watch in self.watches:
@@ -294,13 +332,14 @@ class SampledSteps:
         self._seldom = min(max(int(LOOK_NS / (LOOK_SHARE * alone)), 1), SELDOM)
         return max(int(BURST * (each - alone) / (self.share * alone)), 1)
 
-    def _switch_on(self) -> None:
+    def _switch_on(self) -> bool:
+        """Listen, unless something else does or runs that this would disturb."""
         if self.recorder.error is not None:
             self.alive = False
-            return
+            return False
         if not self._quiet():
             self._left = AGAIN
-            return
+            return False
         if not self._whole:
             self._clocked(False)
         self._left, self._due = self._due or BURST, 0
@@ -313,6 +352,7 @@ class SampledSteps:
         self.on = True
         self._loop.begin(self.recorder.trace)
         self._from = perf_counter_ns()
+        return True
 
     def _remember_modes(self) -> None:
         """Find the modules whose mode is looked at: whole models, and parts that compute something else by it."""
@@ -345,12 +385,12 @@ class SampledSteps:
     @property
     def recorded(self) -> int:
         """How many steps were recorded."""
-        return sum(loop.recorded for loop in self.loops)
+        return self.steps - sum(loop.unrecorded for loop in self.loops)
 
     @property
     def steps(self) -> int:
         """How many there were."""
-        return sum(loop.recorded + loop.unrecorded for loop in self.loops)
+        return self.ends.count
 
     def sentence(self) -> str:
         """Say what was recorded; "" where all was."""

@@ -44,6 +44,10 @@ class Loop:
         """What is added from here on is of one whole step."""
         self._before = dict(_gauges(trace)) if len(self._steps) < STEPS else None
 
+    def left_out(self) -> None:
+        """What is added until the next `begin` is of no whole step alone."""
+        self._before = None
+
     def end(self, trace: Trace) -> None:
         """That step has ended."""
         before, self._before = self._before, None
