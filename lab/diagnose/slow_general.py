@@ -58,7 +58,7 @@ def hottest(trace: Trace, explained: set[Leaf]) -> list[Found]:
     ns, rows = max(parts, key=lambda part: part[0])
     whole = sum(ns for ns, _ in parts)
     row = rows[0]
-    runs = sum(r.count for r in rows)
+    runs = sum(r.runs for r in rows)
     model = row.op.startswith(MODEL) and row.requires_grad
     inside = row.path and row.chain[0][0].co_name != "forward"  # a layer of a library, called as it is meant to be
     if (

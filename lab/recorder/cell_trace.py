@@ -275,6 +275,8 @@ class StepFacts:
     """The optimizer whose gradients pile up."""
 
     count: int = 0
+    unseen: int = 0
+    """Steps of the loop that were not recorded, and are not in `count`."""
     beats: int = 0
     """Modules entered, gradients that came and steps made so far: a clock of the training loop."""
     told: Any = None
@@ -317,6 +319,11 @@ class StepFacts:
     """Parameters that were all zero before a step: beside them every change is large."""
     in_evaluation: dict[int, int] = field(default_factory=dict)
     """Module paths that ran in evaluation mode before a step trained them, and how often."""
+
+    @property
+    def ran(self) -> int:
+        """How many steps there were."""
+        return self.count + self.unseen
 
     def beat(self) -> None:
         """The training loop went on."""

@@ -172,6 +172,13 @@ class Steps:
         elif not with_gradient and not (fresh and came) and facts.idle is None:
             facts.idle, facts.idle_leaves = self.fold.chain(site), leaves
 
+    def unheard(self, optimizer: Any, steps: int) -> None:
+        """An optimizer has made steps that were not heard, the last of them with the rate that it has now."""
+        known = self._runs.get(id(optimizer))
+        if known is not None and known[1]() is optimizer and len(known[0].rates) < known[0].RATES:
+            rate = max((_number(group.get("lr")) for group in optimizer.param_groups), default=0.0)
+            known[0].rates += [rate] * steps
+
     def _rates(self, optimizer: Any) -> None:
         """What the learning rate has come to, and what weight decay does with it."""
         facts, groups = self.trace.steps, optimizer.param_groups

@@ -107,11 +107,13 @@ class SampledSteps:
         if not self.alive or get_ident() != self._who:
             return
         try:
-            self._caught_up()
+            steps = 1 + self._caught_up()
             group = optimizer.param_groups[0]
             p = group["params"][0]
             loops = self.ends.loops
             self.passes = 0
+            if not self.on:
+                self.recorder.steps.unheard(optimizer, steps)
             if self.ends.stepped(id(p)):
                 self._leader = id(optimizer)
                 self._spent = marks.gradient(p)
@@ -159,8 +161,8 @@ class SampledSteps:
         except Exception as error:
             self._failed(error)
 
-    def _caught_up(self) -> None:
-        """Count the steps of which only the loss was looked at."""
+    def _caught_up(self) -> int:
+        """Count the steps of which only the loss was looked at, and return how many that were."""
         steps, self._skip = self._skipped - self._skip, 0
         self._skipped = 0
         if steps:
@@ -172,6 +174,7 @@ class SampledSteps:
                 for value in self._values:
                     self._course.note(value)
             self._values.clear()
+        return steps
 
     def _not_finite(self, value: float) -> None:
         self._values.append(value)
@@ -200,7 +203,8 @@ class SampledSteps:
     def _evaluating(self) -> None:
         """A whole model begins in an evaluation that is recorded."""
         self._calls += 1
-        if self._calls > self.first and self._only_ours():
+        enough = self._calls > self.first and perf_counter_ns() - self._from > self.first_ns
+        if enough and self._only_ours():
             self._switch_off()
 
     def statement(self) -> None:
@@ -323,6 +327,8 @@ class SampledSteps:
     def _gap(self) -> int:
         """Return after how many steps the next ones are recorded: as many as make the time of those a small share."""
         (plain, plain_ns), (steps, ns) = self._cost
+        if not ns:
+            return BURST
         each = ns / max(steps, 1)
         if plain:
             alone = plain_ns / plain
@@ -381,6 +387,8 @@ class SampledSteps:
         self.alive = False
         for loop in self.loops:
             loop.stand_for_all(self.recorder.trace)
+        if (facts := self.recorder.trace.steps).count:
+            facts.unseen = self.steps - self.recorded
 
     @property
     def recorded(self) -> int:
