@@ -33,6 +33,8 @@ class StepEnds:
         self.alone = False
         """Whether the last steps were all of the leader."""
         self._window: deque[object] = deque(maxlen=WINDOW)
+        self._gap: int | None = None  # the most steps of others that came between two of the leader's
+        self._others = 0  # steps of others since its last
         self._doubtful: tuple[object, int] = (
             None,
             0,
@@ -55,6 +57,7 @@ class StepEnds:
             return False
         if passes == PASSES + 1:
             self._lead(None)
+            self._doubtful = (None, 0)
             self._window.clear()
             self.count += PASSES
         self.count += 1
@@ -63,23 +66,35 @@ class StepEnds:
     def _lead(self, leader: object) -> None:
         """Another mark ends the steps from now on: of another loop, or one of this loop's that is seen to be rarer."""
         self.loops += 1
-        self._doubtful = (self._leader, min(self.count, WINDOW)) if self._leader is not None else (None, 0)
         self._leader, self.alone = leader, False
+        self._gap, self._others = None, 0
 
     def _among_several(self, key: object) -> bool:
         if self.alone:
             self._window.extend([self._leader] * WINDOW)
+            self._gap = 0
         self._window.append(key)
         often = {k: self._window.count(k) for k in self._window}
-        if self._leader not in often:
+        if key == self._leader:
+            self._gap = None if often[key] == 1 else max(self._gap or 0, self._others)
+            self._others = 0
+        else:
+            self._others += 1
+        gone = self._gap is not None and self._others > self._gap + 1
+        if self._leader not in often or gone:
+            row = next((n for n, k in enumerate(reversed(self._window)) if k != key), len(self._window))
             self._lead(key)
-            self.count += often[key] - 1  # made while the loop before was not yet seen to be over
-        elif often[self._leader] > min(often.values()) + 1:
-            self._lead(min(often, key=lambda k: often[k]))
-        elif key is not None and key == self._doubtful[0]:
+            self._doubtful = (None, 0)
+            self.count += row - 1  # made while the loop before was not yet seen to be over
+            self._window.clear()
+            self._window.extend([key] * row)
+        elif often[self._leader] > often[key] + 1:
+            self._doubtful = self._leader, min(self.count, WINDOW)
+            self._lead(key)
+        elif key == self._doubtful[0]:
             self.count -= self._doubtful[1]  # it goes on: these were parts of this loop's steps
             self._doubtful = (None, 0)
-        self.alone = len(often) == 1 and len(self._window) == WINDOW
+        self.alone = len({*self._window}) == 1 and len(self._window) == WINDOW
         ended = key == self._leader
         self.count += ended
         return ended
