@@ -41,7 +41,7 @@ USAGE = f"""%%autograd [options], as the first line of a cell: its graph, gradie
 {chr(10).join(f"  {flag:10}  {what}" for flag, what in FLAGS.items())}
   --help      this; the cell is not run
 
-%autograd on      a card under every cell
+%autograd on      a card under every cell; of a loop's many steps some are recorded
 %autograd count   one line under every cell
 %autograd off     neither; %autograd alone says which
 
@@ -126,7 +126,8 @@ class LabMagics(Magics):
     def autograd(self, line: str) -> None:
         """Show a card under every cell that runs ops, or a line.
 
-        ``%autograd on``     a card under every cell
+        ``%autograd on``     a card under every cell; of a training loop the first steps are recorded and then some now
+                             and then, so that it takes hardly longer
         ``%autograd count``  one line under every cell: its ops, backward passes and steps, and what is plainly amiss;
                              nothing listens to the ops, so that they run as fast as without
         ``%autograd off``    neither; ``%autograd`` alone says which

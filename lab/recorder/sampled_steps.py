@@ -21,7 +21,7 @@ from typing import Any
 
 from core.events import observe
 
-from .cell_trace import Course
+from .loss_course import Course
 from .observer import Recorder
 from .op_to_row import latest
 from .step_ends import StepEnds
