@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Protocol
 
+from numpy import ndarray
+
 from core.nn import Module
 from core.optim.optimizer import register_optimizer_step_post_hook
 from core.tensors import tensor
@@ -98,7 +100,7 @@ class Marks:
     def value(self, loss: Any) -> float:
         """Return a loss; 0.0 where it is not one number that lies on this machine."""
         a = loss._a
-        return float(a) if a.__class__.__module__ == "numpy" and a.size == 1 and a.dtype.kind == "f" else 0.0
+        return float(a) if a.__class__ is ndarray and not a.ndim else 0.0
 
     def gradient(self, p: Any) -> tuple[int, int]:
         """Return what tells a parameter's gradient from another one, and how often it was written; (0, 0): none."""
