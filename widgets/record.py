@@ -371,7 +371,7 @@ class Record:
     machine: Machine | None = None
     """None where it was not measured."""
     checked: str = ""
-    """What `--check` found, in a sentence; empty where it was not asked for."""
+    """What `--check` found, in a sentence, or of how many steps the record is; empty where neither is to be said."""
     device: str = "cpu"
     environment: dict[str, str] = field(default_factory=dict)
     folded: bool = False

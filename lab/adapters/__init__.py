@@ -8,10 +8,26 @@ from typing import Any
 
 def watches(recorder: Any) -> list[Any]:
     """Return an adapter for every library that the session has imported, not yet started."""
-    found = []
-    library = sys.modules.get("torch")
-    if library is not None and hasattr(library, "overrides") and hasattr(library, "autograd"):
-        from .torch import Watch
+    library = _torch()
+    if library is None:
+        return []
+    from .torch import Watch
 
-        found.append(Watch(recorder, library))
-    return found
+    return [Watch(recorder, library)]
+
+
+def marks(told: Any) -> list[Any]:
+    """Return, for every library that the session has imported, what tells how a loop goes on while nobody listens; not
+    yet started."""
+    library = _torch()
+    if library is None:
+        return []
+    from .torch_marks import TorchMarks
+
+    return [TorchMarks(told, library)]
+
+
+def _torch() -> Any:
+    """Return PyTorch where it is imported, and all of it."""
+    library = sys.modules.get("torch")
+    return library if hasattr(library, "overrides") and hasattr(library, "autograd") else None

@@ -3,51 +3,48 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import wraps
 from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
 
+from ..recorder.patch import Patch
 from .ops import Ops
 from .tensors import KEY
-
-
-class Patch:
-    """A name of PyTorch's that stands for something of ours while it is on."""
-
-    def __init__(self, owner: Any, name: str, ours: Any) -> None:
-        self.owner, self.name, self.ours = owner, name, ours
-        self.theirs = vars(owner)[name]
-
-    def on(self) -> None:
-        """Put ours there."""
-        if vars(self.owner)[self.name] is self.theirs:
-            setattr(self.owner, self.name, self.ours)
-
-    def off(self) -> None:
-        """Put theirs back, unless somebody has put something over ours, which then does nothing of its own."""
-        if vars(self.owner)[self.name] is self.ours:
-            setattr(self.owner, self.name, self.theirs)
 
 
 class Compiled(Ops):
     """What a `Watch` puts in PyTorch and takes away again, also round each compiled function."""
 
     _mode: Any
-    _hooks: list[tuple[Any, Any]]  # how each is registered, and the hook
+    _hooks: list[tuple[Any, Any]]  # of modules: how each is registered, and the hook
+    _step_hooks: list[tuple[Any, Any]]  # of optimizers
     _registered: list[Any]
+    _registered_steps: list[Any]
     _patches: list[Patch]
     _compiled: tuple[Any, int] | None  # the frame that runs a compiled function, and since when
 
     def _on(self) -> None:
+        self._registered_steps = [register(hook) for register, hook in self._step_hooks]
+        self._listen(self._mode.__enter__)
+
+    def _listen(self, enter: Callable[[], Any]) -> None:
         for patch in self._patches:
             patch.on()
         self._registered = [register(hook) for register, hook in self._hooks]
-        self._mode.__enter__()
+        enter()
         self._hear_compiled()
 
     def _off(self) -> None:
+        with ExitStack() as undo:
+            for handle in self._registered_steps:
+                undo.callback(handle.remove)
+            self._registered_steps = []
+            undo.callback(self._quiet)
+
+    def _quiet(self) -> None:
         with ExitStack() as undo:
             for patch in self._patches:
                 undo.callback(patch.off)
@@ -55,6 +52,19 @@ class Compiled(Ops):
                 undo.callback(handle.remove)
             self._registered = []
             undo.callback(self._leave_mode)
+
+    def _enter_mode(self) -> None:
+        """Put our mode on the stack, below those of `with` blocks of the user's that have begun: each of them takes the
+        topmost for its own when it ends. PyTorch's own for a default device stays the lowest, where it looks for it."""
+        c, above = self.torch._C, []
+        while c._len_torch_function_stack():
+            mode = c._pop_torch_function_stack()
+            if not c._len_torch_function_stack() and type(mode).__name__ == "DeviceContext":
+                c._push_on_torch_function_stack(mode)
+                break
+            above.append(mode)
+        for mode in (self._mode, *reversed(above)):
+            c._push_on_torch_function_stack(mode)
 
     def _leave_mode(self) -> None:
         """Take our mode from the stack, on which modes of the user's may lie over it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
 from threading import get_ident
 from time import perf_counter_ns
 from types import FunctionType, SimpleNamespace
@@ -39,6 +40,7 @@ class Ops(Hooks):
 
     checker: Any
     precision: Any
+    after_backward: Callable[[], None] | None
     _grad: Any
 
     def run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -77,6 +79,8 @@ class Ops(Hooks):
                 self._busy = busy
         call.stop = perf_counter_ns()
         self.safely(self._ran, call, out)
+        if backward and self.after_backward is not None:
+            self.after_backward()
         if self.checker is not None and not call.waits and not backward:
             self.safely(self._compare, call.name, call.given, out, again)
         if exact is not None:

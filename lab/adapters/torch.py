@@ -18,7 +18,8 @@ from typing import Any
 from core.base import dtypes, source
 
 from ..recorder import tensor_types
-from .compiled import Compiled, Patch
+from ..recorder.patch import Patch
+from .compiled import Compiled
 from .hooks import Ear
 from .tensors import Shadow
 from .warned import Warned
@@ -43,6 +44,7 @@ class Watch(Compiled):
         self._shadows: dict[int, tuple[Any, Shadow]] = {}
         self._handles: list[Any] = []
         self._registered = []
+        self._registered_steps = []
         self._hooked: dict[int, Shadow] = {}
         self._busy = self._updating = False
         self._backwards = 0
@@ -54,8 +56,9 @@ class Watch(Compiled):
         self._grad = torch.autograd.grad
         self.checker: Any = None  # under --check
         self.precision: Any = None  # under --precision
+        self.after_backward = None  # who is told when a backward pass has been told of
         self._mode = _mode(self)
-        self._hooks = self._global_hooks()
+        self._hooks, self._step_hooks = self._global_hooks()
         self._patches = self._all_patches()
         self._warned = Warned()
         self._compiled: tuple[Any, int] | None = None  # the frame that runs a compiled function, and since when
@@ -65,14 +68,16 @@ class Watch(Compiled):
 
     # -- beginning and end ---------------------------------------------------------------------------------------------
 
-    def _global_hooks(self) -> list[tuple[Any, Any]]:
-        """Return what to call of every module and every optimizer: (how it is registered, the hook)."""
+    def _global_hooks(self) -> tuple[list[tuple[Any, Any]], list[tuple[Any, Any]]]:
+        """Return what to call of every module, and of every optimizer: (how it is registered, the hook)."""
         module, optimizer = sys.modules["torch.nn.modules.module"], sys.modules["torch.optim.optimizer"]
         enter, leave = self.recorder.enter_module, self.recorder.exit_module
         after = partial(module.register_module_forward_hook, always_call=True)
-        return [
+        modules = [
             (module.register_module_forward_pre_hook, lambda m, _: self.safely(self._quietly, enter, m)),
             (after, lambda m, *_: self.safely(self._quietly, leave, m)),
+        ]
+        return modules, [
             (optimizer.register_optimizer_step_pre_hook, lambda o, *given: self.safely(self._update, o, True, given)),
             (optimizer.register_optimizer_step_post_hook, lambda o, *_: self.safely(self._update, o, False)),
         ]
@@ -136,6 +141,27 @@ class Watch(Compiled):
             self._handles = []
             undo.callback(self._warned.off)
             undo.callback(self._off)
+
+    def can_pause(self) -> bool:
+        """Return whether nothing of ours runs now: no function of PyTorch's that is heard, none that is compiled."""
+        return self._compiled is None and not self._busy and not self._backwards
+
+    def pause(self) -> None:
+        """Hear nothing for some steps, at the cost of almost nothing; the hooks of steps stay, since PyTorch goes
+        through them while a step ends, which is when this is called."""
+        self.alive = self._updating = False
+        self._stepping = None
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        self._hooked.clear()
+        self._began.clear()
+        self._quiet()
+
+    def resume(self) -> None:
+        """Listen again."""
+        self.alive = True
+        self._listen(self._enter_mode)
 
     def close(self) -> None:
         """After the record is made: forget the tensors, and take back what `stop` could not."""

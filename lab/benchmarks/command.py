@@ -12,13 +12,14 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import core
 
 from ..console.options import Parser, meant
-from . import cpu, cuda, memory, plot, recording
+from . import cpu, cuda, memory, plot, recording, watching
 from .timing import Ratio, ratio
 
 SECTIONS = (*cpu.SECTIONS, "memory", "observer", "recording")
@@ -69,9 +70,11 @@ def observer_cost(rounds: int = 31) -> Ratio:
 def _lab_costs(name: str) -> list[dict[str, Any]]:
     """Return what lab itself costs: `observer` or `recording`."""
     print(f"\n{name}\n{'':44} {'ratio':>7}   middle half        median times")
-    found = [observer_cost()] if name == "observer" else [ratio(*row) for row in recording.measure()]
-    for row in found:
+    found: list[Ratio] = []
+    rows = chain((ratio(*row) for row in recording.measure()), watching.measure())
+    for row in [observer_cost()] if name == "observer" else rows:
         print(row, flush=True)
+        found.append(row)
     return [row._asdict() for row in found]
 
 

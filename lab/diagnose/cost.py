@@ -134,10 +134,10 @@ def one_at_a_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 taken[after.chain, after.op] = row, n
     if not passes:
         return []
-    key, rows = max(passes.items(), key=lambda pair: sum(r.count for r in pair[1]))
+    key, rows = max(passes.items(), key=lambda pair: sum(r.runs for r in pair[1]))
     rows = list(dict.fromkeys(rows))
-    count = sum(r.count for r in rows)
-    if count < max(ROWS, PER_STEP * trace.steps.count) or not any(r.count > 2 for r in rows):
+    count = sum(r.runs for r in rows)
+    if count < max(ROWS, PER_STEP * trace.steps.ran) or not any(r.count > 2 for r in rows):
         return []
     source, n = taken[key]
     line, col, place = where(trace, rows[0].chain)
@@ -163,7 +163,7 @@ def one_at_a_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
         here = [r for r in trace.rows if r.phase == "forward" and not r.cut and r.line == line]
         message = capital(
             f"{place} works on one element at a time, {loops}: `{taking}` takes one of {n:,}, and this line ran "
-            f"{sum(r.count for r in here):,} ops on single numbers{python}."
+            f"{sum(r.runs for r in here):,} ops on single numbers{python}."
         )
         remedy = f"Take the differences of neighbours by slices, all at once: {text}."
     return [Found("overhead", "note", line, col, message, remedy, [rows[0]])]
@@ -214,29 +214,29 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if alone := one_at_a_time(trace, explained):
         return alone
     forward = [row for row in trace.rows if not row.cut and row.phase == "forward" and row.count]
-    runs = sum(row.count for row in forward)
+    runs = sum(row.runs for row in forward)
     spent = sum(row.forward_ns for row in forward)
     imports = trace.samples.get("import")
     wall = trace.wall_ns - trace.own_ns - (imports.ns if imports is not None else 0)
     idle = 1 - _inside(trace) / wall if wall > 0 else 0.0
     on_gpu = [row for row in forward if row.device not in ("", "cpu")]
-    launched = sum(row.count for row in on_gpu)
-    bound = launched >= MANY and sum(row.size * row.count for row in on_gpu) / launched < SMALL_BYTES
-    few = sum(row.size * row.count for row in forward) < FEW_BYTES * runs and spent <= 1e3 * SMALL_US * runs
+    launched = sum(row.runs for row in on_gpu)
+    bound = launched >= MANY and sum(row.size * row.runs for row in on_gpu) / launched < SMALL_BYTES
+    few = sum(row.size * row.runs for row in forward) < FEW_BYTES * runs and spent <= 1e3 * SMALL_US * runs
     if runs < MANY or not (bound or (idle >= IDLE and few)):
         return []
     by_line: dict[tuple[str, int], tuple[int, Row]] = {}
     for row in forward:
         if row.line is not None and row.place is not None:
             spot = row.place.file, row.place.line
-            by_line[spot] = (by_line.get(spot, (0, row))[0] + row.count, row)
+            by_line[spot] = (by_line.get(spot, (0, row))[0] + row.runs, row)
     if not by_line:
         return []
     count, row = max(by_line.values(), key=lambda pair: pair[0])
     line, _, place = where(trace, row.chain)
     remedy = "Work on whole tensors in place of elements or rows: one op over a batch costs as much as one over a row."
     if bound:
-        mean = size_text(sum(r.size * r.count for r in on_gpu) / launched)
+        mean = size_text(sum(r.size * r.runs for r in on_gpu) / launched)
         message = (
             f"{place} runs {count:,} of {runs:,} ops, each on {mean} on average: launching such a kernel takes "
             "longer than its work, so the GPU waits for Python."

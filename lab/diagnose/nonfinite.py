@@ -13,6 +13,7 @@ from .losses import log_target
 from .nonfinite_data import told
 from .nonfinite_effects import FILLING, WRITING, Writers, behind, deliberate, ends, left_over, sources, written
 from .order import rule
+from .unseen_losses import first_unseen
 
 LOGARITHMS = {"log", "log2", "log10"}
 EXPONENTIALS = {"exp": 88.7, "exp2": 128.0, "expm1": 88.7, "cosh": 89.4, "sinh": 89.4}  # overflow in float32
@@ -220,6 +221,8 @@ def _given(trace: Trace, row: Row, bad: Bad) -> Found:
     names = [leaf.name for leaf in leaves]
     trained = any(leaf.kind == "parameter" for leaf in leaves)
     spoilt, hit = _reached(trace)
+    if trained and (unseen := first_unseen(trace, spoilt, hit)) is not None:
+        return unseen
     who = f"an input ({listed(names)})" if len(names) > 1 else f"`{names[0]}`" if names else "an input"
     what = f"{who} of `{code_of(trace, row)}`"
     if row.op in WRITING:

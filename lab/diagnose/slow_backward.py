@@ -62,7 +62,7 @@ def one_by_one(shares: Shares) -> Iterator[Saving]:
     """autograd.grad, or backward(retain_graph=True), in a loop over the outputs."""
     trace = shares.trace
     for chain, (runs, ns) in trace.spans.items():
-        turns = max(trace.steps.count, 1)
+        turns = max(trace.steps.ran, 1)
         if not chain or runs < 3 * turns or runs < 2 * TURNS or loop_around(trace, chain[0]) is None:
             continue
         call = next((n for n in around(trace, chain[0]) if isinstance(n, ast.Call)), None)
@@ -90,7 +90,7 @@ def _passes(trace: Trace, chain: Chain) -> float:
     for ref in ancestors(trace.roots.get(chain, {})):
         if isinstance(ref, Row) and ref.requires_grad:
             key = ref.chain, ref.op, ref.path
-            runs[key] = runs.get(key, 0) + ref.count
+            runs[key] = runs.get(key, 0) + ref.runs
     return median(runs.values()) if runs else 0
 
 

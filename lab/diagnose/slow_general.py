@@ -75,7 +75,7 @@ def hottest(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for loop, parts in sorted(loops.values(), key=lambda pair: -pair[0].lineno):
         ns = sum(busy.ns for busy in parts)
         first = max(parts, key=lambda busy: busy.ns)
-        runs = max((row.count for busy in parts for row in busy.rows), default=TURNS)
+        runs = max((row.runs for busy in parts for row in busy.rows), default=TURNS)
         if shares.worth(ns) < MOST or first.ns < BODY * ns or runs < TURNS or _in_model(first):
             continue
         return [_line(shares, first, ns / shares.total, loop)]
@@ -88,7 +88,7 @@ def _line(shares: Shares, busy: Busy, share: float, loop: Loop | None = None) ->
     line, col, place = where(trace, busy.chain)
     code = quoted(trace, busy.chain)
     rows = sorted(busy.rows, key=lambda row: -spent([row]))
-    runs, ns = sum(row.count for row in rows), spent(rows)
+    runs, ns = sum(row.runs for row in rows), spent(rows)
     known = known_call(code)
     remedy = known.remedy if known is not None else PYTHON
     if not rows or busy.python > 0.6 * busy.ns:
@@ -101,8 +101,8 @@ def _line(shares: Shares, busy: Busy, share: float, loop: Loop | None = None) ->
     else:
         row = rows[0]
         size = "×".join(map(str, row.shape)) or "one number"
-        times = "once" if row.count == 1 else f"{row.count:,} times"
-        does = f"{code} ran {times}, mostly {row.op} ({size}), {time_text(spent([row]) / row.count / 1e6)} each"
+        times = "once" if row.runs == 1 else f"{row.runs:,} times"
+        does = f"{code} ran {times}, mostly {row.op} ({size}), {time_text(spent([row]) / row.runs / 1e6)} each"
         remedy = REMEDIES.get(row.op, DEFAULT)
     what = "" if loop is None else f" with the rest of the loop of line {loop.lineno}"
     message = f"{begun(place)}{what} takes about {100 * share:.0f} % of this cell's time: {does}."

@@ -55,7 +55,7 @@ def order(shares: Shares) -> Iterator[Saving]:
         if costs is None or costs[0] < TIMES * costs[1]:
             continue
         left, best, first = costs
-        runs = sum(row.count for row in rows)
+        runs = sum(row.runs for row in rows)
         chooses = rows[0].backend != "PyTorch" or spent(rows) < left * runs / PACE  # core takes the best by itself
         if chooses:
             continue
@@ -221,7 +221,7 @@ def broadcasts(shares: Shares) -> Iterator[Saving]:
             row.chain,
             f"makes a tensor of {size_text(row.largest)} that is only summed: {quoted(trace, row.chain)} spreads "
             f"{' and '.join('×'.join(map(str, ref.shape)) for ref in row.refs)} to "
-            f"{'×'.join(map(str, row.shape))}, {each(spent(kin), row.count)} for each run.",
+            f"{'×'.join(map(str, row.shape))}, {each(spent(kin), row.runs)} for each run.",
             remedy,
             [row, last],
         )

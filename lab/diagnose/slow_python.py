@@ -143,7 +143,7 @@ def stepped(shares: Shares) -> Iterator[Saving]:
         products = [row for row in rows if row.op in ("linear", "matmul", "mm", "addmm", "gru_cell", "lstm_cell")]
         bends = {row.op.rstrip("_") for row in rows} & {"sigmoid", "tanh", "relu", "gru_cell", "lstm_cell", "rnn_cell"}
         cells = {c for row in rows for c, _ in trace.entered[row.path][-1:] if c.endswith("Cell") and c[:-4] in LAYERS}
-        runs = sum(row.count for row in products)
+        runs = sum(row.runs for row in products)
         carried = _carried(trace, loop, chain)
         if runs < STEPS or not (bends or cells) or not carried or not _walks(loop):
             continue
@@ -161,7 +161,7 @@ def stepped(shares: Shares) -> Iterator[Saving]:
             0.5 * spent(rows),
             at,
             f"steps a recurrent network by hand, one moment at a time: {quoted(trace, at)} and the rest of the loop of "
-            f"line {loop.lineno} ran {sum(row.count for row in rows):,} ops.",
+            f"line {loop.lineno} ran {sum(row.runs for row in rows):,} ops.",
             f"Use nn.{layer}, which takes the whole sequence in one call; or at least multiply all inputs by their "
             "weights before the loop, and the gates' weights as one matrix.",
             [first],

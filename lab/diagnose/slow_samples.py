@@ -21,8 +21,8 @@ def single_samples(shares: Shares) -> Iterator[Saving]:
     """A model that is trained on one sample in each step, though there are many."""
     trace = shares.trace
     first = [row for row in shares.rows if row.requires_grad and row.op.startswith(("linear", "conv", "embedding"))]
-    runs = sum(row.count for row in first)
-    if trace.steps.count < STEPS or not first or runs < STEPS or any(row.shape[:1] != (1,) for row in first):
+    runs = sum(row.runs for row in first)
+    if trace.steps.ran < STEPS or not first or runs < STEPS or any(row.shape[:1] != (1,) for row in first):
         return
     if any(len(row.shape) < 2 for row in first) or trace.steps.count < 0.5 * len(trace.backwards):
         return
@@ -40,10 +40,10 @@ def single_samples(shares: Shares) -> Iterator[Saving]:
             for node in source.nodes:
                 if called(node) == "DataLoader" and _by_one(node):
                     line, col, place = source.place(node)
-    if spent(shares.rows) / max(sum(row.count for row in shares.rows), 1) > LONG_NS:
+    if spent(shares.rows) / max(sum(row.runs for row in shares.rows), 1) > LONG_NS:
         return  # the ops are long as they are
     message = (
-        f"{begun(place)} gives the model one sample at a time: {trace.steps.count:,} steps, each of ops that take "
+        f"{begun(place)} gives the model one sample at a time: {trace.steps.ran:,} steps, each of ops that take "
         f"{time_text(spent(first) / runs / 1e6)}, most of which is the call. In batches of 32 the cell would take "
         "about 80 % less time."
     )

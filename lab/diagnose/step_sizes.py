@@ -86,7 +86,7 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if decaying := _decays(trace):
         return decaying
     moving = [leaf for leaf in weights if trace.gradients[leaf].max_abs]
-    least = max(TOO_SMALL, NOWHERE / facts.count) if facts.count >= 8 else TOO_SMALL
+    least = max(TOO_SMALL, NOWHERE / facts.ran) if facts.ran >= 8 else TOO_SMALL
     too_small = moving and facts.cleared is None and all(trace.largest[leaf] < least for leaf in moving)
     if too_small and facts.count > 1:
         rate = f"lr={facts.lr:g}" if facts.lr == facts.highest_lr else f"lr from {facts.highest_lr:g} to {facts.lr:g}"
@@ -98,7 +98,7 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
             raised = "Look at the size of the gradients: the loss hardly depends on these weights."
         message = capital(
             f"{place} takes steps too small to matter ({rate}): they change the weights by at most "
-            f"{ratio:.2g} of their size, {ratio * facts.count:.2g} in all {facts.count:,}."
+            f"{ratio:.2g} of their size, {ratio * facts.ran:.2g} in all {facts.ran:,}."
         )
         return [Found("learning-rate", "warning", line, col, message, raised, [], moving)]
     if facts.asleep > 2 and 2 * facts.asleep > facts.count:

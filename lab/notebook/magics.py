@@ -41,7 +41,7 @@ USAGE = f"""%%autograd [options], as the first line of a cell: its graph, gradie
 {chr(10).join(f"  {flag:10}  {what}" for flag, what in FLAGS.items())}
   --help      this; the cell is not run
 
-%autograd on      a card under every cell
+%autograd on      a card under every cell; of a loop's many steps some are recorded
 %autograd count   one line under every cell
 %autograd off     neither; %autograd alone says which
 
@@ -117,6 +117,7 @@ class LabMagics(Magics):
         self.asked = False
         self.depth = 0
         self.raised_ns = 0  # when a traceback was drawn last
+        self.untold: Callable[[], None] = lambda: None  # takes back what tells of statements
         self.lasts: dict[str, Record] = {}  # the last record of each cell
 
     # -- what the user calls -------------------------------------------------------------------------------------------
@@ -125,7 +126,8 @@ class LabMagics(Magics):
     def autograd(self, line: str) -> None:
         """Show a card under every cell that runs ops, or a line.
 
-        ``%autograd on``     a card under every cell
+        ``%autograd on``     a card under every cell; of a training loop the first steps are recorded and then some now
+                             and then, so that it takes hardly longer
         ``%autograd count``  one line under every cell: its ops, backward passes and steps, and what is plainly amiss;
                              nothing listens to the ops, so that they run as fast as without
         ``%autograd off``    neither; ``%autograd`` alone says which
@@ -218,7 +220,7 @@ class LabMagics(Magics):
         """Hook: a cell is about to run."""
         self.infos.append(info)
         if self.auto == "on" and self.recording is None:
-            self.guarded(self.begin)
+            self.guarded(self.begin, True)
         elif self.auto == "count" and len(self.infos) == 1:
             self.guarded(self.begin_counting)
 
@@ -253,16 +255,36 @@ class LabMagics(Magics):
             why = f"{type(error).__name__}: {said}"
             print(f"autograd: no card for this cell ({why}); the cell itself ran as always.", file=sys.stderr)
 
-    def begin(self) -> None:
-        """Start recording the cell that is running."""
+    def begin(self, sampled: bool = False) -> None:
+        """Start recording the cell that is running; of many steps some, where only that was asked for."""
         if self.recording is not None:
             return
         self.depth = len(self.infos)
         self.files = self.cell_files(self.infos[-1]) if self.infos else {}
         if "--try" in self.flags:
             self.trying = Trying(self.shell)
-        self.recording = Recording(check="--check" in self.flags, precision="--precision" in self.flags)
+        self.recording = Recording(
+            check="--check" in self.flags, precision="--precision" in self.flags, sampled=sampled
+        )
         self.recording.start(self.files)
+        if self.recording.steps is not None:
+            self.tell_statements(self.recording.steps)
+
+    def tell_statements(self, steps: Any) -> None:
+        """Tell where the cell comes to another of its statements, which IPython runs one by one."""
+        shell, run = self.shell, self.shell.run_code
+        if "run_code" in vars(shell):
+            return  # another extension's, or ours of a cell around this one
+
+        def run_code(*args: Any, **kwargs: Any) -> Any:
+            steps.statement()
+            return run(*args, **kwargs)
+
+        def untold() -> None:
+            if vars(shell).get("run_code") is run_code:
+                del shell.run_code
+
+        shell.run_code, self.untold = run_code, untold
 
     def begin_counting(self) -> None:
         """Start counting for the cell that is running."""
@@ -276,6 +298,7 @@ class LabMagics(Magics):
 
     def drop(self) -> None:
         """End a recording without a card."""
+        self.untold()
         recording, self.recording = self.recording, None
         trying, self.trying = self.trying, None
         self.asked, self.flags = False, set()
@@ -299,6 +322,7 @@ class LabMagics(Magics):
 
     def show(self, result: Any) -> None:
         """End the recording of a cell and show its card."""
+        self.untold()
         recording, flags, asked = self.recording, self.flags, self.asked
         assert recording is not None
         self.asked, self.flags = False, set()

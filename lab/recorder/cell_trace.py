@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from types import CodeType
@@ -15,6 +14,7 @@ from core.nn import Parameter
 from widgets.record import ErrorRow, Stats
 
 from .cell_source import CellSource, Chain
+from .loss_course import Course
 
 
 class Leaf:
@@ -40,8 +40,8 @@ class Row:
     __slots__ = ("backend", "backward_ns", "bad", "bad_backward", "chain", "count", "course", "cut", "device", "dtype",
                  "error", "flags", "forward_ns", "given", "grown", "inner", "into", "judged", "kernel", "largest",
                  "line", "max_ns", "number", "op", "path", "phase", "place", "quiet", "reached", "refs",
-                 "requires_grad", "shape", "size", "sizes", "stats", "steps", "stops", "sums", "token", "view",
-                 "waited_ns")  # fmt: skip
+                 "requires_grad", "shape", "size", "sizes", "stats", "steps", "stops", "sums", "token", "unseen",
+                 "view", "waited_ns")  # fmt: skip
 
     def __init__(
         self, token: object, number: int, op: str, chain: Chain, inner: Any, path: int, refs: tuple[Ref, ...]
@@ -52,6 +52,7 @@ class Row:
         self.largest = self.grown = 0  # bytes of its largest result, and how often one was larger than all before
         self.sizes = 0  # bytes of all its results
         self.waited_ns = 0  # for values of another device that left the graph here
+        self.unseen = 0  # runs in steps that were not recorded, as far as others tell; the times are theirs as well
         self.kernel = self.backend = self.dtype = self.device = ""
         self.shape: tuple[int, ...] = ()
         self.phase = "forward"
@@ -75,46 +76,13 @@ class Row:
         self.place: Location | None = None  # where the user's code called it, once the trace is closed
         self.line: int | None = None  # the line of the cell on whose behalf it ran, likewise
 
+    @property
+    def runs(self) -> int:
+        """How often it ran in all, in which its times have passed; `count` is how often that was recorded."""
+        return self.count + self.unseen
+
 
 Ref = Row | Leaf
-
-
-class Course:
-    """What a loss went through: its first values and its last."""
-
-    __slots__ = ("count", "first", "last")
-    FEW = 64
-
-    def __init__(self) -> None:
-        self.count, self.first = 0, []  # type: ignore[var-annotated]
-        self.last: deque[float] = deque(maxlen=self.FEW)
-
-    def note(self, value: float) -> None:
-        """The next value."""
-        self.count += 1
-        if self.count <= self.FEW:
-            self.first.append(value)
-        self.last.append(value)
-
-    def ends(self) -> tuple[float, float, float]:
-        """Return where it began, where it ended, and how high it went: of eight values and more the medians of
-        quarters, since losses of small batches leap; NaN where it ended so.
-
-        >>> course = Course()
-        >>> for value in [4, 3, 9, 2, 2, 1, 5, 1]:
-        ...     course.note(value)
-        >>> course.ends()
-        (3.5, 3.0, 5.5)
-        """
-        values = [*self.first, *list(self.last)[-max(self.count - len(self.first), 0) :]][: self.count]
-        if self.count <= self.FEW:
-            values = self.first
-        if values[-1] != values[-1] or self.count < 8:
-            return values[0], values[-1], max(values)
-        quarter = len(values) // 4
-        parts = [sorted(values[k : k + quarter]) for k in range(0, len(values) - quarter + 1, quarter)]
-        middle = [0.5 * (part[(quarter - 1) // 2] + part[quarter // 2]) for part in parts]
-        return middle[0], middle[-1], max(middle)
 
 
 @dataclass
@@ -269,6 +237,8 @@ class StepFacts:
     """The optimizer whose gradients pile up."""
 
     count: int = 0
+    unseen: int = 0
+    """Steps of the loop that were not recorded, and are not in `count`."""
     beats: int = 0
     """Modules entered, gradients that came and steps made so far: a clock of the training loop."""
     told: Any = None
@@ -311,6 +281,11 @@ class StepFacts:
     """Parameters that were all zero before a step: beside them every change is large."""
     in_evaluation: dict[int, int] = field(default_factory=dict)
     """Module paths that ran in evaluation mode before a step trained them, and how often."""
+
+    @property
+    def ran(self) -> int:
+        """How many steps there were."""
+        return self.count + self.unseen
 
     def beat(self) -> None:
         """The training loop went on."""
@@ -427,6 +402,8 @@ class Trace(CellSource):
     have no ground."""
     remade: tuple[str, int | None, str] | None = None
     """A variable that was a leaf and is the result of an op, where an error read its .grad: name, line, source."""
+    unseen: Any = None
+    """The first loss that was not finite, where its step was not recorded: an `unseen_losses.UnseenLoss`."""
     values: Any = None
     """What single values told: `value_facts.ValueFacts`."""
     authors: list[str] = field(default_factory=list)

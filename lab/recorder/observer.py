@@ -18,9 +18,10 @@ from core.base import modes
 from core.events import observe
 
 from . import tensor_stats, value_facts
-from .cell_trace import Bad, Copied, Course, Gradient, Leaf, Row, Trace
+from .cell_trace import Bad, Copied, Gradient, Leaf, Row, Trace
 from .kernel_choices import backwards, chosen
 from .live_bytes import follower
+from .loss_course import Course
 from .op_facts import NOTED, given, note
 from .op_to_row import NOWHERE, Folder, latest
 from .optimizer_steps import Steps
@@ -140,6 +141,11 @@ class Recorder(observe.Observer):
         if observe.phase == "backward":
             self._nested += spent
             self._window += spent
+
+    def goes_on(self) -> None:
+        """Listen again, at the end of a step: what was not heard to end has ended."""
+        self.fold.path, self._update, self.root, self._foreign = 0, [], None, []
+        self._window = self._nested = self._laps = self._graph = 0
 
     def _break(self, error: Exception) -> None:
         """Stop recording; the card says why."""
@@ -366,12 +372,9 @@ class Recorder(observe.Observer):
             tensor_stats.gradient(g, e.gradient)
             g.fresh = True
         if g.count <= 2 and e.leaf._a.ndim > 1:
-            alike = tensor_stats.rows_alike(e.leaf._a) and tensor_stats.rows_alike(e.gradient)
-            (
-                self.trace.alike.add
-                if alike and (g.count == 1 or leaf in self.trace.alike)
-                else self.trace.alike.discard
-            )(leaf)
+            kept = tensor_stats.rows_alike(e.leaf._a) and tensor_stats.rows_alike(e.gradient)
+            kept = kept and (g.count == 1 or leaf in self.trace.alike)
+            (self.trace.alike.add if kept else self.trace.alike.discard)(leaf)
         if g.count == 1:
             if tensor_stats.constant(e.leaf._a):
                 self.trace.constant.add(leaf)
@@ -475,10 +478,9 @@ class Recorder(observe.Observer):
         if not self._update:
             return
         self.steps.after(parameters)
-        copies, site, own, start = self._update
+        (copies, site, own, start), self._update = self._update, []
         took = max(stop - start - (self.own_ns - own), 0)
         self.trace.update_ns += took
-        self._update = []
         line = self.trace.line(self.fold.chain(site))
         if line is not None:
             spent = self.trace.lines.setdefault(line, [0, 0, 0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from core.base import modes
@@ -27,6 +28,8 @@ class Steps:
         self._spent: dict[int, tuple[Any, int]] = {}
         self._stale: dict[int, bool] = {}  # parameter -> whether its gradient was added to a used one
         self._fresh: set[int] = set()  # parameters whose gradients came since their last step
+        self.entered: Callable[[], None] | None = None
+        """Who is told when a whole model is called."""
         self.doubts = False  # whether the next gradients are to be looked at, each of them
         self._stepping = False
         self._site: Site = ()
@@ -47,6 +50,11 @@ class Steps:
         self._evaluates: dict[int, bool] = {}  # root -> whether all of it ran in evaluation mode the last time
         self._held: dict[int, frozenset[int]] = {}  # root -> its parameters
         self._suspect: dict[int, int] = {}  # root -> the first path in it for which that matters
+
+    @property
+    def watched(self) -> dict[int, bool]:
+        """Of each module path that ran, whether its mode matters."""
+        return self._watched
 
     # -- gradients and steps -------------------------------------------------------------------------------------------
 
@@ -164,6 +172,13 @@ class Steps:
         elif not with_gradient and not (fresh and came) and facts.idle is None:
             facts.idle, facts.idle_leaves = self.fold.chain(site), leaves
 
+    def unheard(self, optimizer: Any, steps: int) -> None:
+        """An optimizer has made steps that were not heard, the last of them with the rate that it has now."""
+        known = self._runs.get(id(optimizer))
+        if known is not None and known[1]() is optimizer and len(known[0].rates) < known[0].RATES:
+            rate = max((_number(group.get("lr")) for group in optimizer.param_groups), default=0.0)
+            known[0].rates += [rate] * steps
+
     def _rates(self, optimizer: Any) -> None:
         """What the learning rate has come to, and what weight decay does with it."""
         facts, groups = self.trace.steps, optimizer.param_groups
@@ -243,6 +258,8 @@ class Steps:
         grad = modes.state.enabled
         if self.fold.paths[path][0] == 0:
             self._training[path] = bool(module.training)
+            if self.entered is not None:
+                self.entered()
         if grad and self.fold.paths[path][0] == 0:
             self._suspect.pop(path, None)
             self._evaluates[path] = not module.training

@@ -22,7 +22,12 @@ USER, LIBRARY, OP, LOADER, IMPORT, RECORDER, PASSING, BETWEEN = range(8)
 _LISTENS = tuple(OURS + folder + os.sep for folder in ("recorder", "adapters", "diagnose"))
 _PASS_ON = {  # they call what the cell has called, around which they stand
     os.path.join(OURS, *path)
-    for path in (("recorder", "loaded_states.py"), ("recorder", "loader_waits.py"), ("adapters", "torch.py"))
+    for path in (
+        ("recorder", "loaded_states.py"),
+        ("recorder", "loader_waits.py"),
+        ("adapters", "torch.py"),
+        ("adapters", "torch_marks.py"),
+    )
 }
 _RUNS_AN_OP = os.path.join(OURS, "adapters", "ops.py")
 _LOADERS = tuple(os.sep + os.path.join(library, "utils", "data") + os.sep for library in ("core", "torch"))

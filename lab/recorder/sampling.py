@@ -33,6 +33,7 @@ SOON = 0.0005  # a sample that comes so soon found the cell waiting; a late one 
 STALE = 1_000_000  # ns for which the cell or the sampling thread got no processor
 IDLE = 0.2  # share of the time between two samples: a cell that ran for less of it waited
 C_FIRST, C_LATER = 0.002, 0.003  # the same of C's: in the first second, then; each costs some 50 µs of a processor
+C_SELDOM = 0.01  # where the recording is to cost hardly anything
 TAKES, TAKES_LATER = 0.05, 0.1  # seconds after which its samples are noted
 DEEP = 512  # code and instruction of 256 frames
 _NEXT = {dis.opmap[name] for name in ("FOR_ITER", "SEND") if name in dis.opmap}
@@ -70,8 +71,9 @@ class Queue:
 class Sampler:
     """Samples one thread, the one that made it, and notes in `trace.samples` where it was and for how long."""
 
-    def __init__(self, trace: Trace, boundary: CodeType | None = None) -> None:
+    def __init__(self, trace: Trace, boundary: CodeType | None = None, seldom: bool = False) -> None:
         self.trace, self._places = trace, Places(trace, boundary)
+        self._later = C_SELDOM if seldom else C_LATER
         self._stack_sampler: Any = None
         self._who, self._queue = threading.get_ident(), Queue()
         self._end = threading.Event()
@@ -94,7 +96,7 @@ class Sampler:
             self._fetches.start()
             self._loads = Loads(recorder)
             self._loads.start()
-        self._stack_sampler = _stack_sampler()
+        self._stack_sampler = _stack_sampler(self._later)
         self.trace.steps.told = self._stack_sampler
         self._thread = threading.Thread(target=self._watch, name="gradlab sampler", daemon=True)
         try:
@@ -175,11 +177,11 @@ class Sampler:
         self._places.note(frames, took, 0, self.trace.steps.beats)
 
 
-def _stack_sampler() -> Any:
+def _stack_sampler(later: float) -> Any:
     """Return C's sampler of this thread; None where it cannot be had."""
     made = getattr(native.module, "StackSampler", None)
     try:
-        return None if made is None else made(C_FIRST, C_LATER)
+        return None if made is None else made(C_FIRST, later)
     except OSError:  # a system that does not let a thread be sampled: seccomp, too many recordings at once
         return None
 

@@ -295,7 +295,7 @@ def _rows(trace: Trace, record: Record, found: list[Found]) -> dict[Ref, int]:
             OpRow(
                 numbers[row],
                 {"return": "from_numpy"}.get(row.cut, row.cut) if row.cut else row.op,
-                row.count,
+                row.runs,
                 place.line if place else None,
                 place.col if place else None,
                 place.end_line if place else None,
@@ -339,7 +339,7 @@ def _lines(trace: Trace, record: Record) -> None:
             spent = lines.setdefault(row.line, [0, 0, 0])
             spent[0] += row.forward_ns
             spent[1] += row.backward_ns
-            spent[2] += row.count
+            spent[2] += row.runs
     total = line_times(trace)
     for line, ns in total.items():
         if ns >= LEAST * sum(total.values()):

@@ -48,7 +48,7 @@ def pages(trace: Trace, numbers: Mapping[Ref, int]) -> tuple[list[Page], dict[in
                 at = lines[line] = LineRow(line)
             at.forward_ms += forward
             at.backward_ms += backward
-            at.count += row.count
+            at.count += row.runs
         for key in {key for key, _ in way}:
             total[key] = total.get(key, 0.0) + forward + backward
     found: dict[int, Page] = {}

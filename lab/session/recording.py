@@ -25,7 +25,9 @@ from ..diagnose.gradient_check import Checker
 from ..diagnose.precision import Precision
 from ..recorder import stopped_op
 from ..recorder.observer import Recorder
+from ..recorder.sampled_steps import SampledSteps
 from ..recorder.sampling import Sampler
+from ..recorder.step_marks import Marks
 from ..recorder.user_files import shown_name
 from ..report import export, peaks
 from ..report.build_record import build, settle
@@ -43,8 +45,13 @@ class Recording:
     Made by `lab.recording` and `lab.record`.
     """
 
-    def __init__(self, title: str = "", check: bool = False, precision: bool = False) -> None:
+    def __init__(
+        self, title: str = "", check: bool = False, precision: bool = False, sampled: bool | dict[str, Any] = False
+    ) -> None:
         self.title, self._checks, self._compares = title, check, precision
+        self._samples = sampled if not (check or precision) else False  # what is checked is each op
+        self.steps: SampledSteps | None = None
+        """Where steps are sampled: which of them are recorded."""
         self._checker: Checker | None = None
         self._precision: Precision | None = None
         self.value: Any = None
@@ -93,7 +100,8 @@ class Recording:
             later(_again, outer)
         # for every object of the cell the recorder makes several that stay: the collector runs as often as without it
         collecting = gc.get_threshold()
-        gc.set_threshold(COLLECTS * collecting[0], *collecting[1:])
+        seldom = (COLLECTS * collecting[0], *collecting[1:])
+        gc.set_threshold(*seldom)
         later(_collect, collecting)
         self.recorder = recorder = Recorder(files, boundary)
         recorder.trace.block = block
@@ -116,9 +124,16 @@ class Recording:
             watch.checker, watch.precision = self._checker, self._precision
             later(watch.stop)
             watch.start()
-        self._sampler = Sampler(recorder.trace, boundary)
+        self._sampler = Sampler(recorder.trace, boundary, seldom=self._samples is not False)
         later(self._sampler.stop)
         self._sampler.start()
+        if self._samples is not False:
+            options = self._samples if isinstance(self._samples, dict) else {}
+            self.steps = steps = SampledSteps(recorder, self._watches, (seldom, collecting), **options)
+            for marks in (Marks(steps), *adapters.marks(steps)):
+                later(marks.stop)
+                marks.start()
+            later(steps.stop)
         recorder.started_ns = recorder.trace.started_ns = perf_counter_ns()  # the cell's own clock
 
     def stop(
@@ -177,6 +192,8 @@ class Recording:
                 gc.enable()
         if self._sampler is not None and self._sampler.error is not None:
             record.environment["time between ops"] = f"not known: {type(self._sampler.error).__name__}"
+        if self.steps is not None and (said := self.steps.sentence()):
+            record.checked = said
         if recorder.elsewhere:
             record.environment["other threads"] = f"{recorder.elsewhere:,} ops, which are not shown"
         return record
@@ -266,11 +283,12 @@ class Recording:
         return {"text/plain": plain} if self._record is None else {"text/html": self.html(), "text/plain": plain}
 
 
-def recording(title: str = "", *, check: bool = False, precision: bool = False) -> Recording:
+def recording(title: str = "", *, check: bool = False, precision: bool = False, sampled: bool = False) -> Recording:
     """Record a block: ``with lab.recording() as rec: ...``, then ``print(rec)``.
 
     check : compare every op's gradient with finite differences; a wrong one is a finding.
     precision : run every op once more in float64; the first that loses half its digits is a finding.
+    sampled : of a training loop record the first steps and then some now and then, so that it takes hardly longer.
 
     >>> import core, lab
     >>> W = core.ones(2, 2, requires_grad=True)
@@ -279,7 +297,7 @@ def recording(title: str = "", *, check: bool = False, precision: bool = False) 
     >>> [op.op for op in rec.record.ops], rec.record.gradients[0].name, rec.record.gradients[0].norm
     (['mul', 'sum'], 'W', 4.0)
     """
-    return Recording(title, check, precision)
+    return Recording(title, check, precision, sampled)
 
 
 def record(function: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) -> Recording:

@@ -261,7 +261,7 @@ def test_looks_that_other_programs_made_late_tell_nothing(cell: Any, space: Spac
     """As if the cell had stood in the queue all the time between two looks but 1 ms, though the clock went on.
 
     Those are the looks of a thread: C's tell the time of the queue apart, wherever they find the cell."""
-    monkeypatch.setattr("lab.recorder.sampling._stack_sampler", lambda: None)
+    monkeypatch.setattr("lab.recorder.sampling._stack_sampler", lambda later: None)
     monkeypatch.setattr(Queue, "since", lambda self: (10_000_000, 50_000_000))
     cell(STEP, space)
     busy = FUNCTION.replace("time.sleep(0.025)", "sum(range(400_000))")

@@ -140,6 +140,7 @@ ELSEWHERE = {
     "loop_waits.py": "needs a GPU or a clock: test_loop_waits.py",
     "cpu_fallback.py": "needs a GPU: test_loop_waits.py",
     "gradient_check.py": "needs --check: test_gradient_check.py",
+    "unseen_losses.py": "needs steps that are not recorded: tests/lab/recorder/test_sampled_steps.py",
     "precision.py": "needs --precision: test_precision.py",
     "_by_hand": "core draws no mask by an op: tests/parity/test_adapter.py",
 }

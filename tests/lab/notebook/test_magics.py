@@ -182,6 +182,29 @@ def test_on_and_off(run: Run) -> None:
     assert "is none of on, count and off" in run("%autograd sideways")[2]
 
 
+def test_cards_under_every_cell_sample_steps_and_begin_anew_after_a_loop(run: Run, shell: InteractiveShell) -> None:
+    run("%autograd on")
+    loop = """
+optimizer = core.optim.SGD([W], lr=1e-3)
+for i in range(3000):
+    optimizer.zero_grad()
+    layer(x).square().sum().backward()
+    optimizer.step()
+score = layer(x).std()
+"""
+    _, bundles, _ = run(loop)
+    record = lab.last()
+    assert len(bundles) == 1
+    assert re.match(r"[\d,]+ of 3,000 steps were recorded", record.checked)
+    assert [op.count for op in record.ops if op.op == "std"] == [1]
+    assert [op.count for op in record.ops if op.op == "tanh"] == [3000, 1]
+    run("%autograd off")
+    assert "run_code" not in vars(shell)
+    run("%%autograd --no-card" + loop.replace("3000", "300"))
+    assert lab.last().checked == ""
+    assert not observe.observers
+
+
 def test_the_registered_cell_magic(run: Run) -> None:
     _, bundles, _ = run("get_ipython().run_cell_magic('autograd', '--text', 'y = layer(x)')")
     assert len(bundles) == 1

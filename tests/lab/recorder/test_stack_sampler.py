@@ -305,7 +305,7 @@ def test_a_record_tells_of_lines_without_an_op(cell: Any) -> None:
 
 
 def test_without_the_extension_a_thread_of_pythons_samples(cell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lab.recorder.sampling._stack_sampler", lambda: None)
+    monkeypatch.setattr("lab.recorder.sampling._stack_sampler", lambda later: None)
     recording = Recording()
     recorder = recording.start({__file__: 0})
     assert recorder is not None
