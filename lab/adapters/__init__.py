@@ -15,3 +15,13 @@ def watches(recorder: Any) -> list[Any]:
 
         found.append(Watch(recorder, library))
     return found
+
+
+def followers(course: Any) -> list[Any]:
+    """Return what tells a course of a library's steps, for every one that the session has imported, not yet started."""
+    library = sys.modules.get("torch")
+    if library is None or not hasattr(library, "autograd") or "torch.optim.optimizer" not in sys.modules:
+        return []
+    from .torch_course import Ear
+
+    return [Ear(course, library)]

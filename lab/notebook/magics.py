@@ -27,6 +27,7 @@ from ..session.op_counts import Counter
 from ..session.recording import Recording, error_row
 from . import card_buttons, export_magic, tracebacks
 from .inner_cell import run_inside
+from .live_card import LiveCard
 from .try_magic import Trying
 
 FLAGS = {
@@ -50,7 +51,7 @@ example:
   loss = model(x).square().mean()
   loss.backward()"""
 LASTS = 32  # cells whose last record is kept for comparison
-_publish: Callable[[dict[str, str]], None] = publish_display_data
+_publish: Callable[..., None] = publish_display_data
 _TAKES_A_CELL = re.compile(r"%%(time|capture)\b")
 _EMPTY_TUNE = re.compile(r"%%tune(?![\w?])([^\n]*)\s*")
 _FIRST_LINE = re.compile(r"%%autograd(?![\w?])([^\n]*)")
@@ -114,6 +115,7 @@ class LabMagics(Magics):
         self.files: dict[str, int] = {}
         self.flags: set[str] = set()
         self.trying: Trying | None = None
+        self.live: LiveCard | None = None
         self.asked = False
         self.depth = 0
         self.raised_ns = 0  # when a traceback was drawn last
@@ -263,6 +265,9 @@ class LabMagics(Magics):
             self.trying = Trying(self.shell)
         self.recording = Recording(check="--check" in self.flags, precision="--precision" in self.flags)
         self.recording.start(self.files)
+        if self.recording.course is not None and not {"--no-card", "--text"} & self.flags:
+            self.live = LiveCard(self.shell, self.recording.course, self.files, f"In [{self.shell.execution_count}]")
+            self.live.start()
 
     def begin_counting(self) -> None:
         """Start counting for the cell that is running."""
@@ -277,6 +282,9 @@ class LabMagics(Magics):
     def drop(self) -> None:
         """End a recording without a card."""
         recording, self.recording = self.recording, None
+        if self.live is not None:
+            self.live.stop()
+            self.live = None
         trying, self.trying = self.trying, None
         self.asked, self.flags = False, set()
         if trying is not None:
@@ -301,6 +309,9 @@ class LabMagics(Magics):
         """End the recording of a cell and show its card."""
         recording, flags, asked = self.recording, self.flags, self.asked
         assert recording is not None
+        live, self.live = self.live, None
+        if live is not None:
+            live.stop()
         self.asked, self.flags = False, set()
         if result.error_in_exec is not None:
             recording.ended_ns = self.raised_ns
@@ -334,11 +345,15 @@ class LabMagics(Magics):
             tunable = any(row.tune for row in record.kernels)
             bundle = {"text/html": widgets.html(record, card_buttons.place() if tunable else ""), **plain}
         except Exception:
-            _publish(plain)  # the text says as much; why there is no picture is told after it
+            self.publish(plain, live)  # the text says as much; why there is no picture is told after it
             raise
-        _publish(bundle)
+        self.publish(bundle, live)
         if tunable:
             card_buttons.connect()
+
+    def publish(self, bundle: dict[str, str], live: LiveCard | None) -> None:
+        """Show a card, in the place of the one that was there while the cell ran."""
+        _publish(bundle, **(live.place if live is not None else {}))
 
     def compared(self, info: Any, record: Record) -> None:
         """Put the difference to the last run of the same cell into its record."""

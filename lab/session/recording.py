@@ -25,11 +25,13 @@ from ..diagnose.gradient_check import Checker
 from ..diagnose.precision import Precision
 from ..recorder import stopped_op
 from ..recorder.observer import Recorder
+from ..recorder.run_course import RunCourse
 from ..recorder.sampling import Sampler
 from ..recorder.user_files import shown_name
 from ..report import export, peaks
 from ..report.build_record import build, settle
 from ..report.memory_now import holders
+from ..report.run_said import watched
 from ..report.tables import table
 
 DETAIL = 4000  # characters of an error's text that are kept
@@ -54,6 +56,7 @@ class Recording:
         self._record: Record | None = None
         self._watches: list[Any] = []
         self._sampler: Sampler | None = None
+        self.course: RunCourse | None = None
         self.ended_ns = 0  # where that is known better than by when `stop` is called
         self._undo = ExitStack()  # what takes back all that `start` did
 
@@ -116,6 +119,12 @@ class Recording:
             watch.checker, watch.precision = self._checker, self._precision
             later(watch.stop)
             watch.start()
+        self.course = RunCourse(files)
+        later(self.course.stop)
+        self.course.start()
+        for ear in adapters.followers(self.course):
+            later(ear.stop)
+            ear.start()
         self._sampler = Sampler(recorder.trace, boundary)
         later(self._sampler.stop)
         self._sampler.start()
@@ -163,6 +172,8 @@ class Recording:
         recorder.trace.error = error
         if isinstance(raised, KeyboardInterrupt):
             stopped_op.by_user(recorder.trace)
+        if self.course is not None:
+            recorder.around_ns += self.course.own_ns
         collecting = gc.isenabled()
         gc.disable()  # many small rows and no cycles, beside a graph that takes a quarter of a second to look through
         try:
@@ -175,6 +186,8 @@ class Recording:
         finally:
             if collecting:
                 gc.enable()
+        if self.course is not None and self.course:
+            record.course = watched(self.course)
         if self._sampler is not None and self._sampler.error is not None:
             record.environment["time between ops"] = f"not known: {type(self._sampler.error).__name__}"
         if recorder.elsewhere:
