@@ -211,9 +211,8 @@ def shapes(plot: curves.Plot) -> dict[str, str]:
     return {name: d for name, d in found.items() if d}
 
 
-def _svg(plot: curves.Plot, style: dict[str, str] | None = None) -> str:
-    how = (lambda name: style[name.split()[0]]) if style is not None else (lambda name: f'class="{name}"')
-    return "".join(f'<path {how(name)} d="{d}"/>' for name, d in shapes(plot).items())
+def _svg(plot: curves.Plot, style: dict[str, str]) -> str:
+    return "".join(f'<path {style[name.split()[0]]} d="{d}"/>' for name, d in shapes(plot).items())
 
 
 def drawn(view: Training) -> dict[str, Any]:

@@ -5,12 +5,16 @@ It is no function mode: ops run as if it were not there.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from functools import wraps
 from typing import Any
 
-from ..recorder.run_course import Library, RunCourse
+from core.base import source
+
+from ..recorder.run_course import RunCourse
+from ..recorder.step_values import Library
 from ..recorder.user_files import users_frame
 from .compiled import Patch
 
@@ -72,6 +76,7 @@ class Ear:
         self._numbers: dict[str, Any] = {}
         self._stepping = False
         course.libraries.append(self.library)
+        source.add_package(os.path.dirname(torch.__file__))
 
     def start(self) -> None:
         """Begin to listen."""

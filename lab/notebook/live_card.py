@@ -39,7 +39,7 @@ class LiveCard:
         self.id = uuid.uuid4().hex
         self.shown = False
         self.error: Exception | None = None
-        self._publisher = getattr(shell, "display_pub", None)
+        self._publisher: Any = getattr(shell, "display_pub", None)
         self._shell = shell
         self._parent = getattr(self._publisher, "parent_header", None)
         self._can = getattr(shell, "kernel", None) is not None and hasattr(self._publisher, "pub_socket")

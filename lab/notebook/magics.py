@@ -22,7 +22,8 @@ from core.base import shadowing, source
 from widgets import Record, compare
 
 from ..console.options import HELP, meant
-from ..report import peaks
+from ..report import peaks, run_changes
+from ..report.run_inputs import described
 from ..session.op_counts import Counter
 from ..session.recording import Recording, error_row
 from . import card_buttons, export_magic, tracebacks
@@ -116,6 +117,7 @@ class LabMagics(Magics):
         self.flags: set[str] = set()
         self.trying: Trying | None = None
         self.live: LiveCard | None = None
+        self.inputs: dict[str, str] = {}  # what the cell reads, as it was before it ran
         self.asked = False
         self.depth = 0
         self.raised_ns = 0  # when a traceback was drawn last
@@ -264,6 +266,7 @@ class LabMagics(Magics):
         if "--try" in self.flags:
             self.trying = Trying(self.shell)
         self.recording = Recording(check="--check" in self.flags, precision="--precision" in self.flags)
+        self.inputs = self.read_by(self.infos[-1]) if self.infos else {}
         self.recording.start(self.files)
         if self.recording.course is not None and not {"--no-card", "--text"} & self.flags:
             self.live = LiveCard(self.shell, self.recording.course, self.files, f"In [{self.shell.execution_count}]")
@@ -305,6 +308,13 @@ class LabMagics(Magics):
             files["<timed exec>"] = blank + 1
         return files
 
+    def read_by(self, info: Any) -> dict[str, str]:
+        """Return what the cell reads, as it is before it runs."""
+        try:
+            return described(self.shell.transform_cell(info.raw_cell), self.shell.user_ns)
+        except Exception:  # the next run is compared without it
+            return {}
+
     def show(self, result: Any) -> None:
         """End the recording of a cell and show its card."""
         recording, flags, asked = self.recording, self.flags, self.asked
@@ -329,6 +339,10 @@ class LabMagics(Magics):
         trying, self.trying = self.trying, None
         if trying is not None:
             trying.finish(record, result.info.raw_cell)
+        if record.course is not None:
+            record.course.inputs = self.inputs
+            if live is not None and live.error is not None:
+                record.course.note += f" The card did not follow to the end: {type(live.error).__name__}: {live.error}"
         self.compared(result.info, record)
         if record.error is not None:
             record.wall_ms = record.recording_ms = (
@@ -361,6 +375,8 @@ class LabMagics(Magics):
         if not cell:
             return
         last = self.lasts.pop(cell, None)
+        if last is not None:
+            run_changes.beside(last, record)
         if last is not None and not (last.error or record.error or last.stopped or record.stopped):
             record.comparison = compare(last, record)
         self.lasts[cell] = record

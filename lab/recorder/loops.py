@@ -131,7 +131,7 @@ def _turn(node: ast.For | ast.AsyncFor, frame: FrameType) -> int | None:
         return None
     name, first, step = _called(call), 0, 1
     if name == "enumerate":
-        target = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target
+        target = next(iter(target.elts), target) if isinstance(target, ast.Tuple) else target
         start = call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "start"), None)
         if start is not None:
             known = _value(start, frame)
@@ -190,10 +190,10 @@ def _length(node: ast.expr, frame: FrameType) -> int | None:
     if type(total) is int:
         return total
     if name in ("range", "trange"):
-        numbers = [_value(a, frame) for a in node.args]
-        if numbers and all(type(n) is int for n in numbers) and (len(numbers) < 3 or numbers[2]):
-            return len(range(*numbers))
-        return None
+        numbers: list[Any] = [_value(a, frame) for a in node.args]
+        if not numbers or len(numbers) > 3 or any(type(n) is not int for n in numbers) or numbers[2:] == [0]:
+            return None
+        return len(range(*numbers))
     if name in PASS_ON and node.args:
         return _length(node.args[0], frame)
     if name == "zip" and node.args:
@@ -221,7 +221,7 @@ def length(value: Any) -> int | None:
         return len(value)
     kind = type(value)
     if isinstance(value, Tensor) or kind.__module__ in ("numpy", "torch", "torch.nn.parameter"):
-        shape = getattr(value, "shape", ())
+        shape: Any = getattr(value, "shape", ())
         return int(shape[0]) if len(shape) else None
     own = attributes(value)
     if kind.__name__.startswith(("tqdm", "Progress")):

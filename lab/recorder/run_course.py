@@ -19,17 +19,15 @@ from time import perf_counter, perf_counter_ns
 from types import CodeType
 from typing import Any
 
-import numpy as np
-
-from core.base import modes
 from core.base.source import locate
 from core.events import observe
 from core.tensors.tensor import Tensor
 from widgets.run_curves import Curve, RunCurves
 
-from . import loops, number_names, tensor_stats
+from . import loops, number_names
 from .layers import Layers
 from .series import Series
+from .step_values import CORE, Library, resident
 from .user_files import is_users, users_frame
 
 EVERY_S = 0.25
@@ -45,47 +43,6 @@ _VALIDATION = ("val", "valid", "test", "eval", "dev", "held")
 _LOSS = ("loss", "nll", "mse", "cross_entropy", "criterion")
 _live: weakref.WeakSet[RunCourse] = weakref.WeakSet()
 _active: list[RunCourse] = []
-
-
-class Library:
-    """How numbers, norms and steps are read from core's tensors; a subclass does it for another library's."""
-
-    def number(self, t: Any) -> float | None:
-        """Return the one element of a tensor; None where asking would wait for a GPU."""
-        if t._a.size != 1 or t._kind.dtype.category > 2:
-            return float("nan") if t._a.size == 1 else None
-        return float(t._a.reshape(())) if t._kind.device.type == "cpu" else None
-
-    def held(self, t: Any) -> Any:
-        """Return what is kept of a tensor on a GPU until its number is read; None of one with several elements."""
-        return t._a if t._a.size == 1 else None
-
-    def numbers(self, held: Sequence[Any]) -> list[float]:
-        """Read what was kept."""
-        return [float(tensor_stats.on_host(a).reshape(())) for a in held]
-
-    def quiet(self) -> bool:
-        """Return whether no history is recorded now."""
-        return not modes.state.enabled
-
-    def gradients(self, parameters: Sequence[Any]) -> list[Any]:
-        """Return the gradient of each parameter, or None."""
-        return [None if p._grad is None else p._grad._a for p in parameters]
-
-    def squares(self, arrays: Sequence[Any]) -> list[float | None]:
-        """Return the sum of squares of each array."""
-        return [None if a is None else float((a.astype(np.float32, copy=False) ** 2).sum()) for a in arrays]
-
-    def samples(self, parameters: Sequence[Any]) -> list[Any]:
-        """Return copies of some values of each parameter, the same ones each time."""
-        return [tensor_stats.spread(p._a).copy() for p in parameters]
-
-    def memory(self) -> int:
-        """Return the bytes that the library holds on GPUs."""
-        return 0
-
-
-CORE = Library()
 
 
 @dataclass
@@ -323,9 +280,9 @@ class RunCourse(observe.Follower):
         """Return whether a step of the loop ends with this optimizer's: of several, with the one that steps rarest."""
         key = id(optimizer)
         self._known[key] = None
+        self._recent.append(key)
         if len(self._known) == 1:
             return True
-        self._recent.append(key)
         counts = Counter(self._recent)
         least = min(counts.values())
         return key == next(known for known in self._known if 0 < counts[known] <= least + 1)
@@ -483,15 +440,6 @@ class RunCourse(observe.Follower):
             elif named.source == "log" and not any(n.source == "loss" for n in self.named.values()):
                 kind = "loss"
         return named.series.curve(named.name, kind, line)
-
-
-def resident() -> int:
-    """Return the bytes of memory that this process holds; 0 where nobody tells."""
-    try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
-    except (OSError, IndexError, ValueError):
-        return 0
 
 
 def log(**values: Any) -> None:
