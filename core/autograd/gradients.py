@@ -62,7 +62,10 @@ def _heard(self: Tensor, gradient: Tensor | None = None, retain_graph: bool | No
         _unheard(self, gradient, retain_graph, create_graph, inputs)
         return
     observe.tell("passed", (self,), here(1))
-    _unheard(self, gradient, retain_graph, create_graph)
+    if gradient is None and not create_graph:
+        _unheard(self, retain_graph=retain_graph)
+    else:
+        _unheard(self, gradient, retain_graph, create_graph)
 
 
 def _followed(anybody: bool) -> None:

@@ -269,7 +269,9 @@ class LabMagics(Magics):
         self.inputs = self.read_by(self.infos[-1]) if self.infos else {}
         self.recording.start(self.files)
         if self.recording.course is not None and not {"--no-card", "--text"} & self.flags:
-            self.live = LiveCard(self.shell, self.recording.course, self.files, f"In [{self.shell.execution_count}]")
+            stored = bool(self.infos and self.infos[-1].store_history)
+            title = f"In [{self.shell.execution_count - stored}]"
+            self.live = LiveCard(self.shell, self.recording.course, self.files, title)
             self.live.start()
 
     def begin_counting(self) -> None:

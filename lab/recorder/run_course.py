@@ -15,7 +15,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import get_ident
-from time import perf_counter, perf_counter_ns
+from time import perf_counter_ns
 from types import CodeType
 from typing import Any
 
@@ -30,7 +30,7 @@ from .series import Series
 from .step_values import CORE, Library, resident
 from .user_files import is_users, users_frame
 
-EVERY_S = 0.25
+EVERY_NS = 250_000_000
 """Between two looks at what costs more."""
 SHARE = 0.01  # of the loop's time that looks may take
 PLACES = 48  # lines whose numbers are kept
@@ -95,14 +95,14 @@ class RunCourse(observe.Follower):
         self.passes = 0
         self.expected: int | None = None
         self.memory_bytes = 0
-        self.began = perf_counter()
-        self.first_s: float | None = None  # when something was seen first
-        self.last_s = 0.0
+        self.began = perf_counter_ns()
+        self.first_ns: int | None = None  # when something was seen first
+        self.last_ns = self.began
         self.named: dict[Any, Named] = {}
         self.layers = Layers()
         self.rates: dict[int, tuple[Series, float]] = {}
         self.memory = Series()
-        self.marks: deque[tuple[float, int]] = deque(maxlen=40)
+        self.marks: deque[tuple[int, int]] = deque(maxlen=40)
         self._turn = 0  # the step that is going on
         self._lead: Any = None  # without an optimizer, the place that counts the steps
         self._since = 0  # passes since the last step
@@ -111,13 +111,14 @@ class RunCourse(observe.Follower):
         self._pending: list[tuple[Series, int, Library, Any]] = []
         self._recent: deque[int] = deque(maxlen=8)
         self._known: dict[int, None] = {}  # optimizers, in the order in which they were seen
-        self._next = self.began + 0.1
+        self._next = self.began + 100_000_000
+        self._window = self.began, 0
         self._due = False
         self._copies: tuple[int, list[Any], list[Any]] | None = None
         self._heavy_ns = self._layer_ns = 0
         self._stride = 1
         self.libraries: list[Library] = [CORE]
-        self._loops: tuple[Any, int] = (None, 0)  # the loop that goes on, and the steps before it
+        self._loop = self._base = 0  # the code whose loop goes on, and the steps before it
         _live.add(self)
 
     def start(self) -> None:
@@ -164,11 +165,13 @@ class RunCourse(observe.Follower):
 
     def backward(self, library: Library, roots: Sequence[Any], place: Place) -> None:
         """A backward pass is about to run."""
-        if not self._ours():
+        if get_ident() != self.thread or not self.alive or self.error is not None:
             return
-        begin = perf_counter_ns()
         self._since += 1
         self.passes += 1
+        if self._stride > 1 and self.steps and self._turn % self._stride:
+            return
+        begin = perf_counter_ns()
         for k, t in enumerate(roots[:ROOTS]):
             key = place and (id(place[0]), place[1], k)
             named = self.named.get(key) or self._new(key, place, "loss")
@@ -176,8 +179,6 @@ class RunCourse(observe.Follower):
                 continue
             if not self.steps:
                 self._count(key, named)
-            if self._stride > 1 and self._turn % self._stride:
-                continue
             step = self.steps + 1 if self.steps else self._turn
             value = library.number(t)
             if value is None:
@@ -189,7 +190,7 @@ class RunCourse(observe.Follower):
                 for other in self._fresh:
                     other.twins += other.series.last == value
         self._fresh.clear()
-        self._seen(begin)
+        self._seen(begin, not self.steps)
 
     def number(self, library: Library, value: Any, place: Place) -> None:
         """A number left the graph."""
@@ -238,7 +239,11 @@ class RunCourse(observe.Follower):
 
     def after(self, library: Library, optimizer: Any, parameters: Sequence[Any]) -> None:
         """An optimizer has made a step."""
-        if not self._ours():
+        if get_ident() != self.thread or not self.alive or self.error is not None:
+            return
+        if self._stride > 1 and self.steps % self._stride and self._copies is None and len(self._known) == 1:
+            self.steps += 1
+            self._turn, self._since = self.steps + 1, 0
             return
         begin = perf_counter_ns()
         held, self._copies = self._copies, None
@@ -254,7 +259,7 @@ class RunCourse(observe.Follower):
                     named.series.at_once()
             self._turn, self._since = self.steps + 1, 0
         self._rate(optimizer)
-        self._seen(begin)
+        self._seen(begin, True)
 
     # -- what is kept --------------------------------------------------------------------------------------------------
 
@@ -318,44 +323,43 @@ class RunCourse(observe.Follower):
                 series.add(step, value)
                 self._loss = value
 
-    def _seen(self, begin: int) -> None:
-        now = perf_counter()
-        if self.first_s is None:
-            self.first_s = now - self.began
-        self.last_s = now - self.began
+    def _seen(self, begin: int, turns: bool = False) -> None:
+        now = perf_counter_ns()
+        self.last_ns = now
+        if self.first_ns is None:
+            self.first_ns = begin
+        self.own_ns += now - begin
         if now >= self._next:
-            self._look(now)
-        self.own_ns += perf_counter_ns() - begin
+            self._look(now, turns)
+            self.own_ns += perf_counter_ns() - now
 
-    def _look(self, now: float) -> None:
-        """What is too slow for each step."""
-        begin = perf_counter_ns()
+    def _look(self, now: int, turns: bool) -> None:
+        """What is too slow for each step; `turns`: the loop is where it counts its steps."""
         spent = now - self.began
-        self._next = now + EVERY_S
+        self._next = now + EVERY_NS
         self._read()
         step = self.steps or self._turn
-        cheap = self.own_ns - self._heavy_ns
-        self._stride = min(max(round(cheap / (SHARE * spent * 1e9)), 1), STRIDE) if step > 200 else 1
-        if self._heavy_ns + self._layer_ns > SHARE * spent * 1e9:
-            self._next = now + 4 * EVERY_S
-            self.marks.append((now, step))
-            return
+        if step > 200:  # what each step costs: where steps are short, not each of them is read
+            cheap = self.own_ns - self._heavy_ns
+            share = (cheap - self._window[1]) / max(now - self._window[0], 1)
+            self._stride = min(max(round(self._stride * share / SHARE), 1), STRIDE)
+            self._window = now, cheap
         self.marks.append((now, step))
+        if self._heavy_ns + self._layer_ns > SHARE * spent:
+            self._next = now + 4 * EVERY_NS
+            return
         self._due = True
         size = resident() + sum(library.memory() for library in self.libraries)
         self.memory_bytes = max(self.memory_bytes, size)
         if size:
             self.memory.add(max(step, 1), float(size))
-        frame = users_frame(sys._getframe(1))
-        if frame is not None and step:
-            found = loops.around(frame)
-            key = id(frame.f_code), len(found)
-            if self._loops[0] != key:
-                self._loops = key, self._loops[1] if self._loops[0] is None else step - 1
-            made = step - self._loops[1]
-            more = loops.expected(found, made)
-            self.expected = None if more is None else self._loops[1] + more
-        self._heavy_ns += perf_counter_ns() - begin
+        frame = users_frame(sys._getframe(1)) if turns and step else None
+        if frame is not None:
+            if self._loop != id(frame.f_code):  # steps that another loop has made are none of this one's
+                self._loop, self._base = id(frame.f_code), step - 1 if self._loop else 0
+            more = loops.expected(loops.around(frame), step - self._base)
+            self.expected = None if more is None else self._base + more
+        self._heavy_ns += perf_counter_ns() - now
 
     # -- what is told --------------------------------------------------------------------------------------------------
 
@@ -367,7 +371,7 @@ class RunCourse(observe.Follower):
         """Return what there is so far; another thread may ask."""
         step = self.steps or self._turn
         unit = "step" if self.steps or not self.passes else "backward pass"
-        seconds = max(self.last_s - (self.first_s or 0.0), 0.0)
+        seconds = self._seconds()
         run = RunCurves(step, unit, seconds, self._speed(), self.expected, memory_bytes=self.memory_bytes)
         run.curves = self._curves()
         for number, (series, _) in enumerate(list(self.rates.values()), 1):
@@ -381,11 +385,14 @@ class RunCourse(observe.Follower):
             run.note = f"The course was not followed to its end: {type(self.error).__name__}: {said}"
         return run
 
+    def _seconds(self) -> float:
+        return 0.0 if self.first_ns is None else (self.last_ns - self.first_ns) / 1e9
+
     def _speed(self) -> float:
         marks = list(self.marks)
         if len(marks) > 1 and marks[-1][0] > marks[0][0]:
-            return (marks[-1][1] - marks[0][1]) / (marks[-1][0] - marks[0][0])
-        took = self.last_s - (self.first_s or 0.0)
+            return 1e9 * (marks[-1][1] - marks[0][1]) / (marks[-1][0] - marks[0][0])
+        took = self._seconds()
         return (self.steps or self._turn) / took if took > 0 else 0.0
 
     def _curves(self) -> list[Curve]:

@@ -1,2 +1,2 @@
-/* made by widgets/live/build.mjs from sources 27fa4656ca8b9ecf04eb28f67cb1d1fbe63b3bff1ac3baaa59c5f72778fe7bfb */
+/* made by widgets/live/build.mjs from sources 6d455a9d0a6c198698be314096e907acfe084101c5d907215d9e16579308add9 */
 var e=()=>String(Math.random()).slice(2),t={initialize({model:t}){let a=new Map,n=t.get('name'),d=d=>{let{to:r,command:s,answer:l}=d.detail;if(!r.startsWith(`${n} `)||d.defaultPrevented)return;d.preventDefault();let i=e();a.set(i,l),t.send({id:i,place:r.slice(n.length+1),command:s})},r=e=>{a.get(e.id)?.(e),e.heard||a.delete(e.id)};return document.addEventListener('gradlab',d),t.on('msg:custom',r),t.set('page',e()),t.save_changes(),()=>{document.removeEventListener('gradlab',d),t.off('msg:custom',r)}}};export{t as default};

@@ -54,8 +54,8 @@ class Kernel:
     def run(self, code: str, interrupt: bool = False, cell: str = "a") -> list[Any]:
         """Run a cell; `interrupt` stops it after the first picture of the live card."""
         client = self.client
-        message = client.session.msg("execute_request", {"code": code, "silent": False, "store_history": True,
-                                     "user_expressions": {}, "allow_stdin": False}, metadata={"cellId": cell})  # fmt: skip
+        content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}
+        message = client.session.msg("execute_request", content, metadata={"cellId": cell})
         client.shell_channel.send(message)
         found: list[Any] = []
         end = time.monotonic() + WAIT_S
