@@ -95,7 +95,8 @@ def _layers_html(run: RunCurves) -> str:
     more = len(run.layers) - LIVE_LAYERS
     rest = f'<tr><th>and {count_text(more, "more layer")}</th><td colspan="4"></td></tr>' if more > 0 else ""
     head = '<tr><th>layer</th><td colspan="2">gradient norm</td><td colspan="2">step / weight</td></tr>'
-    return f'<table class="layers"><thead>{head}</thead><tbody>{"".join(rows)}{rest}</tbody></table>'
+    body = f"<thead>{head}</thead><tbody>{''.join(rows)}{rest}</tbody>"
+    return f'<div class="layers"><table>{body}</table></div>'
 
 
 def _spark(values: list[float | None]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import wraps
 from typing import Any
 
@@ -93,16 +94,15 @@ class Ear:
         ]
 
     def stop(self) -> None:
-        """Take everything back; twice does nothing more."""
-        handles, self._handles = self._handles, []
-        for handle in handles:
-            handle.remove()
-        for patch in self._patches:
-            patch.off()
-        for name, ours in self._numbers.items():
-            if vars(self.torch.Tensor).get(name) is ours:
-                delattr(self.torch.Tensor, name)
-        self._numbers.clear()
+        """Take everything back, each also where another cannot be; twice does nothing more."""
+        with ExitStack() as undo:
+            for handle in self._handles:
+                undo.callback(handle.remove)
+            for patch in self._patches:
+                undo.callback(patch.off)
+            for name, ours in self._numbers.items():
+                if vars(self.torch.Tensor).get(name) is ours:
+                    undo.callback(delattr, self.torch.Tensor, name)
 
     def _safely(self, work: Any, *args: Any) -> None:
         """As in the recorder, an error of ours is never the user's."""

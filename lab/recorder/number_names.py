@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import linecache
 from functools import lru_cache
-from types import CodeType
 from typing import NamedTuple
 
-from core.base.source import locate
+from core.base.source import Location
 
 LONGEST = 24
 _KEEPS = (ast.Name, ast.Attribute, ast.Subscript)
@@ -32,11 +31,6 @@ def parsed(text: str) -> ast.Module | None:
         return None
 
 
-def of_loss(code: CodeType, lasti: int) -> str:
-    """Return the name of what backward() is called on at a place."""
-    return loss_in(locate(code, lasti).code)
-
-
 def loss_in(text: str) -> str:
     """Return the name of a loss from the expression that calls backward().
 
@@ -57,16 +51,15 @@ def loss_in(text: str) -> str:
     return _short(of, "loss")
 
 
-def of_number(code: CodeType, lasti: int) -> Name:
-    """Return the name of a number that leaves the graph at a place."""
-    place = locate(code, lasti)
-    tree = parsed("".join(linecache.getlines(code.co_filename)))
+def of_number(place: Location, function: str) -> Name:
+    """Return the name of a number that leaves the graph at a place, in a function."""
+    tree = parsed("".join(linecache.getlines(place.file)))
     statement: ast.stmt | None = None
     for node in ast.walk(tree) if tree is not None else ():
         around = isinstance(node, ast.stmt) and node.lineno <= place.line <= (node.end_lineno or node.lineno)
         if around and (statement is None or node.lineno >= statement.lineno):  # type: ignore[attr-defined]
             statement = node  # type: ignore[assignment]
-    return number_in(place.code, statement, code.co_name)
+    return number_in(place.code, statement, function)
 
 
 def number_in(text: str, statement: ast.stmt | None, function: str = "") -> Name:

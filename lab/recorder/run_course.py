@@ -12,14 +12,14 @@ import os
 import sys
 import weakref
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import get_ident
 from time import perf_counter_ns
 from types import CodeType
 from typing import Any
 
-from core.base.source import locate
+from core.base.source import Location, locate
 from core.events import observe
 from core.tensors.tensor import Tensor
 from widgets.run_curves import Curve, RunCurves
@@ -54,6 +54,7 @@ class Named:
     source: str
     """"loss" (what backward() ran on), "number" (what left the graph) or "log"."""
     name: str = ""
+    where: Location | None = None
     text: str = ""
     """The expression, where it is no variable's."""
     twins: int = 0
@@ -85,8 +86,9 @@ class RunCourse(observe.Follower):
     (3, 'loss', [2.0, 0.5, 0.125])
     """
 
-    def __init__(self, files: Mapping[str, int] | None = None) -> None:
-        self.files = dict(files or {})
+    def __init__(self, files: Mapping[str, int] | None = None,
+                 locate: Callable[[CodeType, int], Location] = locate) -> None:  # fmt: skip
+        self.files, self._locate = dict(files or {}), locate
         self.thread = get_ident()
         self.error: Exception | None = None
         self.alive = True  # not in a forked child
@@ -421,22 +423,22 @@ class RunCourse(observe.Follower):
         line = None
         kind, inside = "loss" if named.source == "loss" else "metric", ""
         if named.place is not None:
-            code, lasti = named.place
+            code, _ = named.place
             inside = code.co_name
+            place = named.where = named.where or self._locate(*named.place)
             if not named.name:
                 named.name = "-"
                 if named.source == "loss":
-                    named.name = number_names.of_loss(code, lasti)
+                    named.name = number_names.loss_in(place.code)
                 elif is_users(code.co_filename):
-                    name = number_names.of_number(code, lasti)
+                    name = number_names.of_number(place, inside)
                     # whole numbers are indices and tokens, unless they are summed up: what was right
                     named.name = name.text if name.summed or 2 * named.whole < named.series.count else "-"
-                    named.text = locate(code, lasti).code
+                    named.text = place.code
             if named.name == "-":
                 return None
             offset = self.files.get(code.co_filename)
-            if offset is not None:
-                line = locate(code, lasti).line + offset
+            line = None if offset is None else place.line + offset
         words = f"{named.name} {named.text}".lower()
         if kind == "metric" and any(word in words for word in _LOSS):
             says = words.startswith(_VALIDATION) or any(f"_{v}" in words for v in _VALIDATION)

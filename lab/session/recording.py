@@ -19,6 +19,7 @@ import widgets
 from core.backends.cuda.memory import reporters
 from core.events import observe
 from widgets.record import ErrorRow, Finding, Record
+from widgets.run_curves import RunCurves
 
 from .. import adapters
 from ..diagnose.gradient_check import Checker
@@ -57,6 +58,7 @@ class Recording:
         self._watches: list[Any] = []
         self._sampler: Sampler | None = None
         self.course: RunCourse | None = None
+        self._ears: list[Any] = []
         self.ended_ns = 0  # where that is known better than by when `stop` is called
         self._undo = ExitStack()  # what takes back all that `start` did
 
@@ -119,10 +121,11 @@ class Recording:
             watch.checker, watch.precision = self._checker, self._precision
             later(watch.stop)
             watch.start()
-        self.course = RunCourse(files)
+        self.course = RunCourse(files, recorder.trace.place)
         later(self.course.stop)
         self.course.start()
-        for ear in adapters.followers(self.course):
+        self._ears = adapters.followers(self.course)
+        for ear in self._ears:
             later(ear.stop)
             ear.start()
         self._sampler = Sampler(recorder.trace, boundary)
@@ -187,7 +190,11 @@ class Recording:
             if collecting:
                 gc.enable()
         if self.course is not None and self.course:
-            record.course = watched(self.course)
+            try:
+                record.course = watched(self.course)
+            except Exception as failure:  # the rest of the card does not need it
+                note = f"The course cannot be shown: {type(failure).__name__}: {failure}"
+                record.course = RunCurves(self.course.steps, note=note)
         if self._sampler is not None and self._sampler.error is not None:
             record.environment["time between ops"] = f"not known: {type(self._sampler.error).__name__}"
         if recorder.elsewhere:
@@ -211,12 +218,12 @@ class Recording:
 
         What fails is tried once more: nothing of ours may stay in another library.
         """
-        for watch in self._watches:
+        for let_go in [*(watch.close for watch in self._watches), *(ear.stop for ear in self._ears)]:
             try:
-                watch.close()
+                let_go()
             except Exception:
                 with suppress(Exception):
-                    watch.close()
+                    let_go()
 
     def _end(self) -> None:
         """Stop listening; an error of one thing that is taken back keeps none from the others."""

@@ -63,7 +63,7 @@ def test_sources_are_lines_that_a_person_can_read(path):
 
 def test_what_is_inlined_stays_small():
     """Every saved card and panel holds a copy: no more than what was inlined when the sources were written in short."""
-    limits = {"card.js": 37_700, "tuner.js": 23_657, "tuner_widget.js": 28_872, "listener.js": 978, "card.css": 11_596,
-              "tuner.css": 7_102, "training.css": 4_726, "exported.css": 3_300, "run.css": 3_000}  # fmt: skip
+    limits = {"card.js": 37_750, "tuner.js": 23_657, "tuner_widget.js": 28_872, "listener.js": 978, "card.css": 11_596,
+              "tuner.css": 7_102, "training.css": 4_800, "exported.css": 3_300, "run.css": 3_000}  # fmt: skip
     sizes = {path.name: len(bundle(path.name).encode()) for path in BUNDLES}
     assert {name for name, size in sizes.items() if size > limits[name]} == set()

@@ -1,2 +1,2 @@
-/* made by widgets/live/build.mjs from sources 6d455a9d0a6c198698be314096e907acfe084101c5d907215d9e16579308add9 */
+/* made by widgets/live/build.mjs from sources 8f5f9b078d27d0a5a42a7ccb3f309a8714bf5c97c1481aad8c999bf86752d6dd */
 var e=()=>String(Math.random()).slice(2),t={initialize({model:t}){let a=new Map,n=t.get('name'),d=d=>{let{to:r,command:s,answer:l}=d.detail;if(!r.startsWith(`${n} `)||d.defaultPrevented)return;d.preventDefault();let i=e();a.set(i,l),t.send({id:i,place:r.slice(n.length+1),command:s})},r=e=>{a.get(e.id)?.(e),e.heard||a.delete(e.id)};return document.addEventListener('gradlab',d),t.on('msg:custom',r),t.set('page',e()),t.save_changes(),()=>{document.removeEventListener('gradlab',d),t.off('msg:custom',r)}}};export{t as default};

@@ -88,7 +88,7 @@ export function runTab(card) {
     html(
       'div',
       {},
-      html('p', { class: 'name' }, one.name, one.line && [' ', quiet(lineLink(card, one.line))]),
+      html('p', { class: 'name' }, one.name, one.line && quiet([' line ', lineLink(card, one.line)])),
       plot(one),
     );
   return [
