@@ -10,6 +10,7 @@ from typing import Any
 
 from . import prerequisites as _prerequisites
 from .console.progress import progress
+from .recorder.run_course import log
 from .report.tables import compare
 from .session.backward_walk import Step, Walk, walk
 from .session.recording import Recording, last, record, recording
@@ -24,6 +25,7 @@ __all__ = [
     "fit",
     "last",
     "load_ipython_extension",
+    "log",
     "progress",
     "record",
     "recording",

@@ -13,6 +13,7 @@ import zlib
 from typing import Any
 
 from . import graph as graph_module
+from . import run_card
 from .assets import bundle
 from .payload import Text, payload
 from .record import Record
@@ -36,8 +37,9 @@ def html(record: Record, kernel: str = "") -> str:
     gc.disable()  # a quarter of the time: many small lists, no cycles, and a notebook's heap is large
     try:
         graph = graph_module.build(record)
-        data = packed(embed({"css": bundle("card.css"), **payload(record, graph)}))
-        fallback = still(record, graph)
+        css = bundle("card.css") + (bundle("run.css") if record.course is not None else "")
+        data = packed(embed({"css": css, **payload(record, graph)}))
+        fallback = still(record, graph, run_card.still(record.course) if record.course is not None else "")
     finally:
         if collecting:
             gc.enable()

@@ -33,6 +33,8 @@ class Plot:
     """Along `line`: the edges of the band in which the single values lie."""
     high: list[float] = field(default_factory=list)
     marks: Points = field(default_factory=list)
+    others: list[tuple[str, Points]] = field(default_factory=list)
+    """Curves of other runs, by their names."""
     x_ticks: list[tuple[float, str]] = field(default_factory=list)
     y_ticks: list[tuple[float, str]] = field(default_factory=list)
     readings: list[tuple[float, str, float | None, float | None]] = field(default_factory=list)
@@ -57,10 +59,12 @@ def smoothed(values: Any) -> Any:
 
 
 def layout(values: Sequence[float], knots: Sequence[tuple[float, float]], marks: Sequence[tuple[float, float]] = (),
-           extent: float | None = None) -> Plot:  # fmt: skip
+           extent: float | None = None, edges: tuple[Sequence[float], Sequence[float]] | None = None,
+           others: Sequence[tuple[str, Points]] = (), columns: int = COLUMNS) -> Plot:  # fmt: skip
     """Lay out the values of single steps, and marks (x, value) such as the validation's.
 
     knots : (step, x) pairs, between which x is linear. extent : how far x reaches, by default as far as the values.
+    edges : the least and the largest of what each value is the mean of. others : curves of other runs, as (x, value).
 
     >>> plot = layout([4.0, 2.0, 1.0], [(0, 0.0), (3, 3.0)])
     >>> plot.logarithmic, [round(x) for x, _ in plot.line], plot.y_ticks[0][1]
@@ -69,14 +73,17 @@ def layout(values: Sequence[float], knots: Sequence[tuple[float, float]], marks:
     raw = np.array(values, np.float64)
     x = np.interp(np.arange(1, len(raw) + 1), [k for k, _ in knots], [v for _, v in knots])
     seen = np.isfinite(raw)
-    raw, x = raw[seen], x[seen]
-    mean = smoothed(raw)
-    x, mean, low, high = _columns(x, mean, raw)
+    below, above = (raw, raw) if edges is None else (np.array(edge, np.float64) for edge in edges)
+    raw, x, below, above = raw[seen], x[seen], below[seen], above[seen]
+    x, mean, low, high = _columns(x, smoothed(raw), below, above, columns)
+    elsewhere = [(name, [(a, b) for a, b in points if math.isfinite(b)]) for name, points in others]
+    elsewhere = [(name, points) for name, points in elsewhere if points]
     dots = [(a, b) for a, b in marks if math.isfinite(b)]
     plot = Plot()
-    far = extent or (max([*x[-1:], *(a for a, _ in dots)]) if len(x) or dots else 1.0)
+    ends = [*x[-1:], *(a for a, _ in dots), *(points[-1][0] for _, points in elsewhere)]
+    far = extent or (max(ends) if ends else 1.0)
     plot.x_ticks = [(BOX * t / far, f"{t:g}") for t in _round_ticks(0, far, 8, whole=True)]
-    every = np.concatenate([mean, [b for _, b in dots]])
+    every = np.concatenate([mean, [b for _, b in dots], [b for _, points in elsewhere for _, b in points]])
     if not len(every):
         return plot
     plot.logarithmic = bool(every.min() > 0 and every.max() / every.min() >= LOGARITHMIC_FROM)
@@ -84,20 +91,31 @@ def layout(values: Sequence[float], knots: Sequence[tuple[float, float]], marks:
     plot.line = [(BOX * a / far, b) for a, b in zip(x, place(mean), strict=True)]
     plot.low, plot.high = list(place(low)), list(place(high))
     plot.marks = [(BOX * a / far, float(place(np.array([b]))[0])) for a, b in dots]
+    plot.others = [
+        (
+            name,
+            [
+                (BOX * a / far, float(b))
+                for (a, _), b in zip(points, place(np.array([b for _, b in points])), strict=True)
+            ],
+        )
+        for name, points in elsewhere
+        if points
+    ]
     plot.readings = _readings(x, mean, dots, far)
     return plot
 
 
-def _columns(x: Any, mean: Any, raw: Any) -> tuple[Any, Any, Any, Any]:
-    """At most `COLUMNS` points: the mean's mean, and the least and the largest single value."""
+def _columns(x: Any, mean: Any, below: Any, above: Any, columns: int) -> tuple[Any, Any, Any, Any]:
+    """At most `columns` points: the mean's mean, and the least and the largest single value."""
     n = len(x)
-    if n <= COLUMNS:
-        return x, mean, raw, raw
-    starts = (np.arange(COLUMNS) * n) // COLUMNS
+    if n <= columns:
+        return x, mean, below, above
+    starts = (np.arange(columns) * n) // columns
     sizes = np.diff([*starts, n])
     x_mean, mean = np.add.reduceat(x, starts) / sizes, np.add.reduceat(mean, starts) / sizes
     x_mean[0], x_mean[-1] = x[0], x[-1]
-    return x_mean, mean, np.minimum.reduceat(raw, starts), np.maximum.reduceat(raw, starts)
+    return x_mean, mean, np.minimum.reduceat(below, starts), np.maximum.reduceat(above, starts)
 
 
 def _scale(plot: Plot, every: Any, low: Any, high: Any) -> Any:
@@ -186,6 +204,26 @@ def thread(plot: Plot) -> str:
 def dots(points: Sequence[tuple[float, float]]) -> str:
     """Points as strokes of no length, which round ends make dots of any stretch."""
     return "".join(f"M{_short(x)} {_short(y)}h0" for x, y in points)
+
+
+def spark(values: Sequence[float | None], wide: int = 100, high: int = 20) -> str:
+    """Return a course as a small SVG path without a scale, logarithmic where it spans more than a decade; what is not
+    known is left out.
+
+    >>> spark([1.0, None, 3.0], 10, 4)
+    'M0 3.5L10 0.5'
+    """
+    known = [(k, v) for k, v in enumerate(values) if v is not None and math.isfinite(v)]
+    if len(known) < 2:
+        return ""
+    ys = [v for _, v in known]
+    if min(ys) > 0 and max(ys) > 10 * min(ys):
+        ys = [math.log10(v) for v in ys]
+    low, over = min(ys), (max(ys) - min(ys)) or 1.0
+    last = max(len(values) - 1, 1)
+    return path(
+        [(wide * k / last, high - 0.5 - (high - 1) * (y - low) / over) for (k, _), y in zip(known, ys, strict=True)]
+    )
 
 
 def grid(plot: Plot) -> str:

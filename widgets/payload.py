@@ -9,6 +9,7 @@ from itertools import count
 from operator import attrgetter
 from typing import Any
 
+from . import run_card
 from .figures import shape_text
 from .graph import Chip, Graph, Item, View, badge
 from .record import OpRow, Record, kernel_names
@@ -89,6 +90,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
             "line": memory.peak_line,
             "by": memory.peak_op,
         },
+        "run": record.course and run_card.tab(record.course),
         "partial": PARTIAL,
         "stopped": record.stopped and [record.stopped, STOPPED, _line_of(record.stopped)],
         "reached": NOT_REACHED,

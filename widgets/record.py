@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Any, Self, Union, get_args, get_origin, get_type_hints
 
+from .run_curves import RunCurves
+
 VERSION = 1
 """Version of the JSON format; raised when a field changes its meaning or goes away."""
 
@@ -366,6 +368,8 @@ class Record:
     """The timeline: the first runs of ops, in the order in which they began."""
     runs_left: int = 0
     """How many came after those."""
+    course: RunCurves | None = None
+    """Of the training loop, where the cell has one."""
     comparison: Comparison | None = None
     """With the last run of the same cell, where there was one."""
     machine: Machine | None = None

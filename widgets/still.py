@@ -30,8 +30,9 @@ STOPPED = "What follows is of what ran until then."
 PARTIAL = "The cell stopped here, so this card is partial: it shows what ran before."
 
 
-def still(record: Record, graph: Graph) -> str:
-    """Return the findings, the picture of the graph and the tables, without any script or style sheet."""
+def still(record: Record, graph: Graph, run: str = "") -> str:
+    """Return the findings, the picture of the graph and the tables, without any script or style sheet; `run` is what
+    remains of the course of a loop."""
     image = png(record, graph)
     title, figures = _name(record.title or "autograd", CODE), escape(shorten(headline(record), LONGEST))
     parts = [f"<p><b>{title}</b> &nbsp; {figures}</p>", _findings(record)]
@@ -39,7 +40,7 @@ def still(record: Record, graph: Graph) -> str:
         alt = escape(f"graph of the cell: {count_text(len(record.ops), 'op')}")
         code = base64.b64encode(image).decode("ascii")
         parts.append(f'<p><img alt="{alt}" src="data:image/png;base64,{code}" style="max-width:100%"></p>')
-    parts += [_gradients(record), _lines(record), _memory(record), _kernels(record)]
+    parts += [run, _gradients(record), _lines(record), _memory(record), _kernels(record)]
     return f'<div class="gradlab-still">{"".join(parts)}</div>'
 
 

@@ -1,5 +1,6 @@
 """The card's answer as plain text: the findings first, then the lines, the gradients and the kernels."""
 
+from . import run_card
 from .difference import NOTHING
 from .figures import count_text, number, plain, rate_text, shape_text, share, shorten, size_text, time_text
 from .record import Record, kernel_names
@@ -38,7 +39,8 @@ def text(record: Record) -> str:
         out.append(f"{changes} beside {beside}: print(lab.last().comparison)")
     elif compared is not None:
         out.append(f"{NOTHING} {compared.note}".rstrip())
-    for part in (_lines(record), _memory(record), _gradients(record), _kernels(record)):
+    run = [] if record.course is None else run_card.text(record.course)
+    for part in (run, _lines(record), _memory(record), _gradients(record), _kernels(record)):
         if part:
             out += ["", *part]
     return "\n".join(line.rstrip() for line in out)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from . import curves
 from .assets import bundle
@@ -48,6 +49,13 @@ class Training:
     """(epoch, validation loss)."""
     extent: float | None = None
     axis: str = "epoch"
+    names: tuple[str, str] = ("training", "validation")
+    """Of the losses and of the checks."""
+    edges: tuple[Sequence[float], Sequence[float]] | None = None
+    """The least and the largest of what each of `losses` is the mean of."""
+    others: list[tuple[str, list[tuple[float, float]]]] = field(default_factory=list)
+    """Losses of other runs, as (x, value), by what they are called."""
+    columns: int = curves.COLUMNS
 
     @property
     def word(self) -> str:
@@ -128,7 +136,7 @@ def _share(view: Training) -> str:
 
 def blocks(view: Training, width: int = 60) -> str:
     """Return the losses as a row of blocks, on the scale that the plot would have."""
-    plot = curves.layout(view.losses, view.knots)
+    plot = curves.layout(view.losses, view.knots, edges=view.edges)
     if not plot.line:
         return ""
     ys = [y for _, y in plot.line]
@@ -137,8 +145,10 @@ def blocks(view: Training, width: int = 60) -> str:
     return "".join(BLOCKS[min(7, int(8 * (high - y) / ((high - low) or 1)))] for y in ys)
 
 
-def html(view: Training, final: bool = False) -> str:
+def html(view: Training, final: bool = False, below: str = "") -> str:
     """One self-contained piece of HTML; the final one also answers to the pointer and carries a picture.
+
+    below : HTML of its own that stands under the plot.
 
     >>> drawn = html(Training(figures=[("loss", "<b>")], losses=[1.0, 0.5, 0.25]))
     >>> "<svg" in drawn, "&lt;b&gt;" in drawn, "<script" in drawn, "http" in drawn
@@ -157,7 +167,13 @@ def html(view: Training, final: bool = False) -> str:
         parts.append(f'<div class="figures">{" &nbsp; ".join(spans)}</div>')
     if len(view.losses) > 1 or view.checks:
         parts.append(_plot(view, final))
+    parts.append(below)
     return f'<div class="gradlab-box gradlab-fit {state}"><style>{bundle("training.css")}</style>{"".join(parts)}</div>'
+
+
+def laid_out(view: Training) -> curves.Plot:
+    """Return the view's curves laid out."""
+    return curves.layout(view.losses, view.knots, view.checks, view.extent, view.edges, view.others, view.columns)
 
 
 def _tips(view: Training, plot: curves.Plot) -> list[tuple[str, str, str, float]]:
@@ -165,71 +181,106 @@ def _tips(view: Training, plot: curves.Plot) -> list[tuple[str, str, str, float]
     found: list[tuple[str, str, str, float]] = []
     if plot.line:
         last = next((v for v in reversed(view.losses) if v == v), None) if len(plot.line) < 3 else plot.readings[-1][2]
-        found.append(("train", "training", number(last), plot.line[-1][1]))
+        found.append(("train", view.names[0], number(last), plot.line[-1][1]))
     if plot.marks:
-        found.append(("check", "validation", number(view.checks[-1][1]), plot.marks[-1][1]))
-    if len(found) == 2 and abs(found[0][3] - found[1][3]) < 90:
-        upper, lower = sorted(found, key=lambda tip: tip[3])
-        middle = min(max((upper[3] + lower[3]) / 2, 20), curves.BOX - 45)
-        found = [(*upper[:3], middle - 45), (*lower[:3], middle + 45)]
-    return found
+        found.append(("check", view.names[1], number(view.checks[-1][1]), plot.marks[-1][1]))
+    values = {name: points[-1][1] for name, points in view.others if points}
+    found += [
+        (f"other o{k}", name, number(values[name]), points[-1][1]) for k, (name, points) in enumerate(plot.others)
+    ]
+    order = [tip[0] for tip in found]
+    found.sort(key=lambda tip: tip[3])
+    apart = 90.0
+    for k in range(1, len(found)):  # downwards, and from the bottom up again
+        found[k] = (*found[k][:3], max(found[k][3], found[k - 1][3] + apart))
+    for k in range(len(found) - 1, -1, -1):
+        most = curves.BOX - 10 if k == len(found) - 1 else found[k + 1][3] - apart
+        found[k] = (*found[k][:3], min(found[k][3], most))
+    return sorted(found, key=lambda tip: order.index(tip[0]))
 
 
-def _svg(plot: curves.Plot, style: dict[str, str] | None = None) -> str:
-    shapes = {
-        "grid": curves.grid(plot), "band": curves.band(plot), "thread": curves.thread(plot),
-        "train": curves.path(plot.line), "check": curves.path(plot.marks), "dots": curves.dots(plot.marks),
+def shapes(plot: curves.Plot) -> dict[str, str]:
+    """Return the paths of a plot by their classes, in the order in which they are drawn."""
+    found = {"grid": curves.grid(plot)}
+    found |= {f"other o{k}": curves.path(points) for k, (_, points) in enumerate(plot.others)}
+    found |= {
+        "band": curves.band(plot), "thread": curves.thread(plot),
+        "train": curves.path(plot.line) if len(plot.line) > 1 else curves.dots(plot.line),
+        "check": curves.path(plot.marks), "dots": curves.dots(plot.marks),
     }  # fmt: skip
-    if len(plot.line) == 1:
-        shapes["train"] = curves.dots(plot.line)
-    how = style or {name: f'class="{name}"' for name in shapes}
-    return "".join(f'<path {how[name]} d="{d}"/>' for name, d in shapes.items() if d)
+    return {name: d for name, d in found.items() if d}
+
+
+def _svg(plot: curves.Plot, style: dict[str, str]) -> str:
+    return "".join(f'<path {style[name.split()[0]]} d="{d}"/>' for name, d in shapes(plot).items())
+
+
+def drawn(view: Training) -> dict[str, Any]:
+    """Return a plot as what draws it: shapes by class, words with their places in percent of the box.
+
+    >>> plot = drawn(Training(losses=[2.0, 1.0], axis="step", knots=[(1.0, 1.0), (2.0, 2.0)]))
+    >>> plot["shapes"]["train"], plot["tips"][0][:3], plot["axis"]
+    ('M500 29.1L1000 514.6', ['train', 'training', '1.00'], 'step')
+    """
+    plot = laid_out(view)
+    tips = _tips(view, plot)
+    what = "loss" if view.names[0] == "training" else view.names[0]
+    said = f"{what} by {view.axis}, {'logarithmic' if plot.logarithmic else 'linear'} scale"
+    said += "".join(f"; {name} {value} at the end" for _, name, value, _ in tips)
+    ends = [points[-1][0] for points in (plot.line, plot.marks, *(points for _, points in plot.others)) if points]
+    return {
+        "said": said,
+        "axis": view.axis,
+        "shapes": shapes(plot),
+        "y": [[_percent(y), t] for y, t in plot.y_ticks],
+        "x": [[_percent(x), t] for x, t in plot.x_ticks],
+        "tips": [[kind, name, value, _percent(max(ends)), _percent(y)] for kind, name, value, y in tips],
+        "strips": _strips(view, plot),
+        "lone": len(tips) < 2,
+    }
 
 
 def _plot(view: Training, final: bool) -> str:
-    plot = curves.layout(view.losses, view.knots, view.checks, view.extent)
-    said = f"loss by {view.axis}, {'logarithmic' if plot.logarithmic else 'linear'} scale"
-    said += "".join(f"; {name} {value} at the end" for _, name, value, _ in _tips(view, plot))
-    parts = [f'<svg viewBox="0 0 {curves.BOX} {curves.BOX}" preserveAspectRatio="none" role="img" aria-label="{said}">'
-             f"{_svg(plot)}</svg>"]  # fmt: skip
-    parts += [f'<span class="y" style="top:{_percent(y)}">{t}</span>' for y, t in plot.y_ticks]
-    parts += [f'<span class="x" style="left:{_percent(x)}">{t}</span>' for x, t in plot.x_ticks]
+    plot = drawn(view)
+    paths = "".join(f'<path class="{name}" d="{d}"/>' for name, d in plot["shapes"].items())
+    parts = [f'<svg viewBox="0 0 {curves.BOX} {curves.BOX}" preserveAspectRatio="none" role="img" '
+             f'aria-label="{escape(plot["said"])}">{paths}</svg>']  # fmt: skip
+    parts += [f'<span class="y" style="top:{y}">{t}</span>' for y, t in plot["y"]]
+    parts += [f'<span class="x" style="left:{x}">{t}</span>' for x, t in plot["x"]]
     parts.append(f'<span class="axis">{view.axis}</span>')
-    ends = [points[-1][0] for points in (plot.line, plot.marks) if points]
-    for kind, name, value, y in _tips(view, plot):
-        where = f"left:{_percent(max(ends))};top:{_percent(y)}"
-        parts.append(f'<span class="tip {kind}" style="{where}">{name}<b>{value}</b></span>')
-    if final:
-        parts.append(_pointed(view, plot))
-    lone = "" if view.checks else " lone"
-    drawn = f'<div class="plot{lone}" style="display:none">{"".join(parts)}</div>'
-    return drawn + (_picture(view, plot, said) if final else "")
+    for kind, name, value, left, top in plot["tips"]:
+        where = f"left:{left};top:{top}"
+        parts.append(f'<span class="tip {kind}" style="{where}">{escape(name)}<b>{value}</b></span>')
+    for left, width, late, words in plot["strips"] if final else ():
+        where = f"left:{left:.2f}%;width:{width:.2f}%"
+        kind = ' class="late"' if late else ""
+        parts.append(f'<i{kind} style="{where}"><u><s>{escape(chr(10).join(words))}</s></u></i>')
+    lone = " lone" if plot["lone"] else ""
+    html = f'<div class="plot{lone}" style="display:none">{"".join(parts)}</div>'
+    return html + (picture(view) if final else "")
 
 
 def _percent(place: float) -> str:
     return f"{place * 100 / curves.BOX:.2f}%"
 
 
-def _pointed(view: Training, plot: curves.Plot) -> str:
-    """Return a strip for every place that tells its values when the pointer is on it."""
-    out = []
+def _strips(view: Training, plot: curves.Plot) -> list[list[Any]]:
+    """Return a strip for every place, in percent from the left: (place, width, whether it is late, what it says when
+    the pointer is on it)."""
+    out: list[list[Any]] = []
     places = [place for place, *_ in plot.readings]
     for k, (place, x, train, check) in enumerate(plot.readings):
         left = (places[k - 1] + place) / 2 if k else place - (places[1] - place) / 2 if len(places) > 1 else 0.0
         right = (places[k + 1] + place) / 2 if k + 1 < len(places) else 2 * place - left
-        said = [
-            f"{view.axis} {x}",
-            f"training {number(train)}",
-            *([f"validation {number(check)}"] if check is not None else []),
-        ]
-        late = ' class="late"' if place > 0.6 * curves.BOX else ""
-        where = f"left:{left / 10:.2f}%;width:{(right - left) / 10:.2f}%"
-        out.append(f'<i{late} style="{where}"><u><s>{chr(10).join(said)}</s></u></i>')
-    return "".join(out)
+        words = [f"{view.axis} {x}", f"{view.names[0]} {number(train)}"]
+        words += [f"{view.names[1]} {number(check)}"] if check is not None else []
+        out.append([round(left / 10, 2), round((right - left) / 10, 2), int(place > 0.6 * curves.BOX), words])
+    return out
 
 
 STILL = {
     "grid": 'stroke="#888" stroke-opacity=".25"',
+    "other": 'stroke="#888" stroke-width="1.2"',
     "band": 'fill="#4585c4" fill-opacity=".2"',
     "thread": 'stroke="#4585c4" stroke-opacity=".35"',
     "train": 'stroke="#4585c4" stroke-width="2"',
@@ -238,8 +289,9 @@ STILL = {
 }
 
 
-def _picture(view: Training, plot: curves.Plot, said: str) -> str:
-    """Return the plot as an image, in colours legible on white and on black: what remains where styles are stripped."""
+def picture(view: Training, kind: str = ' class="still"') -> str:
+    """Return the plot as an image, in colours legible on white and on black: where styles are stripped it remains."""
+    plot, said = laid_out(view), escape(drawn(view)["said"])
     width, height, left, right, bottom = 760, 230, 58, 150, 28
     across, down = (width - left - right) / curves.BOX, (height - 12 - bottom) / curves.BOX
     label = 'font-family="sans-serif" font-size="11" fill="#808080"'
@@ -252,13 +304,13 @@ def _picture(view: Training, plot: curves.Plot, said: str) -> str:
         for x, t in plot.x_ticks
     ]
     words.append(f'<text x="{width - right + 10}" y="{height - 8}" {label}>{view.axis}</text>')
-    for kind, name, value, y in _tips(view, plot):
-        colour = "#4585c4" if kind == "train" else "#c1862b"
+    for tip, name, value, y in _tips(view, plot):
+        colour = {"train": "#4585c4", "check": "#c1862b"}.get(tip, "#808080")
         words.append(f'<text x="{width - right + 10}" y="{12 + y * down + 4:.1f}" {label.replace("#808080", colour)}>'
-                     f"{name} {value}</text>")  # fmt: skip
+                     f"{escape(name)} {value}</text>")  # fmt: skip
     empty = {name: "" if name == "band" else 'fill="none"' for name in STILL}
     still = {name: f'vector-effect="non-scaling-stroke" {empty[name]} {how}' for name, how in STILL.items()}
     shapes = f'<g transform="translate({left} 12) scale({across} {down})">{_svg(plot, still)}</g>'
-    drawn = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">{shapes}{"".join(words)}</svg>'
-    code = base64.b64encode(drawn.encode()).decode("ascii")
-    return f'<img class="still" alt="{said}" src="data:image/svg+xml;base64,{code}" style="max-width:100%">'
+    image = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">{shapes}{"".join(words)}</svg>'
+    code = base64.b64encode(image.encode()).decode("ascii")
+    return f'<img{kind} alt="{said}" src="data:image/svg+xml;base64,{code}" style="max-width:100%">'

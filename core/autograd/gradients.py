@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 from ..base.errors import text
-from ..base.source import warn
+from ..base.source import here, warn
 from ..declare.op import functions
 from ..declare.signature import Fast
 from ..dispatch.publish import offer
 from ..dispatch.vmap import batched, full_of, level_of
+from ..events import observe
 from ..tensors import tensor
 from ..tensors.tensor import Tensor
 from . import engine
@@ -29,6 +31,13 @@ def backward(tensors: Many, grad_tensors: Any = None, retain_graph: bool | None 
     >>> a.grad, b.grad
     (tensor(12.), tensor(31.))
     """
+    if observe.followers and inputs is None:
+        observe.tell("passed", (tensors,) if isinstance(tensors, Tensor) else tuple(tensors), here(1))
+    _backward(tensors, grad_tensors, retain_graph, create_graph, inputs)
+
+
+def _backward(tensors: Many, grad_tensors: Any, retain_graph: bool | None, create_graph: bool,
+              inputs: Many | None) -> None:  # fmt: skip
     roots = (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
     targets = None if inputs is None else (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     if targets is not None:
@@ -45,11 +54,34 @@ def backward(tensors: Many, grad_tensors: Any = None, retain_graph: bool | None 
     engine.run(roots, given, keep, create_graph, targets, accumulate=True)
 
 
-tensor._backward = backward  # of Tensor.backward
+tensor._backward = _backward  # of Tensor.backward
 Tensor.backward = offer(  # type: ignore[method-assign]
     Tensor.backward, method=True, namespace=None, home="backward", state="any",
     fast=[Fast(body="backward_from(self, gradient, retain_graph)", types={"self": "any"}, raw=("gradient",))],
 )  # fmt: skip
+_unheard = Tensor.backward
+
+
+@functools.wraps(Tensor.backward)
+def _heard(self: Tensor, gradient: Tensor | None = None, retain_graph: bool | None = None, create_graph: bool = False,
+           inputs: Any = None) -> None:  # fmt: skip
+    if inputs is not None:
+        _unheard(self, gradient, retain_graph, create_graph, inputs)
+        return
+    observe.tell("passed", (self,), here(1))
+    if gradient is None and not create_graph:
+        _unheard(self, retain_graph=retain_graph)
+    else:
+        _unheard(self, gradient, retain_graph, create_graph)
+
+
+def _followed(anybody: bool) -> None:
+    """What runs a usual pass in C tells nobody: while somebody follows, `Tensor.backward` tells before it."""
+    if Tensor.backward is (_unheard if anybody else _heard):
+        Tensor.backward = _heard if anybody else _unheard  # type: ignore[method-assign]
+
+
+observe.when_followed.append(_followed)
 
 
 def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bool | None = None,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import CodeType, TracebackType
 from typing import Any, NamedTuple
@@ -164,6 +164,26 @@ class Observer:
         sys.unraisablehook(told)
 
 
+class Follower:
+    """What happens once a step and not once an op. It may stay on where an observer would cost: while nobody observes,
+    ops run as if it were not there. Every method may be left as it is."""
+
+    def passed(self, roots: tuple[Any, ...], place: Place) -> None:
+        """A backward() from these tensors is about to run."""
+
+    def stepping(self, optimizer: Any, parameters: list[Any]) -> None:
+        """An optimizer is about to change its parameters."""
+
+    def stepped(self, optimizer: Any, parameters: list[Any]) -> None:
+        """An optimizer has made its step."""
+
+    def left(self, tensor: Any, value: Any, place: Place) -> None:
+        """A tensor's one element became a number of Python's."""
+
+    def failed(self, error: Exception) -> None:
+        """One of the methods above raised `error`, and none is called any more."""
+
+
 class _Unraisable(NamedTuple):
     """What `sys.unraisablehook` is given."""
 
@@ -175,6 +195,9 @@ class _Unraisable(NamedTuple):
 
 
 observers: tuple[Observer, ...] = ()
+followers: tuple[Follower, ...] = ()
+when_followed: list[Callable[[bool], None]] = []
+"""Called with whether anybody follows when that changes: what runs in C tells nobody else."""
 hooked = False  # whether a leaf was ever given a hook that runs after accumulation
 _changing = threading.RLock()
 
@@ -202,6 +225,28 @@ def remove(observer: Observer) -> None:
     global observers
     with _changing:
         observers = tuple(o for o in observers if o is not observer)
+
+
+def follow(follower: Follower) -> None:
+    """Let `follower` hear every step from now on."""
+    global followers
+    with _changing:
+        if follower not in followers:
+            followers = (*followers, follower)
+            _told_so()
+
+
+def unfollow(follower: Follower) -> None:
+    """Stop telling `follower`; no error when it was not there."""
+    global followers
+    with _changing:
+        followers = tuple(f for f in followers if f is not follower)
+        _told_so()
+
+
+def _told_so() -> None:
+    for change in when_followed:
+        change(bool(followers))
 
 
 @contextmanager
@@ -240,6 +285,17 @@ def notify(listeners: tuple[Observer, ...], what: str, *given: Any) -> None:
                 o.failed(error)
 
 
+def tell(what: str, *given: Any) -> None:
+    """Call a method of each follower; as with observers, an error in one is never the program's."""
+    for f in () if mode.muted else followers:
+        try:
+            getattr(f, what)(*given)
+        except Exception as error:
+            with suppress(Exception):
+                unfollow(f)
+                f.failed(error)
+
+
 @contextmanager
 def muted() -> Iterator[None]:
     """In the block this thread tells nobody of what it does."""
@@ -257,8 +313,9 @@ def wanted(what: str) -> bool:
 
 def _forked() -> None:
     """A child has a program of its own to run: who observes its parent would tell of it what the parent never did."""
-    global observers, _changing
-    observers, _changing = (), threading.RLock()
+    global observers, followers, _changing
+    observers, followers, _changing = (), (), threading.RLock()
+    _told_so()
 
 
 if hasattr(os, "register_at_fork"):

@@ -53,13 +53,16 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
                 args, kwargs = changed
         observe.tally.steps += 1
         watching, before = observe.listening(), mode.phase
-        params = [p for group in self.param_groups for p in group["params"]] if watching else []
+        told = watching or observe.followers
+        params = [p for group in self.param_groups for p in group["params"]] if told else []
         begun = False
 
         def begin() -> None:
             nonlocal begun
             if not begun:
                 begun = True
+                if observe.followers:
+                    observe.tell("stepping", self, params)
                 observe.notify(watching, "update", self, params, True)
 
         def within(closure: Callable[[], Any]) -> Callable[[], Any]:
@@ -87,6 +90,8 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
             self._stepping, mode.phase = False, before
         if begun:
             observe.notify(watching, "update", self, params, False)
+            if observe.followers:
+                observe.tell("stepped", self, params)
         if "_opt_called" in self.__dict__:  # a schedule wants to know
             self._opt_called = True
         for hook in (*self._optimizer_step_post_hooks.values(), *_every_post_hook.values()):

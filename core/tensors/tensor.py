@@ -325,6 +325,8 @@ class Tensor(TensorBase):
         if observe.observers:
             left_graph("item", self, None, start)
             was_read("item", self)
+        if observe.followers:
+            observe.tell("left", self, value, here(1))
         return value
 
     def tolist(self) -> Any:

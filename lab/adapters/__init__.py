@@ -27,6 +27,16 @@ def marks(told: Any) -> list[Any]:
     return [TorchMarks(told, library)]
 
 
+def followers(course: Any) -> list[Any]:
+    """Return what tells a course of a library's steps, for every one that the session has imported, not yet started."""
+    library = _torch()
+    if library is None or "torch.optim.optimizer" not in sys.modules:
+        return []
+    from .torch_course import Ear
+
+    return [Ear(course, library)]
+
+
 def _torch() -> Any:
     """Return PyTorch where it is imported, and all of it."""
     library = sys.modules.get("torch")

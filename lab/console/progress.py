@@ -25,6 +25,14 @@ SHARE = 30
 WAYS = ("notebook", "terminal", "lines", "off")
 
 
+_drew = 0.0  # when a plot was drawn last in a notebook
+
+
+def drew_since(moment: float) -> bool:
+    """Return whether `lab.fit` has drawn its plot in a notebook since a moment of `perf_counter`."""
+    return _drew > moment
+
+
 def way_here() -> str:
     """How progress is shown here: "notebook" under a Jupyter kernel, "terminal" or "lines" by what stdout is."""
     ipython = sys.modules.get("IPython")
@@ -32,6 +40,11 @@ def way_here() -> str:
     if getattr(shell, "kernel", None) is not None:
         return "notebook"
     return "terminal" if sys.stdout is not None and sys.stdout.isatty() else "lines"
+
+
+def _note_drawn(moment: float) -> None:
+    global _drew
+    _drew = moment
 
 
 class Screen:
@@ -58,6 +71,8 @@ class Screen:
         """Show a view in the place of the one before."""
         start = perf_counter()
         if self.way == "notebook":
+            if len(view.losses):
+                _note_drawn(start)
             self._publish({"text/html": training.html(view, final), "text/plain": training.text(view)})
         elif self.way == "terminal":
             self._write(training.line(view, shutil.get_terminal_size().columns - 1), final)

@@ -22,11 +22,13 @@ from core.base import shadowing, source
 from widgets import Record, compare
 
 from ..console.options import HELP, meant
-from ..report import peaks
+from ..report import peaks, run_changes
+from ..report.run_inputs import described
 from ..session.op_counts import Counter
 from ..session.recording import Recording, error_row
 from . import card_buttons, export_magic, tracebacks
 from .inner_cell import run_inside
+from .live_card import LiveCard
 from .try_magic import Trying
 
 FLAGS = {
@@ -50,7 +52,7 @@ example:
   loss = model(x).square().mean()
   loss.backward()"""
 LASTS = 32  # cells whose last record is kept for comparison
-_publish: Callable[[dict[str, str]], None] = publish_display_data
+_publish: Callable[..., None] = publish_display_data
 _TAKES_A_CELL = re.compile(r"%%(time|capture)\b")
 _EMPTY_TUNE = re.compile(r"%%tune(?![\w?])([^\n]*)\s*")
 _FIRST_LINE = re.compile(r"%%autograd(?![\w?])([^\n]*)")
@@ -114,6 +116,8 @@ class LabMagics(Magics):
         self.files: dict[str, int] = {}
         self.flags: set[str] = set()
         self.trying: Trying | None = None
+        self.live: LiveCard | None = None
+        self.inputs: dict[str, str] = {}  # what the cell reads, as it was before it ran
         self.asked = False
         self.depth = 0
         self.raised_ns = 0  # when a traceback was drawn last
@@ -266,9 +270,15 @@ class LabMagics(Magics):
         self.recording = Recording(
             check="--check" in self.flags, precision="--precision" in self.flags, sampled=sampled
         )
+        self.inputs = self.read_by(self.infos[-1]) if self.infos else {}
         self.recording.start(self.files)
         if self.recording.steps is not None:
             self.tell_statements(self.recording.steps)
+        if self.recording.course is not None and not {"--no-card", "--text"} & self.flags:
+            stored = bool(self.infos and self.infos[-1].store_history)
+            title = f"In [{self.shell.execution_count - stored}]"
+            self.live = LiveCard(self.shell, self.recording.course, self.files, title)
+            self.live.start()
 
     def tell_statements(self, steps: Any) -> None:
         """Tell where the cell comes to another of its statements, which IPython runs one by one."""
@@ -300,6 +310,9 @@ class LabMagics(Magics):
         """End a recording without a card."""
         self.untold()
         recording, self.recording = self.recording, None
+        if self.live is not None:
+            self.live.stop()
+            self.live = None
         trying, self.trying = self.trying, None
         self.asked, self.flags = False, set()
         if trying is not None:
@@ -320,11 +333,21 @@ class LabMagics(Magics):
             files["<timed exec>"] = blank + 1
         return files
 
+    def read_by(self, info: Any) -> dict[str, str]:
+        """Return what the cell reads, as it is before it runs."""
+        try:
+            return described(self.shell.transform_cell(info.raw_cell), self.shell.user_ns)
+        except Exception:  # the next run is compared without it
+            return {}
+
     def show(self, result: Any) -> None:
         """End the recording of a cell and show its card."""
         self.untold()
         recording, flags, asked = self.recording, self.flags, self.asked
         assert recording is not None
+        live, self.live = self.live, None
+        if live is not None:
+            live.stop()
         self.asked, self.flags = False, set()
         if result.error_in_exec is not None:
             recording.ended_ns = self.raised_ns
@@ -342,6 +365,10 @@ class LabMagics(Magics):
         trying, self.trying = self.trying, None
         if trying is not None:
             trying.finish(record, result.info.raw_cell)
+        if record.course is not None:
+            record.course.inputs = self.inputs
+            if live is not None and live.error is not None:
+                record.course.note += f" The card did not follow to the end: {type(live.error).__name__}: {live.error}"
         self.compared(result.info, record)
         if record.error is not None:
             record.wall_ms = record.recording_ms = (
@@ -358,11 +385,15 @@ class LabMagics(Magics):
             tunable = any(row.tune for row in record.kernels)
             bundle = {"text/html": widgets.html(record, card_buttons.place() if tunable else ""), **plain}
         except Exception:
-            _publish(plain)  # the text says as much; why there is no picture is told after it
+            self.publish(plain, live)  # the text says as much; why there is no picture is told after it
             raise
-        _publish(bundle)
+        self.publish(bundle, live)
         if tunable:
             card_buttons.connect()
+
+    def publish(self, bundle: dict[str, str], live: LiveCard | None) -> None:
+        """Show a card, in the place of the one that was there while the cell ran."""
+        _publish(bundle, **(live.place if live is not None else {}))
 
     def compared(self, info: Any, record: Record) -> None:
         """Put the difference to the last run of the same cell into its record."""
@@ -370,6 +401,8 @@ class LabMagics(Magics):
         if not cell:
             return
         last = self.lasts.pop(cell, None)
+        if last is not None:
+            run_changes.beside(last, record)
         if last is not None and not (last.error or record.error or last.stopped or record.stopped):
             record.comparison = compare(last, record)
         self.lasts[cell] = record

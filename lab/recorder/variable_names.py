@@ -100,7 +100,7 @@ class Names:
         if known is not None:
             return known
         for space in where:
-            for variable, root in self._roots(space):
+            for variable, root in self.roots(space):
                 for path, inner in root.named_modules():
                     if inner is module:
                         self.note(root, variable)
@@ -114,7 +114,7 @@ class Names:
         for path, inner in root.named_modules():
             self.modules.setdefault(id(inner), f"{variable}.{path}" if path else variable)
 
-    def _roots(self, space: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    def roots(self, space: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """Variables that are modules, those that contain most first, so that a part is called after its whole."""
         found = [(f"{name}[{key!r}]", v) for name, kept in _variables(space) for key, v in _modules_in(kept)]
         found += [(name, v) for name, v in _variables(space) if is_module(v)]
@@ -125,7 +125,7 @@ class Names:
         return sorted(found, key=lambda pair: -self._sizes[id(pair[1])])
 
     def _in_module(self, t: Any, space: Mapping[str, Any]) -> str:
-        roots = self._roots(space)
+        roots = self.roots(space)
         for again in (False, True):
             for variable, root in roots:
                 if again or id(root) not in self._members:

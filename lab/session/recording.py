@@ -19,12 +19,14 @@ import widgets
 from core.backends.cuda.memory import reporters
 from core.events import observe
 from widgets.record import ErrorRow, Finding, Record
+from widgets.run_curves import RunCurves
 
 from .. import adapters
 from ..diagnose.gradient_check import Checker
 from ..diagnose.precision import Precision
 from ..recorder import stopped_op
 from ..recorder.observer import Recorder
+from ..recorder.run_course import RunCourse
 from ..recorder.sampled_steps import SampledSteps
 from ..recorder.sampling import Sampler
 from ..recorder.step_marks import Marks
@@ -32,6 +34,7 @@ from ..recorder.user_files import shown_name
 from ..report import export, peaks
 from ..report.build_record import build, settle
 from ..report.memory_now import holders
+from ..report.run_said import watched
 from ..report.tables import table
 
 DETAIL = 4000  # characters of an error's text that are kept
@@ -61,6 +64,8 @@ class Recording:
         self._record: Record | None = None
         self._watches: list[Any] = []
         self._sampler: Sampler | None = None
+        self.course: RunCourse | None = None
+        self._ears: list[Any] = []
         self.ended_ns = 0  # where that is known better than by when `stop` is called
         self._undo = ExitStack()  # what takes back all that `start` did
 
@@ -124,6 +129,13 @@ class Recording:
             watch.checker, watch.precision = self._checker, self._precision
             later(watch.stop)
             watch.start()
+        self.course = RunCourse(files, recorder.trace.place)
+        later(self.course.stop)
+        self.course.start()
+        self._ears = adapters.followers(self.course)
+        for ear in self._ears:
+            later(ear.stop)
+            ear.start()
         self._sampler = Sampler(recorder.trace, boundary, seldom=self._samples is not False)
         later(self._sampler.stop)
         self._sampler.start()
@@ -178,6 +190,8 @@ class Recording:
         recorder.trace.error = error
         if isinstance(raised, KeyboardInterrupt):
             stopped_op.by_user(recorder.trace)
+        if self.course is not None:
+            recorder.around_ns += self.course.own_ns
         collecting = gc.isenabled()
         gc.disable()  # many small rows and no cycles, beside a graph that takes a quarter of a second to look through
         try:
@@ -190,6 +204,12 @@ class Recording:
         finally:
             if collecting:
                 gc.enable()
+        if self.course is not None and self.course:
+            try:
+                record.course = watched(self.course)
+            except Exception as failure:  # the rest of the card does not need it
+                note = f"The course cannot be shown: {type(failure).__name__}: {failure}"
+                record.course = RunCurves(self.course.steps, note=note)
         if self._sampler is not None and self._sampler.error is not None:
             record.environment["time between ops"] = f"not known: {type(self._sampler.error).__name__}"
         if self.steps is not None and (said := self.steps.sentence()):
@@ -215,12 +235,12 @@ class Recording:
 
         What fails is tried once more: nothing of ours may stay in another library.
         """
-        for watch in self._watches:
+        for let_go in [*(watch.close for watch in self._watches), *(ear.stop for ear in self._ears)]:
             try:
-                watch.close()
+                let_go()
             except Exception:
                 with suppress(Exception):
-                    watch.close()
+                    let_go()
 
     def _end(self) -> None:
         """Stop listening; an error of one thing that is taken back keeps none from the others."""

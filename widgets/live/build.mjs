@@ -23,6 +23,7 @@ const TARGETS = [
   { entry: 'src/tuner/widget.js', bundle: 'tuner_widget.js', format: 'esm' },
   { entry: 'src/listener.js', bundle: 'listener.js', format: 'esm' },
   { entry: 'styles/card.css', bundle: 'card.css' },
+  { entry: 'styles/run.css', bundle: 'run.css' },
   { entry: 'styles/tuner.css', bundle: 'tuner.css' },
   { entry: 'styles/training.css', bundle: 'training.css' },
   { entry: 'styles/exported.css', bundle: 'exported.css' },

@@ -11,6 +11,7 @@ import { createGraph } from './graph.js';
 import { memoryTab } from './memory.js';
 import { readRecord } from './record.js';
 import { createReveal } from './reveal.js';
+import { runTab } from './run.js';
 import { choose, createSelection } from './selection.js';
 import { createSource } from './source.js';
 import { timingsTab } from './timings.js';
@@ -45,6 +46,9 @@ function createTabs(card) {
     { name: `Gradients (${gradients.length})`, make: () => gradientsTab(card) },
     { name: 'Timings', make: () => timingsTab(card) },
   ];
+  if (data.run) {
+    stages.push({ name: 'Run', make: () => runTab(card) });
+  }
   if (data.memory) {
     stages.push({ name: 'Memory', make: () => memoryTab(card) });
   }

@@ -1,0 +1,496 @@
+"""What a training loop goes through, step by step: losses, numbers it computes, learning rate, memory, and now and then
+each layer's gradient and step.
+
+It hears passes and optimizers' steps and no ops, so it may stay on where the recorder is off. What costs more than a
+microsecond is done at most four times a second, and takes at most a hundredth of the loop's time. All that it keeps is
+of bounded size.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import get_ident
+from time import perf_counter_ns
+from types import CodeType
+from typing import Any
+
+from core.base.source import Location, locate
+from core.events import observe
+from core.tensors.tensor import Tensor
+from widgets.run_curves import Curve, RunCurves
+
+from . import loops, number_names
+from .layers import Layers
+from .series import Series
+from .step_values import CORE, Library, resident
+from .user_files import is_users, users_frame
+
+EVERY_NS = 250_000_000
+"""Between two looks at what costs more."""
+SHARE = 0.01  # of the loop's time that looks may take
+PLACES = 48  # lines whose numbers are kept
+ROOTS = 8  # losses of one backward()
+PENDING = 256  # numbers on a GPU that wait to be read
+STRIDE = 16  # at most every so many steps a loss is read, where a step is that short
+FEW = 3  # values from which on a number has a course
+Place = tuple[CodeType, int] | None
+_VALIDATION = ("val", "valid", "test", "eval", "dev", "held")
+_LOSS = ("loss", "nll", "mse", "cross_entropy", "criterion")
+_live: weakref.WeakSet[RunCourse] = weakref.WeakSet()
+_active: list[RunCourse] = []
+
+
+@dataclass
+class Named:
+    """The values of one line."""
+
+    series: Series
+    place: Place
+    source: str
+    """"loss" (what backward() ran on), "number" (what left the graph) or "log"."""
+    name: str = ""
+    where: Location | None = None
+    text: str = ""
+    """The expression, where it is no variable's."""
+    twins: int = 0
+    """How many of them were the loss as well."""
+    quiet: int = 0
+    """How many were computed without a history."""
+    whole: int = 0
+    """How many were whole numbers."""
+
+
+class RunCourse(observe.Follower):
+    """Follows the loop of the thread that made it; an error of its own ends it and is told in `error`.
+
+    files : the cell's file names, with what to add to their line numbers.
+
+    >>> import core
+    >>> w = core.ones(2, requires_grad=True)
+    >>> optimizer = core.optim.SGD([w], 0.25)
+    >>> course = RunCourse()
+    >>> course.start()
+    >>> for _ in range(3):
+    ...     optimizer.zero_grad()
+    ...     loss = (w * w).sum()
+    ...     loss.backward()
+    ...     optimizer.step()
+    >>> course.stop()
+    >>> run = course.plain()
+    >>> run.steps, run.curves[0].name, run.curves[0].values
+    (3, 'loss', [2.0, 0.5, 0.125])
+    """
+
+    def __init__(self, files: Mapping[str, int] | None = None,
+                 locate: Callable[[CodeType, int], Location] = locate) -> None:  # fmt: skip
+        self.files, self._locate = dict(files or {}), locate
+        self.thread = get_ident()
+        self.error: Exception | None = None
+        self.alive = True  # not in a forked child
+        self.own_ns = 0
+        self.steps = 0
+        self.passes = 0
+        self.expected: int | None = None
+        self.memory_bytes = 0
+        self.began = perf_counter_ns()
+        self.first_ns: int | None = None  # when something was seen first
+        self.last_ns = self.began
+        self.named: dict[Any, Named] = {}
+        self.layers = Layers()
+        self.rates: dict[int, tuple[Series, float]] = {}
+        self.memory = Series()
+        self.marks: deque[tuple[int, int]] = deque(maxlen=40)
+        self._turn = 0  # the step that is going on
+        self._lead: Any = None  # without an optimizer, the place that counts the steps
+        self._since = 0  # passes since the last step
+        self._fresh: list[Named] = []
+        self._loss = float("nan")
+        self._pending: list[tuple[Series, int, Library, Any]] = []
+        self._recent: deque[int] = deque(maxlen=8)
+        self._known: dict[int, None] = {}  # optimizers, in the order in which they were seen
+        self._next = self.began + 100_000_000
+        self._window = self.began, 0
+        self._due = False
+        self._copies: tuple[int, list[Any], list[Any]] | None = None
+        self._heavy_ns = self._layer_ns = 0
+        self._stride = 1
+        self.libraries: list[Library] = [CORE]
+        self._loop = self._base = 0  # the code whose loop goes on, and the steps before it
+        _live.add(self)
+
+    def start(self) -> None:
+        """Begin to listen."""
+        observe.follow(self)
+        _active.append(self)
+
+    def stop(self) -> None:
+        """Listen no more; twice does nothing more."""
+        observe.unfollow(self)
+        if self in _active:
+            _active.remove(self)
+        if self.alive:
+            self._safely(self._read)
+        self._copies = None
+        self._pending.clear()
+
+    # -- what is heard -------------------------------------------------------------------------------------------------
+
+    def passed(self, roots: tuple[Any, ...], place: Place) -> None:
+        self.backward(CORE, roots, place)
+
+    def left(self, tensor: Any, value: Any, place: Place) -> None:
+        self.number(CORE, value, place)
+
+    def stepping(self, optimizer: Any, parameters: list[Any]) -> None:
+        self.before(CORE, optimizer, parameters)
+
+    def stepped(self, optimizer: Any, parameters: list[Any]) -> None:
+        self.after(CORE, optimizer, parameters)
+
+    def failed(self, error: Exception) -> None:
+        self.error = error
+
+    def _ours(self) -> bool:
+        return self.alive and self.error is None and get_ident() == self.thread
+
+    def _safely(self, work: Any, *args: Any) -> None:
+        if self.error is None:
+            try:
+                work(*args)
+            except Exception as error:
+                self.failed(error)
+
+    def backward(self, library: Library, roots: Sequence[Any], place: Place) -> None:
+        """A backward pass is about to run."""
+        if get_ident() != self.thread or not self.alive or self.error is not None:
+            return
+        self._since += 1
+        self.passes += 1
+        if self._stride > 1 and self.steps and self._turn % self._stride:
+            return
+        begin = perf_counter_ns()
+        for k, t in enumerate(roots[:ROOTS]):
+            key = place and (id(place[0]), place[1], k)
+            named = self.named.get(key) or self._new(key, place, "loss")
+            if named is None:
+                continue
+            if not self.steps:
+                self._count(key, named)
+            step = self.steps + 1 if self.steps else self._turn
+            value = library.number(t)
+            if value is None:
+                self._wait(named.series, step, library, t)
+                continue
+            named.series.add(step, value)
+            self._loss = value
+            if self._fresh:
+                for other in self._fresh:
+                    other.twins += other.series.last == value
+        self._fresh.clear()
+        self._seen(begin, not self.steps)
+
+    def number(self, library: Library, value: Any, place: Place) -> None:
+        """A number left the graph."""
+        if not self._ours() or place is None or value.__class__ is bool:
+            return
+        begin = perf_counter_ns()
+        if not (self._stride > 1 and self._turn % self._stride):
+            key = id(place[0]), place[1]
+            named = self.named.get(key) or self._new(key, place, "number")
+            if named is not None and isinstance(value, int | float):
+                if not self.steps:
+                    self._count(key, named)
+                named.series.add(self._here(), float(value))
+                named.quiet += library.quiet()
+                named.whole += isinstance(value, int)
+                if value == self._loss:
+                    named.twins += 1
+                elif len(self._fresh) < ROOTS:
+                    self._fresh.append(named)
+        self._seen(begin)
+
+    def log(self, values: Mapping[str, float]) -> None:
+        """The user names numbers."""
+        if not self._ours():
+            return
+        begin = perf_counter_ns()
+        for name, value in values.items():
+            named = self.named.get(name) or self._new(name, None, "log", name)
+            if named is not None:
+                if not self.steps and not self.passes:
+                    self._count(name, named)
+                named.series.add(self._here(), value)
+        self._seen(begin)
+
+    def before(self, library: Library, optimizer: Any, parameters: Sequence[Any]) -> None:
+        """An optimizer is about to make a step."""
+        if not self._due or not self._ours():
+            return
+        begin = perf_counter_ns()
+        self._due = False
+        chosen = self.layers.begin(library, optimizer, parameters, sys._getframe(1))
+        self._copies = id(optimizer), chosen, library.samples(chosen)
+        self._layer_ns = perf_counter_ns() - begin
+        self.own_ns += self._layer_ns
+        self._heavy_ns += self._layer_ns
+
+    def after(self, library: Library, optimizer: Any, parameters: Sequence[Any]) -> None:
+        """An optimizer has made a step."""
+        if get_ident() != self.thread or not self.alive or self.error is not None:
+            return
+        if self._stride > 1 and self.steps % self._stride and self._copies is None and len(self._known) == 1:
+            self.steps += 1
+            self._turn, self._since = self.steps + 1, 0
+            return
+        begin = perf_counter_ns()
+        held, self._copies = self._copies, None
+        if held is not None and held[0] == id(optimizer):
+            now = library.samples(held[1])
+            self.layers.end(library, self.steps + 1, held[1], held[2], now)
+            self._layer_ns += perf_counter_ns() - begin
+            self._heavy_ns += perf_counter_ns() - begin
+        if self._leads(optimizer):
+            self.steps += 1
+            if self.steps == 1:
+                for named in self.named.values():
+                    named.series.at_once()
+            self._turn, self._since = self.steps + 1, 0
+        self._rate(optimizer)
+        self._seen(begin, True)
+
+    # -- what is kept --------------------------------------------------------------------------------------------------
+
+    def _new(self, key: Any, place: Place, source: str, name: str = "") -> Named | None:
+        if key is None or len(self.named) >= PLACES:
+            return None
+        made = self.named[key] = Named(Series(), place, source, name)
+        return made
+
+    def _count(self, key: Any, named: Named) -> None:
+        """Without an optimizer the line that comes first counts the steps; a loss before any other number."""
+        lead = self.named.get(self._lead)
+        if lead is None or (lead.source != "loss" and named.source == "loss"):
+            self._lead = key
+        if key == self._lead:
+            self._turn += 1
+
+    def _here(self) -> int:
+        """Return the step that a number belongs to: the last one, until the next has begun."""
+        return max(self.steps + (self._since > 0), 1) if self.steps else max(self._turn, 1)
+
+    def _leads(self, optimizer: Any) -> bool:
+        """Return whether a step of the loop ends with this optimizer's: of several, with the one that steps rarest."""
+        key = id(optimizer)
+        self._known[key] = None
+        self._recent.append(key)
+        if len(self._known) == 1:
+            return True
+        counts = Counter(self._recent)
+        least = min(counts.values())
+        return key == next(known for known in self._known if 0 < counts[known] <= least + 1)
+
+    def _rate(self, optimizer: Any) -> None:
+        groups = optimizer.param_groups
+        rate = groups[0].get("lr") if groups else None
+        if rate.__class__ is not float and rate.__class__ is not int:
+            return
+        known = self.rates.get(id(optimizer))
+        if known is None:
+            if len(self.rates) >= ROOTS:
+                return
+            known = self.rates[id(optimizer)] = Series(), float("nan")
+        if known[1] != rate:
+            known[0].add(max(self.steps, 1), float(rate))
+            self.rates[id(optimizer)] = known[0], rate
+
+    def _wait(self, series: Series, step: int, library: Library, t: Any) -> None:
+        """Keep a number on a GPU until it is time to read it; of too many every second."""
+        held = library.held(t)
+        if held is None:
+            return
+        if len(self._pending) >= PENDING:
+            self._pending = self._pending[::2]
+        self._pending.append((series, step, library, held))
+
+    def _read(self) -> None:
+        waiting, self._pending = self._pending, []
+        for library in dict.fromkeys(entry[2] for entry in waiting):
+            mine = [entry for entry in waiting if entry[2] is library]
+            for (series, step, _, _), value in zip(mine, library.numbers([e[3] for e in mine]), strict=True):
+                series.add(step, value)
+                self._loss = value
+
+    def _seen(self, begin: int, turns: bool = False) -> None:
+        now = perf_counter_ns()
+        self.last_ns = now
+        if self.first_ns is None:
+            self.first_ns = begin
+        self.own_ns += now - begin
+        if now >= self._next:
+            self._look(now, turns)
+            self.own_ns += perf_counter_ns() - now
+
+    def _look(self, now: int, turns: bool) -> None:
+        """What is too slow for each step; `turns`: the loop is where it counts its steps."""
+        spent = now - self.began
+        self._next = now + EVERY_NS
+        self._read()
+        step = self.steps or self._turn
+        if step > 200:  # what each step costs: where steps are short, not each of them is read
+            cheap = self.own_ns - self._heavy_ns
+            share = (cheap - self._window[1]) / max(now - self._window[0], 1)
+            self._stride = min(max(round(self._stride * share / SHARE), 1), STRIDE)
+            self._window = now, cheap
+        self.marks.append((now, step))
+        if self._heavy_ns + self._layer_ns > SHARE * spent:
+            self._next = now + 4 * EVERY_NS
+            return
+        self._due = True
+        size = resident() + sum(library.memory() for library in self.libraries)
+        self.memory_bytes = max(self.memory_bytes, size)
+        if size:
+            self.memory.add(max(step, 1), float(size))
+        frame = users_frame(sys._getframe(1)) if turns and step else None
+        if frame is not None:
+            if self._loop != id(frame.f_code):  # steps that another loop has made are none of this one's
+                self._loop, self._base = id(frame.f_code), step - 1 if self._loop else 0
+            more = loops.expected(loops.around(frame), step - self._base)
+            self.expected = None if more is None else self._base + more
+        self._heavy_ns += perf_counter_ns() - now
+
+    # -- what is told --------------------------------------------------------------------------------------------------
+
+    def __bool__(self) -> bool:
+        """Whether there is a loop to tell of."""
+        return self.steps > 1 or any(n.series.count > 1 and n.source != "number" for n in list(self.named.values()))
+
+    def plain(self) -> RunCurves:
+        """Return what there is so far; another thread may ask."""
+        step = self.steps or self._turn
+        unit = "step" if self.steps or not self.passes else "backward pass"
+        seconds = self._seconds()
+        run = RunCurves(step, unit, seconds, self._speed(), self.expected, memory_bytes=self.memory_bytes)
+        run.curves = self._curves()
+        for number, (series, _) in enumerate(list(self.rates.values()), 1):
+            name = "learning rate" if len(self.rates) == 1 else f"learning rate {number}"
+            run.curves.append(series.curve(name, "rate"))
+        if len(self.memory.points) > 1:
+            run.curves.append(self.memory.curve("memory", "memory"))
+        run.layers_at, run.layers = self.layers.plain()
+        if self.error is not None:
+            said = (str(self.error).splitlines() or [""])[0]
+            run.note = f"The course was not followed to its end: {type(self.error).__name__}: {said}"
+        return run
+
+    def _seconds(self) -> float:
+        return 0.0 if self.first_ns is None else (self.last_ns - self.first_ns) / 1e9
+
+    def _speed(self) -> float:
+        marks = list(self.marks)
+        if len(marks) > 1 and marks[-1][0] > marks[0][0]:
+            return 1e9 * (marks[-1][1] - marks[0][1]) / (marks[-1][0] - marks[0][0])
+        took = self._seconds()
+        return (self.steps or self._turn) / took if took > 0 else 0.0
+
+    def _curves(self) -> list[Curve]:
+        found: list[tuple[Named, Curve]] = []
+        logged = {n.name for n in list(self.named.values()) if n.source == "log"}
+        for named in list(self.named.values()):
+            if named.source == "number" and not self._is_course(named):
+                continue
+            curve = self._curve(named)
+            if curve is not None and not (named.source != "log" and curve.name in logged):
+                found.append((named, curve))
+        names = Counter(curve.name for _, curve in found)
+        for named, curve in found:
+            if names[curve.name] > 1:
+                inside = named.place[0].co_name if named.place is not None else ""
+                where = f"line {curve.line}" if curve.line else inside if inside.isidentifier() else ""
+                curve.name += f" ({where})" if where else ""
+        return sorted((curve for _, curve in found), key=lambda c: (c.kind != "loss", c.kind != "validation"))
+
+    def _is_course(self, named: Named) -> bool:
+        """Return whether a number is computed again and again, and is not the loss once more."""
+        count = named.series.count
+        return count >= FEW and len(named.series.points) > 1 and named.twins < 0.5 * count
+
+    def _curve(self, named: Named) -> Curve | None:
+        line = None
+        kind, inside = "loss" if named.source == "loss" else "metric", ""
+        if named.place is not None:
+            code, _ = named.place
+            inside = code.co_name
+            place = named.where = named.where or self._locate(*named.place)
+            if not named.name:
+                named.name = "-"
+                if named.source == "loss":
+                    named.name = number_names.loss_in(place.code)
+                elif is_users(code.co_filename):
+                    name = number_names.of_number(place, inside)
+                    # whole numbers are indices and tokens, unless they are summed up: what was right
+                    named.name = name.text if name.summed or 2 * named.whole < named.series.count else "-"
+                    named.text = place.code
+            if named.name == "-":
+                return None
+            offset = self.files.get(code.co_filename)
+            line = None if offset is None else place.line + offset
+        words = f"{named.name} {named.text}".lower()
+        if kind == "metric" and any(word in words for word in _LOSS):
+            says = words.startswith(_VALIDATION) or any(f"_{v}" in words for v in _VALIDATION)
+            says = says or any(v in inside.lower() for v in _VALIDATION)
+            silent = named.source == "number" and 2 * named.quiet > named.series.count
+            if says or silent:
+                kind = "validation"
+            elif named.source == "log" and not any(n.source == "loss" for n in self.named.values()):
+                kind = "loss"
+        return named.series.curve(named.name, kind, line)
+
+
+def log(**values: Any) -> None:
+    """Name numbers of a loop that its card is to show as curves: ``lab.log(loss=loss, accuracy=right / seen)``.
+
+    Under ``%%autograd`` they stand on the card while the cell runs, and stay there; elsewhere nothing happens. Each is
+    a number, or a tensor or array of one element, which is read here.
+
+    *Raises*: TypeError for anything else.
+
+    >>> import core, lab
+    >>> lab.log(loss=core.tensor(0.5), accuracy=0.9)
+    >>> lab.log(loss="low")
+    Traceback (most recent call last):
+    ...
+    TypeError: lab.log: loss is of type str; needed: a number, or a tensor of one element
+    """
+    numbers = {name: _number(name, value) for name, value in values.items()}
+    for course in list(_active):
+        course._safely(course.log, numbers)
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, int | float):
+        return float(value)
+    size = getattr(value, "numel", None) or getattr(value, "size", None)
+    if hasattr(value, "item") and (size() if callable(size) else size) == 1:
+        if isinstance(value, Tensor):
+            return CORE.numbers([value._a])[0]
+        value = value.detach() if hasattr(value, "detach") else value
+        return float(value.item())
+    came = f"of {size() if callable(size) else size} elements" if hasattr(value, "item") else "of type"
+    came = came if came != "of type" else f"of type {type(value).__name__}"
+    raise TypeError(f"lab.log: {name} is {came}; needed: a number, or a tensor of one element")
+
+
+def _forked() -> None:
+    """A child of `fork` has a loop of its own."""
+    for course in list(_live):
+        course.alive = False
+    _active.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
