@@ -12,7 +12,7 @@ from types import CodeType
 from widgets.figures import time_text
 
 from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace
-from ..recorder.user_files import is_users
+from ..recorder.user_files import is_users, shown_name
 from .finding import Found, capital, code_of, where
 from .user_sources import _parsed
 
@@ -52,6 +52,24 @@ class Shares:
     def sampled(self, frame: Frame) -> float:
         """Return the share of the time in which the cell was met at a place of the user's, or in what it calls."""
         return sum(s.ns for s in self.trace.samples.values() if frame in s.places) / self.looked
+
+    def at_lines(self, name: str, first: int, last: int) -> float:
+        """Return the time in which the cell was met on lines of a source (see `Source.name`), or in what they call."""
+        seen = sum(s.ns for s in self.trace.samples.values() if self._on(s.places, name, first, last))
+        return seen / self.looked * self.total
+
+    def beats_at(self, name: str, line: int) -> int:
+        """Return in how many different iterations it was met there."""
+        return sum(s.beats for s in self.trace.samples.values() if self._on(s.places, name, line, line))
+
+    def _on(self, places: Chain, name: str, first: int, last: int) -> bool:
+        for code, lasti in places:
+            own = code.co_filename in self.trace.files
+            if own if not name else (not own and shown_name(code.co_filename) == name):
+                line = self.trace.place(code, lasti).line + self.trace.files.get(code.co_filename, 0)
+                if first <= line <= last:
+                    return True
+        return False
 
     def worth(self, ns: float, chain: Chain = ()) -> float:
         """Return the share of the cell's time that `ns` are, and 0 where saving that is not worth a word.
