@@ -18,7 +18,7 @@ AVERAGES = {"mean", "sum", "div", "div_", "add", "add_", "mul", "mul_", "lerp_",
 STILL = 8  # runs of a sum without a change from which it is said
 LOST = 0.01  # share of a sum that has to be missing
 SMALLEST = 2.0**-25  # what is at most this large is 0 in float16
-NETWORK = re.compile(r"net|model|param|policy|coder|lm\b|\bm\b", re.I)
+NETWORK = re.compile(r"net|model|param|policy|coder|sequential|lm\b|\bm\b", re.I)
 EPS_OF = {"Adam", "AdamW", "RMSprop", "Adagrad", "NAdam", "RAdam", "Adamax", "Adadelta"}
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from .finding import Found, capital
-from .time_shares import LEAST_NS, Saving, Shares
+from .time_shares import LEAST_NS, Saving, Shares, spent
 from .user_sources import called, names_in, own_nodes, sources
 
 TURNS = 4
@@ -62,8 +62,7 @@ def filled_up(shares: Shares) -> Iterator[Saving]:
     if not blank:
         return
     row, part = max(blank, key=lambda pair: pair[1])
-    root = trace.roots_of(row.path)
-    ns = sum(r.forward_ns + r.backward_ns for r in shares.rows if r.path and trace.roots_of(r.path) == root)
+    ns = spent(r for r in shares.rows if r.path and r.phase == "forward")
     share = shares.worth(0.9 * part * ns)
     if not share:
         return

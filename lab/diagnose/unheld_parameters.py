@@ -49,7 +49,8 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
             )
             if leaves is not beside and (added := _all_of(leaves, beside)):
                 remedy = f"Give the optimizer {added}too, or freeze {verb(leaves, 'it', 'them')}."
-            if leaves is alone and (row := _put_to_sleep(trace, leaves)) is not None:
+            row = _put_to_sleep(trace, leaves) if leaves is alone or leaves is before else None
+            if row is not None:
                 step = place
                 line, col, place = where(trace, row.chain[-1:])
                 message = capital(
@@ -90,7 +91,7 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 remedy = f"Put it among the groups, once it is full: groups.append({name})."
             elif late := _late(trace, leaves):
                 message = f"{message[:-1]}; {late}."
-            elif leaves is before and (made := _optimizer_made(trace)) is not None:
+            elif leaves is before and row is None and (made := _optimizer_made(trace)) is not None:
                 message = f"{message[:-1]}; line {made} made it without."
             elif bare := [leaf for leaf in leaves if not leaf.module and leaf in beside and "." in leaf.name]:
                 are = verb(bare, "is a plain tensor", "are plain tensors")
