@@ -246,7 +246,7 @@ def _scaled(nodes: list[ast.AST], pairs: list[Pair]) -> Iterator[tuple[Pair, str
     figures: dict[str, str] = {}
     fitted: dict[str, str] = {}
     for node in nodes:
-        if isinstance(node, ast.Call) and called(node) == "fit" and node.args and isinstance(node.args[0], ast.Name):
+        if called(node) == "fit" and _method_of_one(node):
             fitted[ast.unparse(node.func.value)] = node.args[0].id  # type: ignore[attr-defined]
     for pair in pairs:
         value = pair.value
@@ -254,9 +254,9 @@ def _scaled(nodes: list[ast.AST], pairs: list[Pair]) -> Iterator[tuple[Pair, str
             if isinstance(value.args[0], ast.Name):
                 yield pair, value.args[0].id
             continue
-        if isinstance(value, ast.Call) and called(value) == "transform" and value.args:
+        if called(value) == "transform" and _method_of_one(value):
             of = fitted.get(ast.unparse(value.func.value))  # type: ignore[attr-defined]
-            if of is not None and ast.unparse(value.args[0]) == of:
+            if of is not None and ast.unparse(value.args[0]) == of:  # type: ignore[attr-defined]
                 yield pair, of
             continue
         own = _figure_of(value)
@@ -271,6 +271,12 @@ def _scaled(nodes: list[ast.AST], pairs: list[Pair]) -> Iterator[tuple[Pair, str
             if of is not None:
                 yield pair, of
                 break
+
+
+def _method_of_one(node: ast.AST) -> bool:
+    """Whether it is ``scaler.fit(x)``: a method that is given a variable first."""
+    whole = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and bool(node.args)
+    return whole and isinstance(node.args[0], ast.Name)  # type: ignore[attr-defined]
 
 
 def _figure_of(node: ast.AST) -> str | None:

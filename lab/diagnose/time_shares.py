@@ -76,13 +76,13 @@ class Shares:
 
         On a busy machine the waits for a processor fall on lines by chance, one slice after another: what counts is
         what is left of `ns` once its part of them is taken away, and a standard deviation more; or as much of it as the
-        place (`chain`) was met at by looks of C's, which count the time that the cell itself had.
+        place (`chain`), or its caller, was met at by looks of C's, which count the time that the cell itself had.
         """
         ran = self.total - self.queue
         part = ns * ran / self.total
         left = part - math.sqrt(self.queue * SLICE_NS)
         if chain and self.trace.looks_ns:
-            left = max(left, min(part, self.sampled(chain[0]) * ran))
+            left = max(left, min(part, max(map(self.sampled, chain[:2])) * ran))
         if left < LEAST_NS or left < LEAST * ran:
             return 0.0
         return min(ns / self.total, 0.99)
