@@ -141,6 +141,7 @@ ELSEWHERE = {
     "cpu_fallback.py": "needs a GPU: test_loop_waits.py",
     "gradient_check.py": "needs --check: test_gradient_check.py",
     "precision.py": "needs --precision: test_precision.py",
+    "diagnose": "needs a rule that fails: test_failing_rule.py",
     "loaded_unseen": "needs an earlier cell: test_earlier_cells.py",
     "_by_hand": "core draws no mask by an op: tests/parity/test_adapter.py",
 }
