@@ -35,7 +35,9 @@ def test_infinities_lose_no_digits(cell: Any, space: dict[str, Any]) -> None:
 
 
 def test_large_images_of_bytes_are_looked_at(cell: Any, space: dict[str, Any]) -> None:
-    text = (
-        "a = torch.zeros(400, 400, dtype=torch.uint8)\nb = torch.ones(400, 400, dtype=torch.uint8)\nd = a - b\nprint(d)"
-    )
+    text = """
+a = torch.zeros(400, 400, dtype=torch.uint8)
+b = torch.ones(400, 400, dtype=torch.uint8)
+print((a - b).float().mean())
+"""
     assert [(f.kind, f.line) for f in cell(text, space).findings] == [("dtype", 3)]
