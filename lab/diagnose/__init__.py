@@ -18,13 +18,20 @@ WEIGHT = {"error": 0, "warning": 1, "note": 2}
 
 
 def diagnose(trace: Trace) -> list[Found]:
-    """All findings, the gravest first."""
+    """All findings, the gravest first; a rule that fails is told last, and takes none of the others with it."""
     explained: set[Leaf] = set()
-    found = [f for look in ORDER for f in look(trace, explained)]
+    found: list[Found] = []
+    failed: list[Found] = []
+    for look in ORDER:
+        try:
+            found += look(trace, explained)
+        except Exception as error:
+            message = f"One of our rules failed ({look.__name__}: {type(error).__name__}: {error}); the others looked."
+            failed.append(Found("recorder", "note", None, None, message, ""))
     # an error that only trips over a NaN comes after the op that made it
     trips = trace.error is not None and NOT_FINITE.search(trace.error.detail or trace.error.message) is not None
     trips = trips and any(f.kind == "nan" for f in found)
-    return sorted(found, key=lambda f: (WEIGHT[f.severity], trips and f.kind == "error"))
+    return [*sorted(found, key=lambda f: (WEIGHT[f.severity], trips and f.kind == "error")), *failed]
 
 
 __all__ = ["Found", "diagnose"]

@@ -6,13 +6,15 @@ from __future__ import annotations
 import ast
 import math
 import re
+from typing import Any
 
 from ..recorder.cell_trace import Leaf, Ref, Row, Trace
 from .finding import Found, capital, code_of, last_line, where
 from .order import rule
-from .user_sources import Source, called, own_nodes, sources
+from .user_sources import Source, assigned, called, own_nodes, sources
 
 CASTS = {"cast", "float", "double", "to", "type", "half"}
+MOSTLY = 0.3  # share of one target from which the loss is mostly of padding
 PADDED = 0.05  # share of padding from which it is said
 WHOLE = re.compile(
     r"(^|_)(f1|fbeta|precision|recall|auc|auroc|roc_auc|r2|matthews|mcc|kappa|pearson|spearman)(_|$|score)", re.I
@@ -40,6 +42,43 @@ def padding_counted(trace: Trace, explained: set[Leaf]) -> list[Found]:
         remedy = f"Count the others alone: keep = target != {ignored}; (pred == target)[keep].float().mean()."
         return [Found("evaluation", "warning", line, col, message, remedy, [row])]
     return []
+
+
+@rule(739)
+def padding_in_loss(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A loss over all places of sequences, of which many are padding."""
+    for row, (value, share, ignored) in trace.values.commonest.items():
+        if share < MOSTLY or ignored == value or row not in trace.rows or not row.reached:
+            continue
+        found = sources(trace)
+        if not any(value in _paddings(source) for source in found):
+            continue
+        line, col, place = where(trace, row.chain)
+        for source in found:
+            for node in source.nodes:
+                if called(node) == "CrossEntropyLoss" and "ignore_index" not in ast.unparse(node):
+                    line, col, place = source.place(node)
+        message = capital(
+            f"{place} counts padding as right or wrong: {share:.0%} of the targets are {value}, with which sequences "
+            "are filled up and which is easily learnt, so loss and accuracy look better than they are."
+        )
+        remedy = f"Leave it out: CrossEntropyLoss(ignore_index={value}), and an accuracy over target != {value}."
+        return [Found("evaluation", "warning", line, col, message, remedy, [row])]
+    return []
+
+
+def _paddings(source: Source) -> set[int]:
+    """The numbers by which a source fills up sequences."""
+    constants = {p.name: p.value.value for p in assigned(source.nodes) if isinstance(p.value, ast.Constant)}
+    found = set()
+    for node in source.nodes:
+        for k in node.keywords if isinstance(node, ast.Call) else ():
+            if k.arg in ("padding_idx", "padding_value"):
+                value: Any = getattr(k.value, "value", None)
+                value = constants.get(ast.unparse(k.value)) if value is None else value
+                if isinstance(value, int | float) and value == int(value):
+                    found.add(int(value))
+    return found
 
 
 def _averaged(row: Ref, readers: dict[Ref, list[Row]]) -> bool:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..recorder.cell_trace import Leaf, Trace
 from .finding import Found, capital
 from .order import rule
-from .user_sources import Source, called, names_in, own_nodes, sources
+from .user_sources import Pair, Source, assigned, called, names_in, own_nodes, sources
 
 TRAIN = re.compile(r"(^|_)(tr|train|training|fit)(_|\d|$)|[a-z]tr$|^(X|x|y|Y)_?tr|train", re.I)
 TEST = re.compile(r"(^|_)(te|tst|test|testing|val|valid|validation|eval|dev|hold|holdout)(_|\d|$)|test|valid|[a-z]te$",
@@ -20,14 +20,6 @@ STATISTICS = {"mean", "std", "min", "max", "amin", "amax", "var", "median", "qua
               "var_mean", "aminmax", "norm"}  # fmt: skip
 FITS = {"fit_transform", "fit"}
 PARTS = {"train_test_split", "random_split"}
-
-
-class Pair(NamedTuple):
-    """A value and the variable that it is given to."""
-
-    name: str
-    value: ast.expr
-    node: ast.stmt
 
 
 class Split(NamedTuple):
@@ -45,29 +37,13 @@ def seen(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for source in sources(trace):
         for scope in source.scopes():
             nodes = list(own_nodes(scope))
-            pairs = list(_pairs(nodes))
+            pairs = list(assigned(nodes))
             splits = _splits(nodes, pairs)
             for look in (_shared_rows, _two_draws, _whole_set, _chosen_columns, _scaled_together, _scaled_apart):
                 found = look(source, nodes, pairs, splits)
                 if found is not None:
                     return [found]
     return []
-
-
-def _pairs(nodes: list[ast.AST]) -> Iterator[Pair]:
-    """Yield what is assigned to variables: of ``a, b = x, y`` each."""
-    for node in nodes:
-        if not isinstance(node, ast.Assign):
-            continue
-        for target in node.targets:
-            if isinstance(target, ast.Name):
-                yield Pair(target.id, node.value, node)
-            elif isinstance(target, ast.Tuple):
-                values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value] * len(target.elts)
-                if len(values) == len(target.elts):
-                    for one, value in zip(target.elts, values, strict=True):
-                        if isinstance(one, ast.Name):
-                            yield Pair(one.id, value, node)
 
 
 def _rows(node: ast.AST) -> ast.expr | None:
@@ -270,7 +246,7 @@ def _scaled(nodes: list[ast.AST], pairs: list[Pair]) -> Iterator[tuple[Pair, str
     figures: dict[str, str] = {}
     fitted: dict[str, str] = {}
     for node in nodes:
-        if isinstance(node, ast.Call) and called(node) == "fit" and node.args and isinstance(node.args[0], ast.Name):
+        if called(node) == "fit" and _method_of_one(node):
             fitted[ast.unparse(node.func.value)] = node.args[0].id  # type: ignore[attr-defined]
     for pair in pairs:
         value = pair.value
@@ -278,9 +254,9 @@ def _scaled(nodes: list[ast.AST], pairs: list[Pair]) -> Iterator[tuple[Pair, str
             if isinstance(value.args[0], ast.Name):
                 yield pair, value.args[0].id
             continue
-        if isinstance(value, ast.Call) and called(value) == "transform" and value.args:
+        if called(value) == "transform" and _method_of_one(value):
             of = fitted.get(ast.unparse(value.func.value))  # type: ignore[attr-defined]
-            if of is not None and ast.unparse(value.args[0]) == of:
+            if of is not None and ast.unparse(value.args[0]) == of:  # type: ignore[attr-defined]
                 yield pair, of
             continue
         own = _figure_of(value)
@@ -295,6 +271,12 @@ def _scaled(nodes: list[ast.AST], pairs: list[Pair]) -> Iterator[tuple[Pair, str
             if of is not None:
                 yield pair, of
                 break
+
+
+def _method_of_one(node: ast.AST) -> bool:
+    """Whether it is ``scaler.fit(x)``: a method that is given a variable first."""
+    whole = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and bool(node.args)
+    return whole and isinstance(node.args[0], ast.Name)  # type: ignore[attr-defined]
 
 
 def _figure_of(node: ast.AST) -> str | None:

@@ -39,8 +39,8 @@ def both_directions(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 line, col, place = source.place(last)
                 message = capital(
                     f"{place} takes the last step of both directions (`{ast.unparse(last)}`): {layer} is "
-                    "bidirectional, and the direction from the end has read one element there, so half of the features "
-                    "know nothing of the rest."
+                    "bidirectional, and the direction from the end has read one element there, so half of the "
+                    "features know nothing of the rest."
                 )
                 remedy = "Take the final state of each: torch.cat([h[-2], h[-1]], 1), h being the second result."
                 return [Found("layout", "warning", line, col, message, remedy)]

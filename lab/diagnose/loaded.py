@@ -40,6 +40,26 @@ def not_loaded(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
+@rule(567)
+def loaded_unseen(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``net.load_state_dict(state, strict=False)`` in an earlier cell, whose answer nobody takes."""
+    for source in sources(trace):
+        for node in source.nodes if source.name else ():
+            call = node.value if isinstance(node, ast.Expr) else None
+            if not isinstance(call, ast.Call) or called(call) != "load_state_dict":
+                continue
+            if not any(k.arg == "strict" and getattr(k.value, "value", True) is False for k in call.keywords):
+                continue
+            line, col, place = source.place(call)
+            message = capital(
+                f"{place} loads with strict=False and takes no look at what that left out (`{ast.unparse(call)}`): "
+                "where the keys are called otherwise, by a prefix say, nothing is loaded and nobody is told."
+            )
+            remedy = "Print what it returns (missing_keys, unexpected_keys), or load with strict=True."
+            return [Found("loading", "note", line, col, message, remedy)]
+    return []
+
+
 def _prefix(call: Loaded) -> tuple[str, str] | None:
     """What all keys that were given have in front of the module's own, or the other way round; None for neither."""
     for more, less, given in ((call.unexpected, call.missing, True), (call.missing, call.unexpected, False)):

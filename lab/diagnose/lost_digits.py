@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 
 from ..recorder.cell_trace import Leaf, Ref, Row, Trace
 from ..recorder.value_facts import EPS
-from .finding import Found, capital, code_of, where
+from .finding import Found, capital, code_of, listed, where
 from .order import rule
 from .user_sources import called, sources
 
@@ -17,6 +18,7 @@ AVERAGES = {"mean", "sum", "div", "div_", "add", "add_", "mul", "mul_", "lerp_",
 STILL = 8  # runs of a sum without a change from which it is said
 LOST = 0.01  # share of a sum that has to be missing
 SMALLEST = 2.0**-25  # what is at most this large is 0 in float16
+NETWORK = re.compile(r"net|model|param|policy|coder|sequential|lm\b|\bm\b", re.I)
 EPS_OF = {"Adam", "AdamW", "RMSprop", "Adagrad", "NAdam", "RAdam", "Adamax", "Adadelta"}
 
 
@@ -135,6 +137,36 @@ def stands_still(trace: Trace, explained: set[Leaf]) -> list[Found]:
         remedy = "Add up in float32 (float64 for very many) or in a Python number: total += loss.item()."
         return [Found("dtype", "warning", line, col, message, remedy, [row])]
     return []
+
+
+@rule(373)
+def steps_round_away(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """Weights in bfloat16 or float16 that are stepped by less than half the spacing of their numbers."""
+    coarse = [leaf for leaf in trace.optimized if _dtype(leaf) in ("bfloat16", "float16") and leaf in trace.gradients]
+    lost = [leaf for leaf in coarse if 0 < trace.steps.lr < _half_a_place(leaf) * trace.weights.get(leaf, 0.0)]
+    if not lost or not trace.steps.adaptive or len(lost) < 0.3 * len(coarse):
+        return []
+    line, col, place = where(trace, trace.steps.last_step)
+    steps = place
+    kind = _dtype(lost[0])
+    for source in sources(trace):
+        for node in source.nodes:
+            cast = called(node) in ("to", "bfloat16", "half") and isinstance(node, ast.Call)
+            of = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if cast and re.search(r"float16|half", ast.unparse(node)) and NETWORK.search(of):
+                line, col, place = source.place(node)
+    message = capital(
+        f"{place} keeps the weights in {kind}, and {steps} steps them by about {trace.steps.lr:g}: {listed(lost)} hold "
+        f"numbers of {trace.weights[lost[0]]:.2g} on average, which are {2 * _half_a_place(lost[0]):.2g} of their size "
+        "apart, so most steps round away."
+    )
+    remedy = "Keep the weights in float32 and compute under torch.autocast, or keep a float32 copy that is stepped."
+    return [Found("dtype", "warning", line, col, message, remedy, [], lost)]
+
+
+def _half_a_place(leaf: Leaf) -> float:
+    """Half the spacing of a dtype's numbers as a share of their size, at its least."""
+    return EPS[_dtype(leaf)] / 4
 
 
 def _dtype(leaf: Leaf) -> str:

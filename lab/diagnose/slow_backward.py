@@ -11,7 +11,7 @@ from widgets.figures import size_text
 
 from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
 from .finding import Found, listed, where
-from .time_shares import Saving, Shares, around, begun, each, loop_around, quoted
+from .time_shares import Saving, Shares, around, begun, common, each, loop_around, quoted
 from .user_sources import Place, called, sources
 
 TURNS = 4
@@ -56,6 +56,37 @@ def _only(row: Row, leaves: set[Leaf]) -> bool:
     """Whether all parameters a result was computed from are among these."""
     held = [ref for ref in ancestors([row]) if isinstance(ref, Leaf) and ref.requires_grad]
     return bool(held) and all(leaf in leaves for leaf in held)
+
+
+def for_nobody(shares: Shares) -> Iterator[Saving]:
+    """backward() goes through a part whose parameters no optimizer holds, before the part that is trained."""
+    trace = shares.trace
+    if not trace.optimized or trace.steps.count < TURNS or trace.steps.by_hand:
+        return
+    left = {leaf for leaf in trace.gradients if leaf.module and leaf not in trace.optimized and leaf.requires_grad}
+    if not left or {leaf.name.partition(".")[0] for leaf in left} & {
+        leaf.name.partition(".")[0] for leaf in trace.optimized
+    }:
+        return
+    rows = [row for row in shares.rows if row.reached and row.requires_grad and _only(row, left)]
+    chains = [row.chain for row in rows if row.chain]
+    chain = common(chains)
+    if not chain:
+        return
+    names = listed(sorted({leaf.name.partition(".")[0] for leaf in left}))
+    yield from shares.saving(
+        0.9 * sum(row.backward_ns for row in rows),
+        chain,
+        f"computes gradients that nobody uses: backward() goes on through {names} (`{_short(trace, chain)}`), whose "
+        "parameters no optimizer holds.",
+        f"Run it under torch.no_grad(), or freeze it: {sorted(left, key=lambda x: x.name)[0].name.partition('.')[0]}"
+        ".requires_grad_(False).",
+        rows[:1],
+    )
+
+
+def _short(trace: Trace, chain: Chain) -> str:
+    return quoted(trace, chain).strip("`")
 
 
 def one_by_one(shares: Shares) -> Iterator[Saving]:
@@ -141,4 +172,4 @@ def _made(trace: Trace, table: Leaf) -> Place | None:
     return None
 
 
-IDIOMS = (wasted, one_by_one, dense_tables)
+IDIOMS = (wasted, for_nobody, one_by_one, dense_tables)

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from ..recorder.cell_trace import Leaf, Trace
-from . import slow_backward, slow_growth, slow_handmade, slow_products, slow_python, slow_repeats, slow_samples
+from . import (
+    slow_backward,
+    slow_growth,
+    slow_handmade,
+    slow_loops,
+    slow_products,
+    slow_python,
+    slow_repeats,
+    slow_samples,
+)
 from .finding import Found
 from .order import rule
 from .time_shares import LEAST, Saving, Shares
 
 MOST = 2  # findings of this kind on one card
-FILES = (slow_growth, slow_products, slow_repeats, slow_backward, slow_python, slow_samples, slow_handmade)
+FILES = (slow_growth, slow_loops, slow_products, slow_repeats, slow_backward, slow_python, slow_samples, slow_handmade)
 IDIOMS = [idiom for file in FILES for idiom in file.IDIOMS]
 
 

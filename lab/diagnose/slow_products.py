@@ -200,7 +200,8 @@ def broadcasts(shares: Shares) -> Iterator[Saving]:
     readers = trace.consumers()
     for rows in at_one_place(row for row in shares.rows if row.op in ("mul", "sub") and len(row.refs) == 2).values():
         row = rows[0]
-        parts = [math.prod(ref.shape) for ref in row.refs]
+        given = [list(through(ref, {"expand", "expand_as"}))[-1] for ref in row.refs]
+        parts = [math.prod(ref.shape) for ref in given]
         size = math.prod(row.shape)
         if row.largest < HUGE or size < 8 * max(parts) or min(parts) < 64:
             continue
@@ -220,7 +221,7 @@ def broadcasts(shares: Shares) -> Iterator[Saving]:
             0.8 * spent(kin),
             row.chain,
             f"makes a tensor of {size_text(row.largest)} that is only summed: {quoted(trace, row.chain)} spreads "
-            f"{' and '.join('×'.join(map(str, ref.shape)) for ref in row.refs)} to "
+            f"{' and '.join('×'.join(map(str, ref.shape)) for ref in given)} to "
             f"{'×'.join(map(str, row.shape))}, {each(spent(kin), row.runs)} for each run.",
             remedy,
             [row, last],
@@ -245,7 +246,8 @@ def _summed(row: Row, readers: dict[Ref, list[Row]]) -> tuple[list[Row], Row | N
 def _outer(row: Row, last: Row) -> bool:
     """Whether each operand lacks a dimension that is left in the sum: else the result is no product of the two."""
     width = len(row.shape)
-    padded = [(1,) * (width - len(ref.shape)) + tuple(ref.shape) for ref in row.refs]
+    given = [list(through(ref, {"expand", "expand_as"}))[-1] for ref in row.refs]
+    padded = [(1,) * (width - len(ref.shape)) + tuple(ref.shape) for ref in given]
     missing = [{k for k in range(width) if row.shape[k] > 1 and shape[k] == 1} for shape in padded]
     kept = {n for n in last.shape if n > 1}
     return all(any(row.shape[k] in kept for k in gone) for gone in missing)

@@ -53,6 +53,11 @@ CALLS = (
     ),
     _costly(r"deepcopy\(", "copies objects in depth", "Copy only what is needed (a state_dict), and only when it is."),
     _costly(
+        r"\.choice\(.*\bp\s*=|random\.choices\(.*weights",
+        "draws by weights, of which a table is made anew in each call",
+        "Draw all at once: choice(n, size=(rows, k), p=p), torch.multinomial, or searchsorted in a table made once.",
+    ),
+    _costly(
         r"random\.(sample|choices?|shuffle)\(",
         "draws from a Python container, which for a deque walks to each element",
         "Keep a list (a ring buffer), or preallocated tensors, and draw indices: torch.randint.",

@@ -12,7 +12,7 @@ from types import CodeType
 from widgets.figures import time_text
 
 from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace
-from ..recorder.user_files import is_users
+from ..recorder.user_files import is_users, shown_name
 from .finding import Found, capital, code_of, where
 from .user_sources import _parsed
 
@@ -46,25 +46,43 @@ class Shares:
         part = min(self.total / max(trace.wall_ns, 1), 1.0)  # of the recorder's own time some went to others as well
         self.queue = min(part * trace.starved_ns, self.total)  # ns, part of the total, in which other programs ran
         # looks of C's fall on a line as often as the cell runs there, whoever else has the processors meanwhile
-        self.fair = trace.looks_ns > 0 or trace.starved_ns + trace.blind_ns <= UNKNOWN * max(trace.wall_ns, 1)
+        self.fair = trace.sampled_ns > 0 or trace.starved_ns + trace.blind_ns <= UNKNOWN * max(trace.wall_ns, 1)
         self.looked = max(sum(s.ns for s in trace.samples.values() if s.kind != "import"), 1)
 
     def sampled(self, frame: Frame) -> float:
         """Return the share of the time in which the cell was met at a place of the user's, or in what it calls."""
         return sum(s.ns for s in self.trace.samples.values() if frame in s.places) / self.looked
 
+    def at_lines(self, name: str, first: int, last: int) -> float:
+        """Return the time in which the cell was met on lines of a source (see `Source.name`), or in what they call."""
+        seen = sum(s.ns for s in self.trace.samples.values() if self._on(s.places, name, first, last))
+        return seen / self.looked * self.total
+
+    def beats_at(self, name: str, line: int) -> int:
+        """Return in how many different iterations it was met there."""
+        return sum(s.beats for s in self.trace.samples.values() if self._on(s.places, name, line, line))
+
+    def _on(self, places: Chain, name: str, first: int, last: int) -> bool:
+        for code, lasti in places:
+            own = code.co_filename in self.trace.files
+            if own if not name else (not own and shown_name(code.co_filename) == name):
+                line = self.trace.place(code, lasti).line + self.trace.files.get(code.co_filename, 0)
+                if first <= line <= last:
+                    return True
+        return False
+
     def worth(self, ns: float, chain: Chain = ()) -> float:
         """Return the share of the cell's time that `ns` are, and 0 where saving that is not worth a word.
 
         On a busy machine the waits for a processor fall on lines by chance, one slice after another: what counts is
         what is left of `ns` once its part of them is taken away, and a standard deviation more; or as much of it as the
-        place (`chain`) was met at by looks of C's, which count the time that the cell itself had.
+        place (`chain`), or its caller, was met at by looks of C's, which count the time that the cell itself had.
         """
         ran = self.total - self.queue
         part = ns * ran / self.total
         left = part - math.sqrt(self.queue * SLICE_NS)
-        if chain and self.trace.looks_ns:
-            left = max(left, min(part, self.sampled(chain[0]) * ran))
+        if chain and self.trace.sampled_ns:
+            left = max(left, min(part, max(map(self.sampled, chain[:2])) * ran))
         if left < LEAST_NS or left < LEAST * ran:
             return 0.0
         return min(ns / self.total, 0.99)

@@ -49,6 +49,16 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
             )
             if leaves is not beside and (added := _all_of(leaves, beside)):
                 remedy = f"Give the optimizer {added}too, or freeze {verb(leaves, 'it', 'them')}."
+            row = _put_to_sleep(trace, leaves) if leaves is alone or leaves is before else None
+            if row is not None:
+                step = place
+                line, col, place = where(trace, row.chain[-1:])
+                message = capital(
+                    f"{place} runs {listed(sorted({leaf.name.partition('.')[0] for leaf in leaves}))} in evaluation "
+                    f"mode, and no optimizer holds {verb(leaves, 'its parameter', 'its parameters')}: gradients are "
+                    f"computed for {verb(leaves, 'it', 'them')} all the same, of which {step} takes none."
+                )
+                remedy = "Run it under torch.no_grad(), or freeze it: .requires_grad_(False), and save that part."
             if unlisted := [leaf.name.partition("[")[0] for leaf in leaves if _UNLISTED.match(leaf.name)]:
                 kept = list(dict.fromkeys(unlisted))
                 at = made_at(trace, kept[0].rpartition(".")[2]) if len(kept) == 1 else None
@@ -81,7 +91,7 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 remedy = f"Put it among the groups, once it is full: groups.append({name})."
             elif late := _late(trace, leaves):
                 message = f"{message[:-1]}; {late}."
-            elif leaves is before and (made := _optimizer_made(trace)) is not None:
+            elif leaves is before and row is None and (made := _optimizer_made(trace)) is not None:
                 message = f"{message[:-1]}; line {made} made it without."
             elif bare := [leaf for leaf in leaves if not leaf.module and leaf in beside and "." in leaf.name]:
                 are = verb(bare, "is a plain tensor", "are plain tensors")
@@ -150,6 +160,13 @@ def _behind_trained(trace: Trace, leaf: Leaf) -> bool:
                 return True
             stack.append(row)
     return False
+
+
+def _put_to_sleep(trace: Trace, leaves: list[Leaf]) -> Row | None:
+    """The first op that reads some parameters, where all that reads them is in evaluation mode."""
+    rows = [row for row in trace.rows if row.reached and any(ref in leaves for ref in row.refs)]
+    asleep = [row for row in rows if row.judged or trace.roots_of(row.path) in trace.evaluated]
+    return rows[0] if rows and len(asleep) == len(rows) and rows[0].chain else None
 
 
 def made_at(trace: Trace, attribute: str) -> int | None:

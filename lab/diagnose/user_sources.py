@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -61,6 +61,28 @@ class Place(NamedTuple):
     line: int | None
     col: int | None
     words: str
+
+
+class Pair(NamedTuple):
+    """A value and the variable that it is given to."""
+
+    name: str
+    value: ast.expr
+    node: ast.Assign
+
+
+def assigned(nodes: Iterable[ast.AST]) -> Iterator[Pair]:
+    """Yield what is assigned to variables: of ``a, b = x, y`` each."""
+    for node in nodes:
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            if isinstance(target, ast.Name):
+                yield Pair(target.id, node.value, node)  # type: ignore[attr-defined, arg-type]
+            elif isinstance(target, ast.Tuple):
+                value: ast.expr = node.value  # type: ignore[attr-defined]
+                values = value.elts if isinstance(value, ast.Tuple) else [value] * len(target.elts)
+                for one, part in zip(target.elts, values, strict=False):
+                    if isinstance(one, ast.Name) and len(values) == len(target.elts):
+                        yield Pair(one.id, part, node)  # type: ignore[arg-type]
 
 
 def sources(trace: Trace) -> list[Source]:

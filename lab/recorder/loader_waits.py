@@ -39,6 +39,8 @@ class Fetched:
     """The part of `ns` that passed before the first batch of each pass."""
     weights: tuple[int, int] = (0, 0)
     """How many weights a sampler draws by, and how many samples the data set has; (0, 0) where no sampler does."""
+    rest: tuple[int, int] = (0, 0)
+    """The samples of a batch, and how many fewer the last one has; (0, 0) where all are alike or nobody knows."""
     makers: tuple[CodeType, ...] = ()
     """What makes the samples and puts them together: the data set's own method, the collate function."""
 
@@ -122,6 +124,7 @@ class Fetches:
             found.starts_ns += wait
             found.workers, found.makers = _loading(iterator)
             found.weights = _weights(iterator)
+            found.rest = _rest(iterator)
         found.ns += wait
         found.loop_ns += wait
         found.batches += came
@@ -149,6 +152,18 @@ def _weights(iterator: Any) -> tuple[int, int]:
     if not type(data).__module__.startswith(("core.", "torch.")):  # a class of the user's own is not asked
         return 0, 0
     return len(sampler.weights), len(data)
+
+
+def _rest(iterator: Any) -> tuple[int, int]:
+    """Return the samples of a batch, and how many the last one has where that are fewer."""
+    loader = getattr(iterator, "loader", iterator)
+    data: Any = getattr(loader, "dataset", getattr(iterator, "_dataset", None))
+    batches = getattr(loader, "_index_sampler", None)
+    known = (type(part).__module__.startswith(("core.", "torch.")) for part in (batches, data))
+    if not all(known) or type(batches).__name__ != "BatchSampler" or getattr(batches, "drop_last", True):
+        return 0, 0
+    size, many = int(batches.batch_size), len(data)  # type: ignore[union-attr]
+    return (size, many % size) if many % size and many > size else (0, 0)
 
 
 def _loading(iterator: Any) -> tuple[int, tuple[CodeType, ...]]:

@@ -80,6 +80,10 @@ class ValueFacts:
     """Comparisons of class numbers -> the share that the loss leaves out, and the number by which it knows them."""
     classes: dict[Row, tuple[int, int, set[int]]] = field(default_factory=dict)
     """Cross entropies -> batches that were looked at, of these the ones of one class, and which classes those were."""
+    commonest: dict[Row, tuple[int, float, int | None]] = field(default_factory=dict)
+    """Cross entropies of sequences -> their commonest target, its share, and the class that is left out."""
+    blank: dict[Row, tuple[int, float]] = field(default_factory=dict)
+    """Embeddings of sequences -> batches looked at, and the mean share of places at which all samples are alike."""
     masked: dict[Row, bool] = field(default_factory=dict)
     """Attention that runs as one op -> whether it was given a mask."""
     ignored: int | None = None
@@ -111,10 +115,12 @@ def note(trace: Trace, row: Row, e: observe.OpEvent) -> None:
         ids = next((t for t in tensors if t._kind.dtype.name.startswith("int")), None)
         if ids is not None and ids._a.ndim == 2 and min(ids._a.shape) > 1:
             facts._numbers = row, np.array(on_host(ids._a)[:8, :256])
+            _blank(facts, row, on_host(ids._a))
     elif e.op in ATTENDING:
         facts.masked[row] = _masked(e)
     elif e.op in LOSSES:
         if row.requires_grad and len(tensors) > 1:
+            _common(facts, row, tensors[1])
             _targets(facts, row, tensors[1])
     elif facts.ignored is not None and len(tensors) == 2:
         _compared(facts, row, tensors)
@@ -219,6 +225,29 @@ def _classes(facts: ValueFacts, row: Row, e: observe.OpEvent) -> None:
     looked, single, classes = facts.classes.get(row, (0, 0, set()))
     one = bool(values.min() == values.max())
     facts.classes[row] = looked + 1, single + one, classes | ({int(values[0])} if one else set())
+
+
+def _blank(facts: ValueFacts, row: Row, ids: Any) -> None:
+    """Count the last places of sequences at which all samples hold the same number."""
+    if len(ids) < 4 or ids.shape[1] < SAMPLES or ids.size > MANY:
+        return
+    alike = (ids == ids[:1, -1:]).all(axis=0)
+    last = len(alike) if alike.all() else int(np.argmin(alike[::-1]))
+    looked, share = facts.blank.get(row, (0, 0.0))
+    facts.blank[row] = looked + 1, (looked * share + last / len(alike)) / (looked + 1)
+
+
+def _common(facts: ValueFacts, row: Row, target: Any) -> None:
+    """Note the commonest target of a loss that has one for each place of a sequence."""
+    if not target._kind.dtype.name.startswith("int") or target._a.size > MANY or target._a.size < SAMPLES:
+        return
+    length = facts._numbers[0].shape[:2] if facts._numbers is not None else ()
+    if target._a.ndim < 2 and (len(length) < 2 or target._a.size != length[0] * length[1]):
+        return
+    values, counts = np.unique(on_host(target._a), return_counts=True)
+    best = int(np.argmax(counts))
+    if row not in facts.commonest and len(values) > 2:
+        facts.commonest[row] = int(values[best]), float(counts[best] / counts.sum()), facts.ignored
 
 
 def _targets(facts: ValueFacts, row: Row, target: Any) -> None:

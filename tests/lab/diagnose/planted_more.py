@@ -97,7 +97,7 @@ for i in range(4):
     ),
     "layers in a plain list": Planted(
         "optimizer",
-        (16,),
+        (4,),
         """
 class Net(nn.Module):
     def __init__(self):

@@ -7,7 +7,7 @@ from .planted_more import Planted
 ONCE: dict[str, Planted] = {
     "layers kept in a plain list": Planted(
         "optimizer",
-        (23,),
+        (5,),
         """
 class DeepNet(nn.Module):
     def __init__(self, width=32, depth=3):
@@ -36,7 +36,7 @@ for epoch in range(10):
     ),
     "layers in a plain dict": Planted(
         "optimizer",
-        (21,),
+        (5,),
         """
 class MultiHead(nn.Module):
     def __init__(self, tasks):

@@ -134,7 +134,7 @@ for i in range(10):
     ),
     "norms in a plain list": Planted(
         "optimizer",
-        (17,),
+        (5,),
         """
 class Net(nn.Module):
     def __init__(self):

@@ -91,7 +91,7 @@ for i in range(5):
     ),
     "parameters in a plain list": Planted(
         "optimizer",
-        (20,),
+        (5,),
         """
 class Poly(nn.Module):
     def __init__(self, degree):

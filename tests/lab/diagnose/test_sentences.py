@@ -142,6 +142,8 @@ ELSEWHERE = {
     "gradient_check.py": "needs --check: test_gradient_check.py",
     "unseen_losses.py": "needs steps that are not recorded: tests/lab/recorder/test_sampled_steps.py",
     "precision.py": "needs --precision: test_precision.py",
+    "diagnose": "needs a rule that fails: test_failing_rule.py",
+    "loaded_unseen": "needs an earlier cell: test_earlier_cells.py",
     "_by_hand": "core draws no mask by an op: tests/parity/test_adapter.py",
 }
 
