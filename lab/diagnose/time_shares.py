@@ -80,7 +80,7 @@ class Shares:
         """
         ran = self.total - self.queue
         part = ns * ran / self.total
-        left = part - math.sqrt(self.queue * SLICE_NS)
+        left = part - math.sqrt(max(self.queue, 0) * SLICE_NS)
         if chain and self.trace.sampled_ns:
             left = max(left, min(part, max(map(self.sampled, chain[:2])) * ran))
         if left < LEAST_NS or left < LEAST * ran:

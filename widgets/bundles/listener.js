@@ -1,2 +1,2 @@
-/* made by widgets/live/build.mjs from sources ccc934b6299447047f7588505c4df05224bf8aa0ee16407f3987bffc9356588e */
+/* made by widgets/live/build.mjs from sources 95fe315505208794a8be828c0875d7693f732096f00d543af85b356b71478700 */
 var e=()=>String(Math.random()).slice(2),t={initialize({model:t}){let a=new Map,n=t.get('name'),d=d=>{let{to:r,command:s,answer:l}=d.detail;if(!r.startsWith(`${n} `)||d.defaultPrevented)return;d.preventDefault();let i=e();a.set(i,l),t.send({id:i,place:r.slice(n.length+1),command:s})},r=e=>{a.get(e.id)?.(e),e.heard||a.delete(e.id)};return document.addEventListener('gradlab',d),t.on('msg:custom',r),t.set('page',e()),t.save_changes(),()=>{document.removeEventListener('gradlab',d),t.off('msg:custom',r)}}};export{t as default};

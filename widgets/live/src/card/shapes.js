@@ -1,6 +1,6 @@
 // The shapes of what goes along the edges of each view.
 
-/** Boxes that stand for something made elsewhere: by the op's index, or by that of a tensor that was there, from -1 down. */
+/** Boxes that stand for something made elsewhere: by the op's index, or by a tensor's that was there, from -1 down. */
 function sourceBoxes(items) {
   const boxes = new Map();
   items.forEach(({ kind, index }, box) => {
