@@ -331,7 +331,7 @@ class RunCourse(observe.Follower):
         if self.first_ns is None:
             self.first_ns = begin
         self.own_ns += now - begin
-        if now >= self._next:
+        if now >= self._next and (turns or now >= self._next + 4 * EVERY_NS):  # soonest where the loop is seen
             self._look(now, turns)
             self.own_ns += perf_counter_ns() - now
 
