@@ -187,7 +187,7 @@ def _chosen_columns(source: Source, nodes: list[ast.AST], pairs: list[Pair], spl
         later = splits.get(pair.name)
         if not whole or not isinstance(columns, ast.Name) or later is None or later.node.lineno < pair.node.lineno:  # type: ignore[attr-defined]
             continue
-        targets = [n for n in flows.get(columns.id, ()) if n in splits and n not in (data, pair.name)]
+        targets = [n for n in splits if n in flows.get(columns.id, ()) and n not in (data, pair.name)]
         if data in flows.get(columns.id, set()) and targets:
             says = (
                 f"keeps the columns of {data} that go best with {targets[0]} of all samples, those of the test part "

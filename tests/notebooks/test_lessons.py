@@ -104,7 +104,8 @@ def test_the_timings() -> None:
     notebook = run("07_reading_the_timings", look)
     (text,) = outputs(notebook, "print(before.to_json())")
     before = json.loads(text)
-    assert [(f["kind"], f["line"]) for f in before["findings"]] == [("dtype", 4), ("overhead", 8)]
+    found = [(f["kind"], f["line"]) for f in before["findings"]]
+    assert [f for f in found if f != ("slow", 3)] == [("dtype", 4), ("overhead", 8)]  # a copy: slow on most machines
     lines = {row["line"]: row for row in before["lines"]}
     assert max(lines.values(), key=lambda row: row["count"])["line"] == 8
     assert lines[8]["count"] > 2000

@@ -38,7 +38,7 @@ print(total)
 signal = torch.randn(4, 1, 30000)
 taps = torch.randn(1, 1, 6000)
 outs = []
-for k in range(6):
+for k in range(16):
     outs.append(F.conv1d(signal, taps))
 print(len(outs))
 """,
