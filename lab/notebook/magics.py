@@ -25,7 +25,7 @@ from ..console.options import HELP, meant
 from ..report import peaks
 from ..session.op_counts import Counter
 from ..session.recording import Recording, error_row
-from . import card_buttons, export_magic, tracebacks
+from . import card_buttons, export_magic, tracebacks, try_button
 from .inner_cell import run_inside
 from .try_magic import Trying
 
@@ -217,6 +217,8 @@ class LabMagics(Magics):
     def before(self, info: Any) -> None:
         """Hook: a cell is about to run."""
         self.infos.append(info)
+        if len(self.infos) == 1:
+            self.guarded(try_button.another_cell)
         if self.auto == "on" and self.recording is None:
             self.guarded(self.begin)
         elif self.auto == "count" and len(self.infos) == 1:
@@ -261,6 +263,8 @@ class LabMagics(Magics):
         self.files = self.cell_files(self.infos[-1]) if self.infos else {}
         if "--try" in self.flags:
             self.trying = Trying(self.shell)
+        elif not {"--text", "--no-card"} & self.flags and card_buttons.message_of_cell() is not None:
+            self.trying = try_button.Offer(self.shell)
         self.recording = Recording(check="--check" in self.flags, precision="--precision" in self.flags)
         self.recording.start(self.files)
 
@@ -331,13 +335,15 @@ class LabMagics(Magics):
             return
         peaks.add(record)
         try:
-            tunable = any(row.tune for row in record.kernels)
-            bundle = {"text/html": widgets.html(record, card_buttons.place() if tunable else ""), **plain}
+            place = card_buttons.place()
+            offered = isinstance(trying, try_button.Offer) and trying.show(place)
+            asks = offered or any(row.tune for row in record.kernels)
+            bundle = {"text/html": widgets.html(record, place if asks else ""), **plain}
         except Exception:
             _publish(plain)  # the text says as much; why there is no picture is told after it
             raise
         _publish(bundle)
-        if tunable:
+        if asks:
             card_buttons.connect()
 
     def compared(self, info: Any, record: Record) -> None:
@@ -385,6 +391,7 @@ def unload(shell: Any) -> None:
     if magics is None:
         return
     magics.drop()
+    try_button.another_cell()
     shell.input_transformers_cleanup.remove(rewrite)
     shell.events.unregister("pre_run_cell", magics.before)
     shell.events.unregister("post_run_cell", magics.after)

@@ -1,6 +1,7 @@
 // The kernels: their rates beside what the machine was measured to reach, who declined, and how to tune them.
 
 import { ask } from '../shared/ask.js';
+import { copyText } from '../shared/copy.js';
 import { clip, fill, html, linkButton, quiet } from '../shared/dom.js';
 import { count, fixed, isNumber, sum, time, whole } from '../shared/format.js';
 import { makeFoldable, openRow, table } from './table.js';
@@ -67,10 +68,9 @@ function tuneButton({ root }, command, isItself) {
   const status = html('span', { class: 'quiet', role: 'status' });
   const say = (words) => fill(status, words);
   const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(command);
+    if (await copyText(command)) {
       say('copied; run it in a new cell');
-    } catch {
+    } else {
       getSelection().selectAllChildren(code);
       say('copy it, and run it in a new cell');
     }
