@@ -17,7 +17,7 @@ from ..prove import proving
 from ..prove.verdict import Verdict
 from .try_magic import Trying
 
-ANOTHER_CELL = "another cell has run since, and the copy of the process from before this one has gone with it"
+ANOTHER_CELL = "another cell has run since, and the state before this one has gone: run this cell again, then try"
 
 
 class Offer(Trying):
@@ -63,7 +63,7 @@ class Offer(Trying):
         finding = self._record.findings[number]
         prover.begin()
         outcome = None if self._over else prover.finding(finding)
-        if outcome is None or (self._over and outcome[0].level == "untried"):
+        if outcome is None or (self._over and outcome[0].level != "proved"):  # it was ended before all was tried
             why = self._over or "no change of the cell is known for it"
             return {"said": proving.sentence(Verdict("untried", why)), "patch": finding.patch, "level": "untried"}
         verdict, patch = outcome

@@ -102,7 +102,9 @@ def test_try_it_then_apply_then_undo(finding, classic):
     assert "".join(nb.save()["cells"][1]["source"]) == MENDED
     nb.run(1)
     expect(nb.output(1).locator(".findings")).to_have_text("✓ No problems found.", timeout=START_MS)
-    assert nb.watched.requests == nb.watched.errors == []
+    assert nb.watched.requests == []
+    if not classic:  # Notebook 7 has errors of its own
+        assert nb.watched.errors == []
 
 
 def test_after_another_cell_it_is_shown_untried_and_can_be_applied(finding):
@@ -122,6 +124,7 @@ def test_a_dead_kernel_is_told_and_a_changed_cell_is_left(finding):
     nb.save()
     nb.shutdown()
     first.get_by_role("button", name="Try it").click()
+    expect(first).to_contain_text("trying in a copy of the process")
     expect(first).to_contain_text("the kernel that drew this card does not answer", timeout=START_MS)
     nb.cell(1).locator(".cm-content").click()
     nb.page.keyboard.press("Control+End")

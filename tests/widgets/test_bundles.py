@@ -62,7 +62,7 @@ def test_sources_are_lines_that_a_person_can_read(path):
 
 def test_what_is_inlined_stays_small():
     """Every saved card and panel holds a copy: no more than what was inlined when the sources were written in short."""
-    limits = {"card.js": 37_400, "tuner.js": 23_657, "tuner_widget.js": 28_872, "listener.js": 978, "card.css": 11_596,
+    limits = {"card.js": 38_400, "tuner.js": 23_657, "tuner_widget.js": 28_872, "listener.js": 978, "card.css": 12_500,
               "tuner.css": 7_102, "training.css": 4_034, "exported.css": 3_300}  # fmt: skip
     sizes = {path.name: len(bundle(path.name).encode()) for path in BUNDLES}
     assert {name for name, size in sizes.items() if size > limits[name]} == set()

@@ -113,17 +113,19 @@ def test_after_another_cell_the_card_says_so(run: Run, opened: Callable[..., str
 
 
 def test_another_cell_ends_a_trial(run: Run, opened: Callable[..., str]) -> None:
-    before, told = children(), []
-    folders = f"{tempfile.gettempdir()}/{snapshot.FOLDER}*"
+    before: set[int] = children()
+    told: list[dict[str, str]] = []
     place = opened(f"%%autograd\n{CELL}".replace("range(4)", "range(1000)"))
+    (asleep,) = children() - before
     pressed = threading.Thread(target=lambda: told.append(press(place)))
     pressed.start()
-    assert until(lambda: bool(glob.glob(folders)))  # of a worker
+    folders = f"{tempfile.gettempdir()}/{snapshot.FOLDER}{asleep}-*"
+    assert until(lambda: bool(glob.glob(folders)))  # of a worker that is at it
     run("1 + 1")
-    pressed.join(10)
-    assert told[0]["level"] == "untried"
-    assert told[0]["said"] == f"Not tried: {try_button.ANOTHER_CELL}."
+    pressed.join(60)
+    assert told == [{**told[0], "level": "untried", "said": f"Not tried: {try_button.ANOTHER_CELL}."}]
     assert until(lambda: children() == before)
+    assert glob.glob(folders) == []
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ function linked(text, line, go) {
   return [prose(text.slice(0, start)), linkButton(text.slice(start, end), go), prose(text.slice(end))];
 }
 
-/** An item of the list: how grave, the message, the remedy, a link `extra` behind it, and `below` its change of the cell. */
+/** An item of the list: how grave, the message, the remedy, a link `extra`, `below` its change of the cell. */
 function problem({ severity, text, line, remedy, go, extra, below }) {
   const tall = { class: 'tall', tabindex: 0, role: 'group', 'aria-label': 'finding' };
   return html(
