@@ -1,14 +1,15 @@
-"""A card's buttons reach the kernel that drew it: "Tune this kernel" starts the tuner below the card.
+"""A card's buttons reach the kernel that drew it: "Tune this kernel" starts the tuner below it, "Try it" a trial.
 
 A saved card has nobody to ask, and a page cannot write into the notebook. While the notebook is open, a widget without
 a view listens in its page (`widgets/live/src/listener.js`); a card names it and its own place in the attribute
-`data-kernel`. What comes from there is a line of text: nothing but a `%tune` command that this file understands is ever
-run.
+`data-kernel`. What comes from there is a line of text: a `%tune` command that this file understands, or `try` and the
+number of a finding. None of it is ever run as code.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 import shlex
 import sys
 import threading
@@ -16,6 +17,8 @@ import uuid
 from typing import Any
 
 from widgets import tuner
+
+from . import try_button
 
 MOST = 500  # cards whose place is remembered
 LONGEST = 2000  # characters of a command
@@ -74,28 +77,42 @@ class Bridge:
             threading.Thread(target=self.answer, args=(content,), name="gradlab bridge", daemon=True).start()
 
     def answer(self, content: dict[str, Any]) -> None:
-        """Do what is asked, and say what came of it; nothing is said where the card's place is not known any more."""
-        parent = self.places.get(str(content.get("place")))
-        ok, said = False, ""
-        if parent is not None:
-            try:
-                ok, said = True, obey(str(content.get("command"))[:LONGEST], parent)
-            except Exception as error:
-                said = str(error) or type(error).__name__
-        self.widget.send({"id": content.get("id"), "ok": ok, "said": said})
+        """Do what is asked, and say what came of it; nothing is said where that needs a place that is not known."""
+        place = str(content.get("place"))
+        parent = self.places.get(place)
+        ok = False
+        try:
+            told = obey(str(content.get("command"))[:LONGEST], parent, f"{self.name} {place}")
+            ok = told["said"] != ""
+        except Exception as error:
+            told = {"said": str(error) or type(error).__name__}
+        self.widget.send({"id": content.get("id"), "ok": ok, **told})
 
 
 _one_at_a_time = threading.Lock()
 
 
-def obey(command: str, parent: dict[str, Any]) -> str:
-    """Run a `%tune` command below the card of a cell. *Raises*: ValueError for any other."""
+def obey(command: str, parent: dict[str, Any] | None, place: str) -> dict[str, str]:
+    """Do what the button of a card asks; return what the card is to say. *Raises*: ValueError for any other command.
+
+    parent : the message that ran the card's cell, None where it is not known any more, so that nothing can be shown
+        below the card
+    place : what the card is marked with
+    """
+    finding = re.fullmatch(r"try ([0-9]{1,4})", command)
+    if finding:
+        return try_button.press(place, int(finding[1]))
+    magic, *given = shlex.split(command)
+    if magic != "%tune" or not given:
+        raise ValueError("a card's buttons can ask for %tune and try alone")
+    return {"said": "" if parent is None else _tune(given, parent)}
+
+
+def _tune(given: list[str], parent: dict[str, Any]) -> str:
+    """Run a `%tune` command below the card of a cell."""
     from ..tuning import command as tuning
     from . import panel
 
-    magic, *given = shlex.split(command)
-    if magic != "%tune" or not given:
-        raise ValueError("a card's buttons can ask for %tune alone")
     options, problem = tuning.understood(given)
     if options.use is not None:
         return tuning.use(problem, options.use)

@@ -26,7 +26,7 @@ from ..report import peaks, run_changes
 from ..report.run_inputs import described
 from ..session.op_counts import Counter
 from ..session.recording import Recording, error_row
-from . import card_buttons, export_magic, tracebacks
+from . import card_buttons, export_magic, tracebacks, try_button
 from .inner_cell import run_inside
 from .live_card import LiveCard
 from .try_magic import Trying
@@ -223,6 +223,8 @@ class LabMagics(Magics):
     def before(self, info: Any) -> None:
         """Hook: a cell is about to run."""
         self.infos.append(info)
+        if len(self.infos) == 1:
+            self.guarded(try_button.another_cell)
         if self.auto == "on" and self.recording is None:
             self.guarded(self.begin, True)
         elif self.auto == "count" and len(self.infos) == 1:
@@ -267,6 +269,8 @@ class LabMagics(Magics):
         self.files = self.cell_files(self.infos[-1]) if self.infos else {}
         if "--try" in self.flags:
             self.trying = Trying(self.shell)
+        elif not {"--text", "--no-card"} & self.flags and card_buttons.message_of_cell() is not None:
+            self.trying = try_button.Offer(self.shell)
         self.recording = Recording(
             check="--check" in self.flags, precision="--precision" in self.flags, sampled=sampled
         )
@@ -382,13 +386,15 @@ class LabMagics(Magics):
             return
         peaks.add(record)
         try:
-            tunable = any(row.tune for row in record.kernels)
-            bundle = {"text/html": widgets.html(record, card_buttons.place() if tunable else ""), **plain}
+            place = card_buttons.place()
+            offered = isinstance(trying, try_button.Offer) and trying.show(place)
+            asks = offered or any(row.tune for row in record.kernels)
+            bundle = {"text/html": widgets.html(record, place if asks else ""), **plain}
         except Exception:
             self.publish(plain, live)  # the text says as much; why there is no picture is told after it
             raise
         self.publish(bundle, live)
-        if tunable:
+        if asks:
             card_buttons.connect()
 
     def publish(self, bundle: dict[str, str], live: LiveCard | None) -> None:
@@ -442,6 +448,7 @@ def unload(shell: Any) -> None:
     if magics is None:
         return
     magics.drop()
+    try_button.another_cell()
     shell.input_transformers_cleanup.remove(rewrite)
     shell.events.unregister("pre_run_cell", magics.before)
     shell.events.unregister("post_run_cell", magics.after)

@@ -16,11 +16,11 @@ _MAGICS = ("%%autograd", "%%time", "%%capture")  # that stand above the cell's o
 
 
 class Trying:
-    """The trials of one cell, from its start to its card."""
+    """The trials of one cell, from its start to its card; `asked`: whether somebody wants them, and may wait for it."""
 
-    def __init__(self, shell: Any) -> None:
+    def __init__(self, shell: Any, *, asked: bool = True) -> None:
         self.snapshot: snapshot.Snapshot | None = None
-        self.reason = snapshot.missing()
+        self.reason = snapshot.missing(asked=asked)
         if not self.reason:
             try:
                 self.snapshot = snapshot.Snapshot(snapshot.Scene(shell.user_ns, _Python(shell), _Quiet(shell)))

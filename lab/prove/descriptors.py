@@ -28,11 +28,12 @@ class CannotFence(Exception):
     """A worker cannot be kept from changing what is not its own; the message says what is in the way."""
 
 
-def own_descriptors(keep: set[int], folder: str) -> None:
+def own_descriptors(keep: set[int], folder: str = "") -> None:
     """Put something of this process alone behind every inherited descriptor but those in `keep`.
 
     A file that is open for reading is opened anew at the same offset (the offset is shared by a fork), one that is open
-    for writing becomes a copy in `folder`; sockets, pipes and terminals become /dev/null.
+    for writing becomes a copy in `folder`, without a folder it is opened anew too; sockets, pipes and terminals become
+    /dev/null.
 
     *Raises*: CannotFence where there is too much to copy.
     """
@@ -48,7 +49,9 @@ def own_descriptors(keep: set[int], folder: str) -> None:
         if stat.S_ISREG(status.st_mode):
             with open(f"/proc/self/fdinfo/{fd}") as lines:
                 flags = int(next(line.split()[1] for line in lines if line.startswith("flags")), 8)
-            if flags & (os.O_WRONLY | os.O_RDWR):
+            if not folder:
+                _open_anew(fd, flags, null)
+            elif flags & (os.O_WRONLY | os.O_RDWR):
                 copied += status.st_size
                 if copied > MOST_BYTES:
                     raise CannotFence("the files that are open for writing are too large to copy")
@@ -101,6 +104,14 @@ def _swap(fd: int, new: int) -> None:
     os.lseek(new, os.lseek(fd, 0, os.SEEK_CUR), os.SEEK_SET)
     os.dup2(new, fd)
     os.close(new)
+
+
+def _open_anew(fd: int, flags: int, null: int) -> None:
+    """Share a file with the parent, and no longer its offset and its locks; /dev/null where it may not be opened."""
+    try:
+        _swap(fd, os.open(f"/proc/self/fd/{fd}", flags & (os.O_WRONLY | os.O_RDWR | os.O_APPEND)))
+    except OSError:
+        os.dup2(null, fd)
 
 
 def _copy(fd: int, flags: int, size: int, path: str) -> None:

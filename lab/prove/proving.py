@@ -29,11 +29,15 @@ class Prover:
 
     def __init__(self, snapshot: Snapshot, text: str, wall_s: float, budget_s: float = BUDGET_S) -> None:
         self.snapshot, self.text = snapshot, text
-        self.end = time.monotonic() + budget_s
+        self.begin(budget_s)
         self.steps = PASSES if wall_s > SHORT_S else 0
         self.seconds = min(max(LEAST_S, 10 * wall_s), MOST_S)
         self._before: dict[str, Any] | None = None
         self._found: dict[str, Any] | None = None
+
+    def begin(self, budget_s: float = BUDGET_S) -> None:
+        """Let the time for trials begin now."""
+        self.end = time.monotonic() + budget_s
 
     def measure(self, text: str) -> dict[str, Any]:
         """Run a text and measure it."""
@@ -56,6 +60,13 @@ class Prover:
             return Verdict("untried", before["error"] if "leaves" not in before else found["error"])
         if not any(f["kind"] == kind for f in found["found"]) and kind not in SPEED:
             return Verdict("untried", "the finding does not come in a trial of the unchanged cell")
+        verdict = self._judged(kind, patch, before, found)
+        if verdict.level == "refuted" and self.snapshot.gone:  # in the middle: nothing is known of the patch
+            return Verdict("untried", self.snapshot.gone)
+        return verdict
+
+    def _judged(self, kind: str, patch: Patch, before: dict[str, Any], found: dict[str, Any]) -> Verdict:
+        """Return the verdict on a patch of a cell that runs and has the finding."""
         after = self.measure(patch.text)
         if "leaves" not in after:
             return Verdict("refuted", after["error"])
@@ -134,12 +145,12 @@ def prove(record: Record, snapshot: Snapshot, text: str) -> None:
 
 
 def propose(record: Record, text: str, reason: str) -> None:
-    """Show the first patch of each finding untried, and say why it is."""
-    for k, finding in enumerate(record.findings[:FINDINGS]):
+    """Show the first patch of each finding untried, and say why it is where there is a reason."""
+    tried = sentence(Verdict("untried", reason)) if reason else ""
+    for k, finding in enumerate(record.findings):
         found = patches(text, finding)
         if found:
-            verdict = Verdict("untried", reason)
-            record.findings[k] = replace(finding, tried=sentence(verdict), patch=changed_lines(text, found[0].text))
+            record.findings[k] = replace(finding, tried=tried, patch=changed_lines(text, found[0].text))
 
 
 def sentence(verdict: Verdict) -> str:

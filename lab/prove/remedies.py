@@ -5,7 +5,9 @@ A function proposes; the trial decides. So it may give several patches, the like
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from widgets.record import Finding
 
@@ -28,24 +30,35 @@ def remedy(*kinds: str) -> Callable[[Remedy], Remedy]:
 
 
 def patches(text: str, finding: Finding) -> list[Patch]:
-    """Return the patches for a finding; each is Python that differs from the cell's and from the others'."""
+    """Return the patches for a finding; each is Python that differs from the cell's and from the others'.
+
+    Examples
+    --------
+    >>> from . import families
+    >>> text = "for x in data:\\n    f(x).backward()\\n    opt.step()"
+    >>> [p.text for p in patches(text, Finding("zero-grad", "warning", 2, remedy="Call opt.zero_grad()."))][0]
+    'for x in data:\\n    opt.zero_grad()\\n    f(x).backward()\\n    opt.step()'
+    """
     try:
         cell = Cell(text)
     except (SyntaxError, ValueError):
         return []
+    code = ast.dump(cell.tree)
     found: dict[str, Patch] = {}
+    end = text[len(text.rstrip("\n")) :]  # where a statement moves from or to the last line, so does its newline
     for propose in _table.get(finding.kind, []):
         for patch in propose(cell, finding):
-            if patch.text != text and patch.text not in found and _is_python(patch.text):
-                found[patch.text] = patch
+            new = replace(patch, text=patch.text.rstrip("\n") + end)
+            if new.text not in found and _code(new.text) not in (None, code):
+                found[new.text] = new
             if len(found) == MOST:
                 return list(found.values())
     return list(found.values())
 
 
-def _is_python(text: str) -> bool:
+def _code(text: str) -> str | None:
+    """What a text says to Python, None where it is not."""
     try:
-        Cell(text)
+        return ast.dump(Cell(text).tree)
     except (SyntaxError, ValueError):
-        return False
-    return True
+        return None

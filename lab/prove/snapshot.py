@@ -17,6 +17,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -24,14 +25,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from . import fence, worker
+from . import descriptors, fence, worker
 
 FOLDER = "gradlab-try-"  # a worker's, with the process that made it and a random name
 LOOKS_S = 0.02  # between two looks at a worker's memory
+LEAST_PAUSE_S, MOST_SHARE = 0.5, 0.01  # between the sleeping process's looks at its own memory; of a processor's time
 LARGE_BYTES = 1 << 30  # of the process of which a copy is made in any case
+EASY_BYTES = 1 << 30  # of the process of which a copy is made unasked
 HELD_BYTES = 512 << 20  # that the sleeping process may come to hold alone, while the cell writes what both had
 DISK_BYTES = 512 << 20  # that a worker may write to its folder
+PATIENCE_S = 30.0  # beyond the time of a run: before the first one packages load what they load at a first step
+GONE = "the copy of the process from before the cell has gone"
+TOO_MUCH = f"that copy was given up: the cell changed more than {HELD_BYTES >> 20} MB of memory"
 _CHUNK = 1 << 20
+_HELD_TOO_MUCH = 3  # exit status of a sleeping process
 
 
 def _as_it_is(text: str) -> str:
@@ -62,23 +69,26 @@ class Order:
     megabytes: int = 2048
 
 
-def missing() -> str:
-    """Return why nothing can be tried in this process; "" where it can."""
+def missing(*, asked: bool = True) -> str:
+    """Return why nothing can be tried in this process; "" where it can. What nobody asked for has to cost little."""
     reason = fence.missing()
     torch, core = sys.modules.get("torch"), sys.modules.get("core")
     for library in (torch, core):
         cuda = getattr(library, "cuda", None)
         if cuda is not None and getattr(cuda, "is_initialized", bool)():
             reason = reason or "the GPU is in use, and a copy of this process could not use it"
-    return reason or _too_large()
+    return reason or _too_large(asked)
 
 
-def _too_large() -> str:
+def _too_large(asked: bool) -> str:
     """Each page that the cell writes is copied once: a large process waits for that, and may fill the memory."""
     mine = _resident(os.getpid())
     with open("/proc/meminfo") as lines:
         free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
-    return f"this process holds {mine >> 20:,} MB, too much for a copy" if mine > max(LARGE_BYTES, free // 4) else ""
+    most = max(LARGE_BYTES, free // 4)
+    if not asked and min(EASY_BYTES, free // 4) < mine <= most:
+        return f"this process holds {mine >> 20:,} MB, of which `%%autograd --try` alone makes a copy"
+    return f"this process holds {mine >> 20:,} MB, too much for a copy" if mine > most else ""
 
 
 class Snapshot:
@@ -96,18 +106,22 @@ class Snapshot:
                 os.close(self._orders)
                 os.close(self._answers)
                 fence.die_with_parent(parent)
+                # else who reads from a pipe that the parent closes would wait on, and its ports would stay taken
+                descriptors.own_descriptors({order_read, answer_write})
                 _sleep(scene, order_read, answer_write, state)
             finally:
                 os._exit(0)  # no exit handlers, and no buffers that were the parent's
         os.close(order_read)
         os.close(answer_write)
+        self.gone = ""  # why, once it has
         self._rest = b""
+        self._ending = threading.Lock()
 
     def run(self, order: Order) -> dict[str, Any]:
         """Run a text in the state before the cell. Whatever becomes of it, the answer is there within its seconds."""
         if not self.pid:
-            return {"error": "the snapshot has gone"}
-        poll, end = select.poll(), time.monotonic() + order.seconds + 10
+            return {"error": self.gone}
+        poll, end = select.poll(), time.monotonic() + order.seconds + PATIENCE_S
         poll.register(self._answers, select.POLLIN)
         try:
             _write(self._orders, json.dumps(order.__dict__).encode() + b"\n")
@@ -116,11 +130,11 @@ class Snapshot:
                 got = os.read(self._answers, _CHUNK) if left > 0 and poll.poll(left * 1000) else b""
                 if not got:
                     self.close()
-                    return {"error": "the snapshot did not answer"}
+                    return {"error": self.gone}
                 self._rest += got
         except OSError:
             self.close()
-            return {"error": "the snapshot has gone"}
+            return {"error": self.gone}
         except BaseException:  # an interrupt: the answer would be taken for the next order's
             self.close()
             raise
@@ -128,16 +142,26 @@ class Snapshot:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
+    def kill(self) -> None:
+        """End the sleeping process; who waits in `run`, in another thread, is answered at once. `close` must follow."""
+        with self._ending, suppress(ProcessLookupError):
+            if self.pid:
+                os.kill(self.pid, signal.SIGKILL)
+
     def close(self) -> None:
         """End the sleeping process, and the worker that it may have. Twice does nothing more."""
-        pid, self.pid = self.pid, 0
+        with self._ending:
+            pid, self.pid = self.pid, 0
         if pid:
             os.close(self._orders)
             os.close(self._answers)
+            self.gone = GONE
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
             with suppress(ChildProcessError):
-                os.waitpid(pid, 0)
+                _, status = os.waitpid(pid, 0)
+                if os.WIFEXITED(status) and os.WEXITSTATUS(status) == _HELD_TOO_MUCH:
+                    self.gone = TOO_MUCH
             for folder in glob.glob(os.path.join(tempfile.gettempdir(), f"{FOLDER}{pid}-*")):
                 shutil.rmtree(folder, ignore_errors=True)  # of a worker that was running still
 
@@ -155,20 +179,24 @@ def _sleep(scene: Scene, orders: int, answers: int, state: Any) -> None:
     gc.disable()
     gc.freeze()  # a collection would write to every object's header, and copy its page
     random.setstate(state)  # Python seeds its generator anew in a forked process
-    worker.warm()
-    rest, poll = b"", select.poll()
+    rest, poll, pause, warm = b"", select.poll(), LEAST_PAUSE_S, False
     poll.register(orders, select.POLLIN)
     while True:
         while b"\n" not in rest:
-            if not poll.poll(500):
+            if not poll.poll(1000 * pause):
+                begin = time.process_time()
                 if _alone() > HELD_BYTES:
-                    return  # whoever asks is told that the snapshot has gone
+                    os._exit(_HELD_TOO_MUCH)
+                pause = max(LEAST_PAUSE_S, (time.process_time() - begin) / MOST_SHARE)
                 continue
             got = os.read(orders, _CHUNK)
             if not got:
                 return
             rest += got
         line, _, rest = rest.partition(b"\n")
+        if not warm:  # not before: what is never asked costs nothing
+            worker.warm()
+            warm = True
         _write(answers, _serve(scene, Order(**json.loads(line)), state) + b"\n")
 
 

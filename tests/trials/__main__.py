@@ -22,8 +22,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIMIT = 300.0  # seconds of a case
 
-# Runs in the folder of a case: all cells but the last as they are, the last recorded.
-_RUN = """
+# Runs in the folder of a case: all cells but the last as they are.
+BEFORE = """
 import io, json, linecache, sys, types
 from contextlib import redirect_stdout
 library, out = sys.argv[1:]
@@ -48,9 +48,13 @@ cells = sorted(Path(".").glob("cell*.py"), key=lambda p: int(p.stem[4:]))
 with redirect_stdout(io.StringIO()):
     for path in cells[:-1]:
         exec(compile(path.read_text(), path.name, "exec"), vars(module))
+"""
+# The last, recorded.
+_RUN = f"""{BEFORE}
+with redirect_stdout(io.StringIO()):
     record = run_cell(cells[-1].read_text(), vars(module))
 found = [[f.kind, f.severity, f.line, f.message, f.remedy] for f in record.findings]
-Path(out).write_text(json.dumps({"findings": found, "wall_ms": record.wall_ms}))
+Path(out).write_text(json.dumps({{"findings": found, "wall_ms": record.wall_ms}}))
 """
 
 
@@ -67,15 +71,15 @@ def cases(number: int) -> dict[str, dict[str, str]]:
     return {case: {file: "".join(text) for file, text in files.items()} for case, files in found.items()}
 
 
-def run(files: dict[str, str], library: str) -> dict[str, Any]:
-    """Run a case; return its findings, or under "failed" how the run ended."""
+def run(files: dict[str, str], library: str, program: str = _RUN) -> dict[str, Any]:
+    """Run a case; return its findings, or what another program writes, or under "failed" how the run ended."""
     with tempfile.TemporaryDirectory("trial") as name:
         folder = Path(name, "case")
         folder.mkdir()
         for file, text in files.items():
             (folder / file).write_text(text, encoding="utf-8")
         out = Path(name, "out.json")
-        command = [sys.executable, "-c", _RUN, library, str(out)]
+        command = [sys.executable, "-c", program, library, str(out)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         try:
             done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=LIMIT)

@@ -29,7 +29,9 @@ def test_a_second_press_while_the_first_is_understood_begins_no_second_run(monke
     monkeypatch.setattr(panel, "made", made)
     monkeypatch.setattr(panel, "show", show)
     said: list[str] = []
-    presses = [threading.Thread(target=lambda: said.append(card_buttons.obey(COMMAND, {}))) for _ in range(3)]
+    presses = [
+        threading.Thread(target=lambda: said.append(card_buttons.obey(COMMAND, {}, "")["said"])) for _ in range(3)
+    ]
     for press in presses:
         press.start()
     for press in presses:
@@ -38,7 +40,22 @@ def test_a_second_press_while_the_first_is_understood_begins_no_second_run(monke
     assert sorted(said) == ["It is being tuned already."] * 2 + ["The tuner's panel is below this card."]
 
 
-@pytest.mark.parametrize("command", ["print('hello')", "%run file.py", "%tune", "!ls"])
-def test_a_button_can_ask_for_nothing_but_tune(command: str) -> None:
-    with pytest.raises(ValueError, match="%tune alone"):
-        card_buttons.obey(command, {})
+@pytest.mark.parametrize(
+    "command",
+    [
+        "print('hello')",
+        "%run file.py",
+        "%tune",
+        "!ls",
+        "try",
+        "try x",
+        "try 1; ls",
+        "try -1",
+        "try 1 2",
+        "try ١",
+        "try 0\n",
+    ],
+)
+def test_a_button_can_ask_for_nothing_but_tune_and_try(command: str) -> None:
+    with pytest.raises(ValueError, match="%tune and try alone"):
+        card_buttons.obey(command, {}, "")

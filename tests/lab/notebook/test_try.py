@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 import lab
 from lab.notebook import try_magic
 from lab.prove.snapshot import missing
+from tests.lab.prove.processes import children
 
 SETUP = """import core as torch
 torch.manual_seed(0)
@@ -30,10 +30,6 @@ print("once")
 """
 Run = Callable[..., tuple[Any, list[dict[str, str]], str]]
 needs_fence = pytest.mark.skipif(bool(missing()), reason=missing() or "a fence can be had")
-
-
-def children() -> str:
-    return "".join((task / "children").read_text() for task in Path("/proc/self/task").iterdir())
 
 
 @needs_fence
@@ -71,7 +67,7 @@ def test_nothing_runs_unasked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_where_nothing_can_be_tried_the_patch_is_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(try_magic.snapshot, "missing", lambda: "the GPU is in use")
+    monkeypatch.setattr(try_magic.snapshot, "missing", lambda **_: "the GPU is in use")
     run(SETUP)
     run(f"%%autograd --try --no-card\n{CELL}")
     found = lab.last().findings[0]

@@ -1,40 +1,86 @@
-"""``python -m tests.lab.prove.figures [core|torch] [--kind KIND | --placebos N]``: how many remedies hold.
+"""``python -m tests.lab.prove.figures [core|torch] [--kind KIND | --placebos N | --trials 1]``: how many remedies hold.
 
-For each cell with one planted mistake: whether there is a patch for its first finding, and what its trial says.
+For each cell with one planted mistake, or each broken case of a blind set that is sealed no more: whether there is a
+patch for its first finding, and what its trial says.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any
 
 from lab.prove.proving import Prover
+from lab.prove.snapshot import Scene, Snapshot
 from tests.lab.diagnose.planted import CELLS
+from tests.trials import __main__ as trials
+from widgets.record import Record
 
-from .cells import planted, text_of
+from .cells import planted, recorded, text_of
 from .placebos import placebos
 
 LEVELS = ("proved", "consistent", "refuted", "untried", "no patch")
 
 
-def outcome(name: str, library: str) -> tuple[str, str, str, str]:
+# Runs in the folder of a case of a blind set, after the cells before its last.
+_LAST = f"""{trials.BEFORE}
+from tests.lab.prove.figures import of_case
+Path(out).write_text(json.dumps(of_case(cells[-1].read_text(), vars(module))))
+"""
+OPEN = (1,)  # blind sets that were scored, so that anybody may read them
+
+
+def first_remedy(record: Record, snapshot: Snapshot, text: str) -> tuple[str, str, str, str]:
     """The kind of a cell's first finding, the level of its remedy, what the verdict says, and what was changed."""
-    text = text_of(name)
-    with planted(text, library) as (record, snapshot):
-        if not record.findings:
-            return CELLS[name].kind, "no patch", "nothing was found", ""
-        finding = record.findings[0]
-        result = Prover(snapshot, text, record.wall_ms / 1e3).finding(finding)
+    if not record.findings:
+        return "-", "no patch", "nothing was found", ""
+    finding = record.findings[0]
+    result = Prover(snapshot, text, record.wall_ms / 1e3).finding(finding)
     if result is None:
         return finding.kind, "no patch", finding.remedy, ""
     verdict, patch = result
     return finding.kind, verdict.level, verdict.said, patch.said
 
 
+def of_case(text: str, space: dict[str, Any]) -> dict[str, Any]:
+    """The last cell of a case: what its first finding says, and what came of the remedy."""
+    snapshot = Snapshot(Scene(space))
+    record = recorded(text, space)
+    found = [[f.kind, f.severity, f.line, f.message, f.remedy] for f in record.findings]
+    remedy = first_remedy(record, snapshot, text)
+    snapshot.close()
+    return {"findings": found, "remedy": remedy}
+
+
+def cells(library: str, kind: str | None) -> Iterator[tuple[str, tuple[str, str, str, str]]]:
+    """Each planted cell with what came of its remedy."""
+    for name, cell in CELLS.items():
+        if kind is None or cell.kind == kind:
+            text = text_of(name)
+            with planted(text, library) as (record, snapshot):
+                yield name, first_remedy(record, snapshot, text)
+
+
+def cases(number: int, library: str) -> Iterator[tuple[str, tuple[str, str, str, str]]]:
+    """Each broken case of a blind set that is open, with where its first finding points."""
+    answers = json.loads((trials.HERE / f"set{number}.json").read_text(encoding="utf-8"))
+    for case, files in trials.cases(number).items():
+        answer = answers[case]
+        if answer["kind"] != "healthy":
+            told = trials.run(files, library, _LAST)
+            watched = max((file for file in files if file.startswith("cell")), key=lambda file: int(file[4:-3]))
+            points = "failed" if "failed" in told else trials.judged(answer, told["findings"], watched)
+            failed = ("-", "untried", told.get("failed", ""), "")
+            yield f"set {number} case {case} ({answer['kind']}, {points})", tuple(told.get("remedy", failed))
+
+
 def accepted(name: str, library: str) -> tuple[int, list[str]]:
     """How many placebos of a cell were tried, and what is said of those that were accepted."""
-    text, wrong, count = text_of(name), [], 0
+    text, count = text_of(name), 0
+    wrong: list[str] = []
     with planted(text, library) as (record, snapshot):
         prover = Prover(snapshot, text, record.wall_ms / 1e3)
         for finding in record.findings[:1]:
@@ -62,21 +108,20 @@ def main() -> None:
     parser.add_argument("library", nargs="?", default="core", choices=("core", "torch"))
     parser.add_argument("--kind")
     parser.add_argument("--placebos", type=int, metavar="N", help="patches that mend nothing, on every N-th cell")
+    parser.add_argument("--trials", type=int, choices=OPEN, metavar="SET", help="a blind set's broken cases instead")
     options = parser.parse_args()
     if options.placebos:
         hollow(options.library, options.placebos)
         return
     table: dict[str, Counter[str]] = defaultdict(Counter)
-    times = []
-    for name, cell in CELLS.items():
-        if options.kind and cell.kind != options.kind:
-            continue
-        begin = time.perf_counter()
-        kind, level, said, change = outcome(name, options.library)
+    times, begin = [], time.perf_counter()
+    tried_all = cases(options.trials, options.library) if options.trials else cells(options.library, options.kind)
+    for name, (kind, level, said, change) in tried_all:
         if level != "no patch":
             times.append(time.perf_counter() - begin)
         table[kind][level] += 1
         print(f"{level:10} {kind:14} {name}: {change} | {said}", flush=True)
+        begin = time.perf_counter()
     print(f"\n{'kind':16}{''.join(f'{level:>12}' for level in LEVELS)}")
     for kind in sorted(table):
         print(f"{kind:16}{''.join(f'{table[kind][level]:12}' for level in LEVELS)}")

@@ -6,6 +6,7 @@ import ast
 
 import pytest
 
+from lab.prove import families  # noqa: F401 - fills the table of remedies
 from lab.prove.cell import Cell
 from lab.prove.remedies import patches
 from widgets.record import Finding
@@ -70,3 +71,12 @@ def test_patches_are_python_and_differ() -> None:
     assert len({p.text for p in found} | {TEXT}) == len(found) + 1
     for patch in found:
         Cell(patch.text)
+
+
+def test_a_patch_changes_what_runs_and_keeps_the_end_of_the_text() -> None:
+    """A statement that moves to where it is already changes the text's last newline alone."""
+    text = "for i in x:\n    loss.backward()\n    opt.step()"
+    finding = Finding("zero-grad", "warning", 2, message="opt.zero_grad() on line 4 clears them.", remedy="Call it.")
+    found = patches(text, finding)
+    assert found[0].text == text.replace("    loss", "    opt.zero_grad()\n    loss")
+    assert not any(p.text.endswith("\n") for p in found)

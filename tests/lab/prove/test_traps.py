@@ -17,6 +17,7 @@ import pytest
 import core
 from lab.prove.snapshot import Order, Scene, Snapshot, missing
 
+from .processes import children
 from .traps import SETUP, TRAPS
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "a fence can be had")
@@ -65,14 +66,6 @@ def state(space: dict[str, Any]) -> dict[str, Any]:
         "process": (os.getcwd(), dict(os.environ), os.sched_getaffinity(0), os.getpriority(os.PRIO_PROCESS, 0)),
         "children": children(),
     }
-
-
-def children() -> set[int]:
-    """The processes that this one has begun and that are still there."""
-    found = set()
-    for task in Path("/proc/self/task").iterdir():
-        found |= set(map(int, (task / "children").read_text().split())) if (task / "children").exists() else set()
-    return found
 
 
 @pytest.mark.parametrize("what", ["measure", "record"])

@@ -33,6 +33,9 @@ export default {
     return () => {
       document.removeEventListener('gradlab', hear);
       model.off('msg:custom', receive);
+      for (const answer of answers.values()) {
+        answer({}); // the kernel has gone
+      }
     };
   },
 };

@@ -2,6 +2,8 @@
 
 import { clip, html, linkButton, quiet, scrollIn, swatch } from '../shared/dom.js';
 import { count, isNumber, sum, time, whole } from '../shared/format.js';
+import { prose } from './prose.js';
+import { remedyOf } from './remedy.js';
 import { choose } from './selection.js';
 import { icon, known, word } from './severity.js';
 
@@ -40,15 +42,6 @@ export function createHeader({ record: { data, ops } }) {
   );
 }
 
-/** A sentence; what stands between backticks is code. */
-function prose(text) {
-  const parts = text.split('`');
-  if (parts.length % 2 === 0) {
-    return text; // a backtick without its partner
-  }
-  return parts.map((part, index) => (index % 2 ? html('span', { class: 'code' }, part) : part));
-}
-
 /** A message whose line is a link: "line 3" where the text names it, otherwise in front. */
 function linked(text, line, go) {
   if (!line) {
@@ -63,15 +56,7 @@ function linked(text, line, go) {
   return [prose(text.slice(0, start)), linkButton(text.slice(start, end), go), prose(text.slice(end))];
 }
 
-/** What came of trying the remedy, and the lines that it changes. */
-function trial({ tried, patch }) {
-  return [
-    tried && html('div', { class: 'message' }, prose(tried)),
-    patch && html('pre', { class: 'remedy', style: 'white-space:pre-wrap' }, patch),
-  ];
-}
-
-/** An item of the list: how grave, the message, the remedy, a link `extra` behind it, and `below` what was tried. */
+/** An item of the list: how grave, the message, the remedy, a link `extra`, `below` its change of the cell. */
 function problem({ severity, text, line, remedy, go, extra, below }) {
   const tall = { class: 'tall', tabindex: 0, role: 'group', 'aria-label': 'finding' };
   return html(
@@ -88,7 +73,7 @@ function problem({ severity, text, line, remedy, go, extra, below }) {
   );
 }
 
-function findingItem(card, finding) {
+function findingItem(card, finding, number) {
   const { ops, line, parameters } = finding;
   const showParameters = () => {
     card.tabs.open(1);
@@ -105,7 +90,7 @@ function findingItem(card, finding) {
     remedy: finding.remedy,
     go: () => card.reveal(ops, line, parameters),
     extra: parameters.length && linkButton(`show ${count(parameters.length, 'parameter')}`, showParameters),
-    below: trial(finding),
+    below: remedyOf(card, finding, number),
   });
 }
 
@@ -127,7 +112,7 @@ export function createFindings(card) {
     const [text, remedy, line] = stopped;
     items.push(problem({ severity: 'note', text, line, remedy, go: () => card.reveal([], line) }));
   }
-  const problems = findings.map((finding) => findingItem(card, finding));
+  const problems = findings.map((finding, number) => findingItem(card, finding, number));
   items.push(...problems.slice(0, SHOWN));
   if (problems.length > SHOWN) {
     const rest = problems.slice(SHOWN);
