@@ -42,7 +42,7 @@ class Offer(Trying):
         if self.snapshot is None or not any(finding.patch for finding in record.findings):
             self.close()
             return
-        self._record, self._prover = record, proving.Prover(self.snapshot, text, record.wall_ms / 1e3)
+        self._record, self._prover = record, proving.Prover(self.snapshot, text, proving.alone_s(record))
         _latest = self  # the next cell lets it go, whatever becomes of the card
 
     def show(self, place: str) -> bool:

@@ -27,17 +27,17 @@ FINDINGS = 3  # that are tried
 class Prover:
     """The trials of one cell: its unchanged runs are made once."""
 
-    def __init__(self, snapshot: Snapshot, text: str, wall_s: float, budget_s: float = BUDGET_S) -> None:
+    def __init__(self, snapshot: Snapshot, text: str, wall_s: float) -> None:
         self.snapshot, self.text = snapshot, text
-        self.begin(budget_s)
+        self.begin()
         self.steps = PASSES if wall_s > SHORT_S else 0
         self.seconds = min(max(LEAST_S, 10 * wall_s), MOST_S)
         self._before: dict[str, Any] | None = None
         self._found: dict[str, Any] | None = None
 
-    def begin(self, budget_s: float = BUDGET_S) -> None:
+    def begin(self) -> None:
         """Let the time for trials begin now."""
-        self.end = time.monotonic() + budget_s
+        self.end = time.monotonic() + BUDGET_S
 
     def measure(self, text: str) -> dict[str, Any]:
         """Run a text and measure it."""
@@ -112,6 +112,15 @@ class Prover:
         return best
 
 
+def alone_s(record: Record) -> float:
+    """Return how long a cell takes when nothing is recorded, and nobody else has the processor.
+
+    >>> alone_s(Record(wall_ms=9000.0, recording_ms=7000.0, starved_ms=500.0))
+    1.5
+    """
+    return max(record.wall_ms - record.recording_ms - record.starved_ms, 0.0) / 1e3
+
+
 def _other_draws(text: str) -> str:
     """The text with random numbers drawn at its begin, on its first line, so that all lines keep their numbers."""
     draws = "[m.randn(7) for m in map(__import__('sys').modules.get, ('torch', 'core')) if hasattr(m, 'randn')]"
@@ -130,7 +139,7 @@ def prove(record: Record, snapshot: Snapshot, text: str) -> None:
 
     Each tried finding gets `tried`, a sentence, and `patch`, the changed lines.
     """
-    prover = Prover(snapshot, text, record.wall_ms / 1e3)
+    prover = Prover(snapshot, text, alone_s(record))
     refuted = []
     for k, finding in enumerate(record.findings[:FINDINGS]):
         outcome = prover.finding(finding)

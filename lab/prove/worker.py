@@ -114,15 +114,16 @@ def said(error: BaseException | None) -> str | None:
 
 
 def _silence(scene: Scene) -> io.StringIO:
-    """Let nothing of the copy be seen, heard or asked: what it prints is gathered."""
-    shown, was = io.StringIO(), {sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__}
-    for name in ("stdout", "stderr", "__stdout__", "__stderr__"):
-        setattr(sys, name, shown)
+    """Let nothing of the copy be seen, heard or asked: what it prints is gathered, warnings and bars apart from it."""
+    shown, aside, was = io.StringIO(), io.StringIO(), {sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__}
+    for stream, name in ((shown, "stdout"), (aside, "stderr")):
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
     sys.stdin = open(os.devnull)  # noqa: SIM115 - it lives as long as the process
     loggers = [logging.root, *(x for x in logging.root.manager.loggerDict.values() if isinstance(x, logging.Logger))]
     for handler in [h for logger in loggers for h in logger.handlers]:
         if isinstance(handler, logging.StreamHandler) and handler.stream in was:
-            handler.stream = shown  # its stream would write to the kernel's socket
+            handler.stream = aside  # its stream would write to the kernel's socket
 
     def refuse(*_: object, **__: object) -> Any:
         raise RuntimeError("the cell asks for input, which a trial does not have")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from widgets.record import Finding
 
-from ..cell import Cell, Patch
+from ..cell import Cell, Patch, last_name
 from ..remedies import remedy
 
 
@@ -18,7 +18,8 @@ def loaded(cell: Cell, finding: Finding) -> Iterator[Patch]:
     weights = re.search(r"weight of its class: (.+)\.$", finding.remedy)
     for call in cell.calls("WeightedRandomSampler", line=finding.line):
         if weights and call.args:
-            yield Patch("A weight for each sample", cell.put((call.args[0], weights[1])))
+            for code in _with_labels(cell, weights[1]):
+                yield Patch("A weight for each sample", cell.put((call.args[0], code)))
     renamed = re.search(r"(\{(.+?): v for k, v in ([\w.]+)\.items\(\)\})", finding.remedy)
     for call in cell.calls("load_state_dict", line=finding.line):
         if renamed and call.args:
@@ -28,6 +29,38 @@ def loaded(cell: Cell, finding: Finding) -> Iterator[Patch]:
     made, load = cell.statement(finding.line), cell.statement(int(before[1])) if before else None
     if made is not None and load is not None:
         yield Patch("Make it after the weights are loaded", cell.moved(made, load, below=True))
+
+
+def _with_labels(cell: Cell, code: str) -> Iterator[str]:
+    """`class_weight[labels]` with the name that the labels have in the cell: what was counted, or what is loaded."""
+    if any(name.id == "labels" for name in cell.all(ast.Name)):
+        yield code
+    counted = [call.args[0] for call in cell.calls("bincount") if call.args]
+    loaded_last = [call.args[-1] for call in cell.calls("TensorDataset") if call.args]
+    for node in (*counted, *loaded_last):
+        if isinstance(node, ast.Name):
+            yield code.replace("[labels]", f"[{node.id}]")
+
+
+@remedy("data-loader", "overhead")
+def by_batches(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """Tensors are indexed by a whole batch's numbers, not one by one and stacked."""
+    if not isinstance(cell.statement(finding.line), ast.For):  # the line that waits for its data
+        return
+    for call in cell.calls("DataLoader"):
+        given = {word.arg: cell.code(word.value) for word in call.keywords}
+        size = given.pop("batch_size", cell.code(call.args[1]) if len(call.args) == 2 else "")
+        data = call.args[0] if call.args else None
+        tensors = isinstance(data, ast.Call) and last_name(data.func) == "TensorDataset"
+        made = [a for a in cell.all(ast.Assign) if isinstance(data, ast.Name) and cell.code(a.targets[0]) == data.id]
+        tensors |= any(isinstance(a.value, ast.Call) and last_name(a.value.func) == "TensorDataset" for a in made)
+        shuffle, last = given.pop("shuffle", "False"), given.pop("drop_last", "False")
+        if tensors and size and not given and shuffle in ("True", "False"):
+            rows, lib = cell.code(call.args[0]), "torch.utils.data"
+            order = f"{lib}.{'RandomSampler' if shuffle == 'True' else 'SequentialSampler'}({rows})"
+            sampler = f"{lib}.BatchSampler({order}, {size}, {last})"
+            code = f"{cell.code(call.func)}({rows}, batch_size=None, sampler={sampler})"
+            yield Patch("Index by whole batches", cell.put((call, code)))
 
 
 @remedy("layer")
@@ -64,7 +97,7 @@ def copied(cell: Cell, finding: Finding) -> Iterator[Patch]:
 @remedy("evaluation")
 def without_padding(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """Only what the loss counts is counted as right."""
-    keep = re.search(r"`(\w+) == (\w+)` compares is (-?\d+)", finding.message)
+    keep = re.search(r"`([^`]+?) == ([^`]+)` compares is (-?\d+)", finding.message)
     for node in cell.all(ast.Compare):
         if keep and isinstance(node, ast.Compare) and node.lineno == finding.line:
             around = cell.text[cell.span(node)[0] - 1] == "("

@@ -211,6 +211,25 @@ def every_gradient(cell: Cell, finding: Finding) -> Iterator[Patch]:
                 yield Patch(f"Add {name}", cell.put((call.func.value, f"({loss} + {name})")))
 
 
+@remedy("gradient")
+def by_the_chain_rule(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """backward() multiplies with what forward() multiplied with, and kept in ctx."""
+    named = re.search(r"the gradient is (\w+) \* (\w+)", finding.remedy)
+    for made in cell.all(ast.Assign) if named else []:
+        kept = made.targets[0] if isinstance(made, ast.Assign) else None
+        if (
+            named
+            and isinstance(kept, ast.Attribute)
+            and isinstance(made, ast.Assign)
+            and cell.code(made.value) == named[2]
+        ):
+            for back in cell.statements(finding.line):
+                given = back.value if isinstance(back, ast.Return) else None
+                first = given.elts[0] if isinstance(given, ast.Tuple) and given.elts else given
+                if isinstance(first, ast.Name) and first.id == named[1]:
+                    yield Patch("Multiply with it", cell.put((first, f"{first.id} * {cell.code(kept)}")))
+
+
 @remedy("unused")
 def taken(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """Call what is only named."""

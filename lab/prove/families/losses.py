@@ -169,6 +169,23 @@ def turned(cell: Cell, finding: Finding) -> Iterator[Patch]:
                 yield Patch("Turn the sign", cell.put((node, cell.code(node.operand))))
 
 
+@remedy("loss")
+def weighed(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """Two scores that are told apart by their signs; a reconstruction that is summed as the divergence is."""
+    if "opposite signs" in finding.remedy:
+        for node in cell.all(ast.BinOp):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and node.lineno == finding.line:
+                right = cell.code(node.right)
+                right = f"({right})" if isinstance(node.right, ast.BinOp) else right
+                yield Patch("Give them opposite signs", cell.put((node, f"{cell.code(node.left)} - {right}")))
+    averaged = re.search(r"`([\w.]+\(.*?\))`(?: \(line \d+\))? is averaged", finding.message)
+    for call in cell.all(ast.Call) if averaged and "reduction='sum'" in finding.remedy else []:
+        code = cell.code(call)
+        if isinstance(call, ast.Call) and averaged and code == averaged[1] and call.args and "reduction" not in code:
+            whole = f"{code[:-1]}, reduction='sum') / len({cell.code(call.args[0])})"
+            yield Patch("Sum it over a sample", cell.put((call, whole)))
+
+
 @remedy("error")
 def calls(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """What a function wants: another dtype, another shape, a call, a list."""

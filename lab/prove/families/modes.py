@@ -81,9 +81,12 @@ def dropout(cell: Cell, finding: Finding) -> Iterator[Patch]:
 def masks(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """Masks the right way round: what is True is hidden, and scores are filled before the softmax."""
     if "Turn it round" in finding.remedy:
-        for word in cell.all(ast.keyword):
-            if isinstance(word, ast.keyword) and word.arg in ("key_padding_mask", "src_key_padding_mask"):
-                yield Patch("Turn the mask round", cell.put((word.value, f"~({cell.code(word.value)})")))
+        names = ("key_padding_mask", "src_key_padding_mask")
+        given = [w.value for w in cell.all(ast.keyword) if isinstance(w, ast.keyword) and w.arg in names]
+        for value in given:
+            yield Patch("Turn the mask round", cell.put((value, _other_way(cell.code(value)))))
+        if len(given) > 1:
+            yield Patch("Turn each mask round", cell.pieces(given, _other_way))
     if "masked_fill" in finding.remedy and "scores" in finding.message:
         for statement in cell.statements(finding.line):
             for node in ast.walk(statement):
@@ -103,6 +106,10 @@ def masks(cell: Cell, finding: Finding) -> Iterator[Patch]:
                 length = f"{cell.code(call.args[0])}.shape[1]"
                 mask = f"nn.Transformer.generate_square_subsequent_mask({length})"
                 yield Patch("Give it a causal mask", cell.put((call, f"{cell.code(call)[:-1]}, mask={mask})")))
+
+
+def _other_way(mask: str) -> str:
+    return f"~{mask}" if mask.isidentifier() else f"~({mask})"
 
 
 @remedy("evaluation", "loop")

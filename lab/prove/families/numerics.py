@@ -31,6 +31,15 @@ def kept_from_zero(cell: Cell, finding: Finding) -> Iterator[Patch]:
     for node in cell.all(ast.BinOp):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and node.lineno == finding.line:
             yield Patch("Keep the divisor from 0", cell.put((node.right, f"({cell.code(node.right)} + 1e-8)")))
+    for call in cell.calls("std", "var", line=finding.line):
+        if "correction=0" in finding.remedy and not re.search(r"unbiased|correction", cell.code(call)):
+            comma = ", " if call.args or call.keywords else ""
+            yield Patch("Divide by n", cell.put((call, f"{cell.code(call)[:-1]}{comma}correction=0)")))
+    for call in cell.calls("acos", "asin", "arccos", "arcsin", line=finding.line):
+        inner = _argument(call)
+        if inner is not None:
+            kept = re.sub(r"\.(?:clamp|clip)\(-1(?:\.0*)?, 1(?:\.0*)?\)$", "", _lead(cell, inner))
+            yield Patch("Keep it within the slope", cell.put((inner, f"{kept}.clamp(-1 + 1e-6, 1 - 1e-6)")))
     statement = cell.statement(finding.line)
     if "nan_to_num" in finding.remedy and isinstance(statement, ast.Assign):
         name = re.match(r"\w+", ast.unparse(statement.targets[0]))
@@ -219,9 +228,25 @@ def converted(cell: Cell, finding: Finding) -> Iterator[Patch]:
                 )
     if "in float64 or int64" in says:
         yield Patch("Stay in float64", re.sub(r"\.to\(torch\.float32\)|\.float\(\)(?=\n)", "", cell.text))
+        yield from _wide(cell, finding)
     if "eps=1e-4" in says:
         for call in cell.calls("Adam", "AdamW"):
             yield Patch("eps=1e-4", cell.put((call, f"{cell.code(call)[:-1]}, eps=1e-4)")))
+
+
+def _wide(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """What is subtracted is made as float64, and the difference becomes float32."""
+    for node in cell.all(ast.BinOp):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and node.lineno == finding.line:
+            names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+            made = [a for a in cell.all(ast.Assign) if isinstance(a, ast.Assign) and cell.code(a.targets[0]) in names]
+            words = [
+                w.value for a in made for w in ast.walk(a.value) if isinstance(w, ast.keyword) and w.arg == "dtype"
+            ]
+            narrow = [w for w in words if cell.code(w).endswith("float32")]
+            if narrow:
+                wide = [(w, cell.code(w).replace("float32", "float64")) for w in narrow]
+                yield Patch("Subtract in float64", cell.put(*wide, (node, f"({cell.code(node)}).float()")))
 
 
 @remedy("indexing")

@@ -21,9 +21,34 @@ def before_the_loop(cell: Cell, finding: Finding) -> Iterator[Patch]:
     ):
         return
     loop = cell.loop(statement)
-    while loop is not None:
+    needs = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    needs |= {
+        n.target.id for n in ast.walk(statement) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)
+    }
+    while loop is not None and not needs & _made_in(loop, statement):
         yield Patch("Do it once, before the loop", cell.moved(statement, loop))
         loop = cell.loop(loop)
+
+
+def _made_in(loop: ast.AST, but: ast.stmt) -> set[str]:
+    """The names that a loop gives a value to, apart from what one of its statements does."""
+    own = set(ast.walk(but))
+    stored = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    return {n.id for n in stored if n not in own}
+
+
+@remedy("slow")
+def removed(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """A hook that a function registers each time it runs is removed before the function returns, or at its end."""
+    statement = cell.statement(finding.line)
+    if "call .remove()" not in finding.remedy or not isinstance(statement, ast.Expr):
+        return
+    block = getattr(cell.parents[statement], "body", [])
+    if statement in block:
+        last = block[-1]
+        put = cell.before(last, "hook.remove()") if isinstance(last, ast.Return) else cell.after(last, "hook.remove()")
+        code = f"hook = {cell.code(statement)}"
+        yield Patch("Remove it at the end", cell.splice([(*cell.span(statement), code), put]))
 
 
 @remedy("slow")
@@ -62,8 +87,8 @@ def other_ops(cell: Cell, finding: Finding) -> Iterator[Patch]:
                     "Use squares", cell.put((assign.value, f"({squares}).sqrt()" if "sqrt" in code else squares))
                 )
     if "nn.Embedding" in finding.remedy and "one-hot" in finding.message:
-        found = re.search(r"`(\w+)\((\w+)\)` multiplies", finding.message)
-        for call in cell.calls(found[1], line=finding.line) if found else []:
+        found = re.search(r"`([\w.]+)\((\w+)\)` multiplies", finding.message)
+        for call in cell.calls(found[1].rpartition(".")[2], line=finding.line) if found else []:
             name, rows = found.groups()  # type: ignore[union-attr]
             code = f"F.embedding({rows}.argmax(-1), {name}.weight.T)"
             yield Patch("Look the rows up", cell.put((call, code)))
@@ -92,10 +117,10 @@ def _indices(cell: Cell, call: ast.Call, name: str, rows: str) -> Iterator[Patch
 def gathered(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """`cat` once after the loop, of a list."""
     for statement in cell.statements(finding.line):
-        found = re.match(r"([\w.]+) = (\w+)\.cat\(\[\1, (.*)\](.*)\)$", cell.code(statement))
+        found = re.match(r"([\w.]+) = (\w+)\.cat\([\[(]\1, (.*?)[\])](, [^()]*)?\)$", cell.code(statement))
         loop = cell.loop(statement)
         if found and loop is not None:
-            name, lib, part, rest = found.groups()
+            name, lib, part, rest = found.groups(default="")
             rows = f"{name.replace('.', '_')}_parts"
             yield Patch("Gather in a list, cat once", cell.splice([
                 cell.before(loop, f"{rows} = [{name}]"), (*cell.span(statement), f"{rows}.append({part})"),

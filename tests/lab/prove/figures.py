@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from lab.prove.proving import Prover
+from lab.prove import proving
+from lab.prove.proving import Prover, alone_s
 from lab.prove.snapshot import Scene, Snapshot
 from tests.lab.diagnose.planted import CELLS
 from tests.trials import __main__ as trials
@@ -33,12 +35,20 @@ Path(out).write_text(json.dumps(of_case(cells[-1].read_text(), vars(module))))
 OPEN = (1,)  # blind sets that were scored, so that anybody may read them
 
 
+def patient(times: float) -> None:
+    """Give each trial so many times its time, here and in the processes that run cases."""
+    os.environ["GRADLAB_PATIENCE"] = str(times)
+    proving.LEAST_S, proving.MOST_S, proving.BUDGET_S = (
+        times * s for s in (proving.LEAST_S, proving.MOST_S, proving.BUDGET_S)
+    )
+
+
 def first_remedy(record: Record, snapshot: Snapshot, text: str) -> tuple[str, str, str, str]:
     """The kind of a cell's first finding, the level of its remedy, what the verdict says, and what was changed."""
     if not record.findings:
         return "-", "no patch", "nothing was found", ""
     finding = record.findings[0]
-    result = Prover(snapshot, text, record.wall_ms / 1e3).finding(finding)
+    result = Prover(snapshot, text, alone_s(record)).finding(finding)
     if result is None:
         return finding.kind, "no patch", finding.remedy, ""
     verdict, patch = result
@@ -47,6 +57,7 @@ def first_remedy(record: Record, snapshot: Snapshot, text: str) -> tuple[str, st
 
 def of_case(text: str, space: dict[str, Any]) -> dict[str, Any]:
     """The last cell of a case: what its first finding says, and what came of the remedy."""
+    patient(float(os.environ["GRADLAB_PATIENCE"]))
     snapshot = Snapshot(Scene(space))
     record = recorded(text, space)
     found = [[f.kind, f.severity, f.line, f.message, f.remedy] for f in record.findings]
@@ -82,7 +93,7 @@ def accepted(name: str, library: str) -> tuple[int, list[str]]:
     text, count = text_of(name), 0
     wrong: list[str] = []
     with planted(text, library) as (record, snapshot):
-        prover = Prover(snapshot, text, record.wall_ms / 1e3)
+        prover = Prover(snapshot, text, alone_s(record))
         for finding in record.findings[:1]:
             for patch in placebos(text, finding.kind, finding.line):
                 verdict = prover.one(finding.kind, patch)
@@ -94,7 +105,8 @@ def accepted(name: str, library: str) -> tuple[int, list[str]]:
 
 def hollow(library: str, every: int) -> None:
     """Try placebos on every so many-th cell, and print those that are accepted."""
-    total, wrong = 0, []
+    total = 0
+    wrong: list[str] = []
     for name in list(CELLS)[::every]:
         count, more = accepted(name, library)
         total, wrong = total + count, wrong + more
@@ -109,7 +121,9 @@ def main() -> None:
     parser.add_argument("--kind")
     parser.add_argument("--placebos", type=int, metavar="N", help="patches that mend nothing, on every N-th cell")
     parser.add_argument("--trials", type=int, choices=OPEN, metavar="SET", help="a blind set's broken cases instead")
+    parser.add_argument("--patience", type=float, default=1.0, help="times the limits of time: the machine is busy")
     options = parser.parse_args()
+    patient(options.patience)
     if options.placebos:
         hollow(options.library, options.placebos)
         return

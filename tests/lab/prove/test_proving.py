@@ -6,7 +6,7 @@ import pytest
 
 from lab.prove import proving
 from lab.prove.cell import Patch
-from lab.prove.proving import Prover, changed_lines, propose, prove
+from lab.prove.proving import Prover, alone_s, changed_lines, propose, prove
 from lab.prove.remedies import patches
 from lab.prove.snapshot import missing
 from tests.lab.diagnose.planted import CELLS
@@ -36,7 +36,7 @@ SOME = {
 def test_the_remedy_of_a_planted_mistake_holds(name: str) -> None:
     source = text_of(name)
     with planted(source) as (record, snapshot):
-        result = Prover(snapshot, source, record.wall_ms / 1e3).finding(record.findings[0])
+        result = Prover(snapshot, source, alone_s(record)).finding(record.findings[0])
     assert result is not None
     assert result[0].level == SOME[name], result
     assert result[1].text != source
@@ -46,7 +46,7 @@ def test_the_remedy_of_a_planted_mistake_holds(name: str) -> None:
 def test_what_mends_nothing_is_refused(name: str) -> None:
     source = text_of(name)
     with planted(source) as (record, snapshot):
-        finding, prover = record.findings[0], Prover(snapshot, source, record.wall_ms / 1e3)
+        finding, prover = record.findings[0], Prover(snapshot, source, alone_s(record))
         for patch in placebos(source, finding.kind, finding.line):
             assert prover.one(finding.kind, patch).level == "refuted", patch
 

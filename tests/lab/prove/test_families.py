@@ -1,0 +1,95 @@
+"""Remedies as changes of a text: what each rule makes of a finding's sentence, without a trial."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.prove import families  # noqa: F401 - fills the table of remedies
+from lab.prove.remedies import patches
+from widgets.record import Finding
+
+HOOKED = "def look(x):\n    net[0].register_forward_hook(keep)\n    net(x)\n    return seen['a']\n"
+CASES = {
+    "padding beside a slice": (
+        Finding("evaluation", "warning", 1, message="what `pred == y[9:]` compares is 0, which the loss leaves out"),
+        "acc = (pred == y[9:]).float().mean()",
+        "acc = (pred == y[9:])[y[9:] != 0].float().mean()",
+    ),
+    "the labels by the cell's name": (
+        Finding("data", "warning", 2, remedy="Give each sample the weight of its class: w[labels]."),
+        "w = 1 / torch.bincount(y_tr)\ns = WeightedRandomSampler(w, 9)",
+        "w = 1 / torch.bincount(y_tr)\ns = WeightedRandomSampler(w[y_tr], 9)",
+    ),
+    "each mask": (
+        Finding("mask", "warning", 1, remedy="Turn it round: key_padding_mask=~mask."),
+        "attn(h, h, h, key_padding_mask=mask)\nattn(h, h, h, key_padding_mask=x != 0)",
+        "attn(h, h, h, key_padding_mask=~mask)\nattn(h, h, h, key_padding_mask=~(x != 0))",
+    ),
+    "the std of one value": (
+        Finding("nan", "error", 1, remedy="Leave out the last batch, or divide by n (correction=0)."),
+        "z = x.std(0) + y.std()",
+        "z = x.std(0) + y.std(correction=0)",
+    ),
+    "acos at its ends": (
+        Finding("nan", "error", 1, remedy="Keep its argument away from the point where the slope is infinite."),
+        "t = torch.acos(c.clamp(-1, 1))",
+        "t = torch.acos(c.clamp(-1 + 1e-6, 1 - 1e-6))",
+    ),
+    "a difference in float64": (
+        Finding("dtype", "warning", 2, remedy="Subtract in float64 or int64, and make it float32 after that."),
+        "t = torch.tensor(clicks, dtype=torch.float32)\nd = t[1:] - t[:-1]",
+        "t = torch.tensor(clicks, dtype=torch.float64)\nd = (t[1:] - t[:-1]).float()",
+    ),
+    "one-hot rows of an attribute": (
+        Finding("slow", "note", 2, message="`self.inp(hot)` multiplies by one-hot rows", remedy="nn.Embedding"),
+        "hot = F.one_hot(ids, 9).float()\nv = self.inp(hot)",
+        "hot = F.one_hot(ids, 9).float()\nv = F.embedding(ids, self.inp.weight.T)",
+    ),
+    "cat of a tuple": (
+        Finding("slow", "note", 2),
+        "for x in data:\n    bank = torch.cat((bank, f(x)), dim=0)",
+        "bank_parts = [bank]\nfor x in data:\n    bank_parts.append(f(x))\nbank = torch.cat(bank_parts, dim=0)",
+    ),
+    "a hook of a function": (
+        Finding("slow", "warning", 2, remedy="Register it once, or call .remove() on the handle when it is done."),
+        HOOKED,
+        HOOKED.replace("    net[0]", "    hook = net[0]").replace("    return", "    hook.remove()\n    return"),
+    ),
+    "two scores": (
+        Finding("loss", "warning", 1, remedy="Give them opposite signs: loss = critic(fake) - critic(real)."),
+        "loss = critic(real).mean() + critic(fake).mean()",
+        "loss = critic(real).mean() - critic(fake).mean()",
+    ),
+    "a reconstruction that is averaged": (
+        Finding("loss", "warning", 2, message="`F.mse_loss(r, x)` (line 1) is averaged over 64 values of a sample",
+                remedy="Sum the reconstruction over a sample too: F.mse_loss(..., reduction='sum') / len(x)."),
+        "a = F.mse_loss(r, x)\nloss = a + kl",
+        "a = F.mse_loss(r, x, reduction='sum') / len(r)\nloss = a + kl",
+    ),
+    "the chain rule": (
+        Finding("gradient", "warning", 4, remedy="By the chain rule the gradient is g * gain; --check tells."),
+        "def forward(ctx, x, gain):\n    ctx.gain = gain\ndef backward(ctx, g):\n    return g, None",
+        "def forward(ctx, x, gain):\n    ctx.gain = gain\ndef backward(ctx, g):\n    return g * ctx.gain, None",
+    ),
+    "tensors by whole batches": (
+        Finding("data-loader", "note", 3),
+        "rows = TensorDataset(x, y)\nloader = DataLoader(rows, batch_size=64, shuffle=True)\nfor b in loader: f(b)",
+        "rows = TensorDataset(x, y)\nloader = DataLoader(rows, batch_size=None, sampler=torch.utils.data.BatchSampler("
+        "torch.utils.data.RandomSampler(rows), 64, False))\nfor b in loader: f(b)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_rule_makes_the_change(name: str) -> None:
+    finding, text, new = CASES[name]
+    assert new in [patch.text for patch in patches(text, finding)]
+
+
+def test_what_needs_the_loop_stays_in_it() -> None:
+    finding = Finding("slow", "note", 3, message="Line 3 computes the same again.")
+    loop = "for i in a:\n    for x in b:\n        {}\n"
+    assert patches(loop.format("y = f(x)"), finding) == []
+    assert patches(loop.format("hits += 1").replace("    for", "    hits = 0\n    for"), finding) == []
+    outer = [patch.text for patch in patches(loop.format("y = f(i)"), finding)]
+    assert outer == ["for i in a:\n    y = f(i)\n    for x in b:\n        pass\n"]
