@@ -86,7 +86,7 @@ def test_hostile_strings_stay_text():
 
 def test_the_script_is_small_and_keeps_its_strings():
     script = bundle("card.js")
-    assert len(gzip.compress(script.encode())) < 24 * 1024  # every saved card holds a copy
+    assert len(gzip.compress(script.encode())) < 25 * 1024  # every saved card holds a copy
     assert "//" not in script.replace("http://www.w3.org/2000/svg", "")
     sources = "".join(
         path.read_text(encoding="utf-8") for path in (Path(card.__file__).parent / "live/src").rglob("*.js")

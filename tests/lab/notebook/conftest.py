@@ -32,3 +32,10 @@ def run(shell: InteractiveShell) -> Run:
         return result, [output.data for output in captured.outputs], captured.stdout + captured.stderr
 
     return run
+
+
+@pytest.fixture(autouse=True)
+def in_a_small_process_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever other tests of this process have left: trials ask for both."""
+    monkeypatch.setattr("core.cuda.is_initialized", lambda: False)
+    monkeypatch.setattr("lab.prove.snapshot.EASY_BYTES", 1 << 50)
