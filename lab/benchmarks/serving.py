@@ -141,7 +141,7 @@ async def _asked(one: Contestant, connections: int, seconds: float) -> Load:
 
     async with httpx.AsyncClient(timeout=30) as http:
         await asyncio.gather(*(client(http) for _ in range(connections)))
-    return Load(len(times) / seconds, 1e3 * statistics.median(times), failed)
+    return Load(len(times) / seconds, 1e3 * statistics.median(times or [float("nan")]), failed)
 
 
 def compared(a: tuple[str, str, int], b: tuple[str, str, int], connections: int, rounds: int,
