@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import wraps
 from typing import Any
 
@@ -27,18 +27,30 @@ class Torch(Library):
 
     def __init__(self, torch: Any) -> None:
         self.torch = torch
-        self.still = torch._C.DisableTorchFunction
+        self._plain = torch._C._disabled_torch_dispatch_impl
+        self._dispatches = torch._C._len_torch_dispatch_stack
+        self._undispatched = sys.modules["torch.utils._python_dispatch"]._disable_current_modes
+
+    @contextmanager
+    def unheard(self) -> Iterator[None]:
+        """Let no mode and no subclass of the user's hear of what is asked in a block."""
+        with self.torch._C.DisableTorchFunction(), self._undispatched() if self._dispatches() else nullcontext():
+            yield
+
+    def answers(self, t: Any) -> bool:
+        """Return whether PyTorch itself answers for a tensor, and not its class."""
+        return t is None or type(t).__torch_dispatch__ is self._plain
 
     def number(self, t: Any) -> float | None:
-        if t.device.type != "cpu" or t.numel() != 1 or t.is_complex():
+        if not self.answers(t) or t.device.type != "cpu" or t.numel() != 1 or t.is_complex():
             return None
         return float(self.torch._C.TensorBase.item(t))
 
     def held(self, t: Any) -> Any:
-        return t.detach() if t.numel() == 1 and not t.is_complex() else None
+        return t.detach() if self.answers(t) and t.numel() == 1 and not t.is_complex() else None
 
     def numbers(self, held: Sequence[Any]) -> list[float]:
-        with self.still(), self.torch.no_grad():
+        with self.unheard(), self.torch.no_grad():
             stacked = self.torch.stack([t.reshape(()).double() for t in held])
             return [float(v) for v in stacked.cpu().tolist()]
 
@@ -110,14 +122,15 @@ class Ear:
         if not course.alive or course.error is not None or self.torch.compiler.is_compiling():
             return
         try:
-            with self.library.still():
+            with self.library.unheard():
                 work(self.library, *args)
         except Exception as error:
             course.failed(error)
 
-    def _place(self) -> Any:
-        frame = users_frame(sys._getframe(2))
-        return None if frame is None else (frame.f_code, frame.f_lasti)
+    def _placed(self, library: Torch, ear: Any, what: Any) -> None:
+        """Tell of something, and of the user's line that runs."""
+        frame = users_frame(sys._getframe(1))
+        ear(library, what, None if frame is None else (frame.f_code, frame.f_lasti))
 
     def _backward(self, own: Any) -> Any:
         @wraps(own)
@@ -125,7 +138,7 @@ class Ear:
             inputs = kwargs.get("inputs")
             if inputs is None and len(args) < 5:
                 roots = (tensors,) if isinstance(tensors, self.torch.Tensor) else tuple(tensors)
-                self._safely(self.course.backward, roots, self._place())
+                self._safely(self._placed, self.course.backward, roots)
                 return own(roots if tensors is not roots and len(roots) != 1 else tensors, *args, **kwargs)
             return own(tensors, *args, **kwargs)
 
@@ -136,12 +149,15 @@ class Ear:
         def number(t: Any) -> Any:
             value = own(t)
             if not self._stepping:  # what an optimizer reads is its own affair
-                self._safely(self.course.number, value, self._place())
+                self._safely(self._placed, self.course.number, value)
             return value
 
         return number
 
     def _step(self, ear: Any, optimizer: Any) -> None:
         self._stepping = ear == self.course.before
+        self._safely(self._steps, ear, optimizer)
+
+    def _steps(self, library: Torch, ear: Any, optimizer: Any) -> None:
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        self._safely(ear, optimizer, parameters)
+        ear(library, optimizer, [p for p in parameters if library.answers(p) and library.answers(p.grad)])
