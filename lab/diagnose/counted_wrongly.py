@@ -11,7 +11,7 @@ from typing import Any
 from ..recorder.cell_trace import Leaf, Ref, Row, Trace
 from .finding import Found, capital, code_of, last_line, where
 from .order import rule
-from .user_sources import Source, assigned, called, own_nodes, sources
+from .user_sources import Source, assigned, called, names_in, own_nodes, sources
 
 CASTS = {"cast", "float", "double", "to", "type", "half"}
 MOSTLY = 0.3  # share of one target from which the loss is mostly of padding
@@ -20,6 +20,8 @@ WHOLE = re.compile(
     r"(^|_)(f1|fbeta|precision|recall|auc|auroc|roc_auc|r2|matthews|mcc|kappa|pearson|spearman)(_|$|score)", re.I
 )
 """Figures of a whole set, which are no mean of those of its parts."""
+MEAN = re.compile(r"(float\()?\w*loss\w*(\.detach\(\))?(\.cpu\(\))?(\.item\(\))?\)?$")
+"""A batch's loss as it is, by no number of samples."""
 EACH = re.compile(r"_at_|at_?k|top_?k|per_|macro", re.I)
 """Figures that are one for each sample, and may be averaged."""
 
@@ -272,6 +274,41 @@ def divided_by_batches(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 )
                 remedy = f"Divide by the samples: {name} / len({ast.unparse(over.args[0])}.dataset)."
                 return [Found("evaluation", "warning", line, col, message, remedy)]
+    return []
+
+
+@rule(747)
+def mean_of_means(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``total += loss.item()`` for each batch, and ``total / len(loader.dataset)``: means, divided by samples."""
+    summed = any(root.op == "sum" for roots in trace.roots.values() for root in roots)
+    for source in sources(trace) if not summed else ():
+        for scope in source.scopes():
+            nodes = list(own_nodes(scope))
+            for node in nodes:
+                if not isinstance(node, ast.BinOp | ast.AugAssign) or not isinstance(node.op, ast.Div):
+                    continue
+                left, over = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
+                total, text = ast.unparse(left), ast.unparse(over)
+                of = re.match(r"len\((\w+)\.dataset\)$", text)
+                loops = [n for n in nodes if isinstance(n, ast.For) and of and of[1] in names_in(n.iter)]
+                adds = [
+                    n
+                    for loop in loops
+                    for n in ast.walk(loop)
+                    if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add) and ast.unparse(n.target) == total
+                    if re.match(
+                        r"(float\()?\w*loss\w*(\.detach\(\))?(\.cpu\(\))?(\.item\(\))?\)?$", ast.unparse(n.value)
+                    )
+                ]
+                if not adds:
+                    continue
+                line, col, place = source.place(node)
+                message = capital(
+                    f"{place} divides a sum of means by the number of samples: {total} adds up the mean loss of each "
+                    f"batch ({source.place(adds[0]).words}), so `{text}` makes it smaller by the size of a batch."
+                )
+                remedy = f"Divide by the batches, len({of[1]}), or add loss.item() * len(y)."  # type: ignore[index]
+                return [Found("evaluation", "note", line, col, message, remedy)]
     return []
 
 

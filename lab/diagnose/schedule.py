@@ -4,11 +4,13 @@ loop, or not at all."""
 from __future__ import annotations
 
 import ast
+from typing import NamedTuple
 
 from ..recorder.cell_trace import Leaf, OptimizerFacts, Trace
-from .finding import Found, last_line, where
+from .finding import Found, capital, last_line, where
 from .order import rule
 from .training_steps import calls
+from .user_sources import Function, Source, called, sources
 
 GONE, EARLY = 0.02, 0.67  # share of the highest learning rate that is next to nothing, and of the steps by then
 LOW, HIGH = 0.1, 0.5  # shares of the highest learning rate between which it has fallen and risen
@@ -22,44 +24,70 @@ def scheduled(trace: Trace, explained: set[Leaf]) -> list[Found]:
     made = _schedulers(trace)
     if not made:
         return []
-    for name, node in made.items():
+    for made_in, name, node in made:
+        last = name.rpartition(".")[2]
         steps = [
-            n
-            for n in trace.nodes()
+            (source, n)
+            for source in sources(trace)
+            for n in source.nodes
             if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "step"
-            and ast.unparse(n.func.value).rpartition(".")[2] == name.rpartition(".")[2]
+            and ast.unparse(n.func.value).rpartition(".")[2] == last
         ]  # fmt: skip
         rates = max(trace.steps.optimizers, key=lambda o: o.steps, default=OptimizerFacts("")).rates
         kind = ast.unparse(node.func).rpartition(".")[2]
+        said = Scheduler(trace, made_in, name, kind, node, steps, rates)
         for look in (_past_the_end, _too_fast, *(() if trace.stopped else (_never,)), _too_early):
-            found = look(trace, name, kind, node, steps, rates)
+            found = look(said)
             if found is not None:
                 return [found]
     return []
 
 
-def _schedulers(trace: Trace) -> dict[str, ast.Call]:
-    """The schedulers that the cell makes: what they are called, and where."""
-    found = {}
-    for node in trace.nodes():
-        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
-            continue
-        kind = ast.unparse(node.value.func)
-        if "lr_scheduler." in kind or (kind.endswith("LR") and kind[:1].isupper()) or "LROnPlateau" in kind:
-            found[ast.unparse(node.targets[0])] = node.value
+class Scheduler(NamedTuple):
+    """A scheduler of the cell's: where it is made and stepped, and the learning rates that came of it."""
+
+    trace: Trace
+    source: Source
+    name: str
+    kind: str
+    node: ast.Call
+    steps: list[tuple[Source, ast.Call]]
+    rates: list[float]
+
+
+def _schedulers(trace: Trace) -> list[tuple[Source, str, ast.Call]]:
+    """The schedulers that the cell or what it uses makes: where, and what they are called."""
+    found = []
+    for source in sources(trace):
+        for node in source.nodes:
+            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+                continue
+            kind = ast.unparse(node.value.func)
+            if "lr_scheduler." in kind or (kind.endswith("LR") and kind[:1].isupper()) or "LROnPlateau" in kind:
+                found.append((source, ast.unparse(node.targets[0]), node.value))
     return found
 
 
-def _loops(trace: Trace, line: int) -> int:
-    """How many loops lie around a line, in its function and around that function's calls."""
-    around = [n for n in trace.nodes() if isinstance(n, ast.For | ast.While)]
-    return sum(n.lineno < line <= last_line(n) for n in around)
+def _loops(trace: Trace, source: Source, node: ast.AST) -> int:
+    """How many loops lie around a place, in its function and around that function's calls."""
+    count = sum(isinstance(n, ast.For | ast.While) for n in source.around(node))
+    if not source.name:
+        line = getattr(node, "lineno", 0)
+        around = [n for n in trace.nodes() if isinstance(n, ast.For | ast.While)]
+        return sum(n.lineno < line <= last_line(n) for n in around)
+    function = next((n for n in source.around(node) if isinstance(n, Function)), None)
+    calls_of = [
+        sum(isinstance(n, ast.For | ast.While) for n in other.around(call))
+        for other in sources(trace)
+        for call in other.nodes
+        if function is not None and called(call) == function.name
+    ]
+    return count + max(calls_of, default=0)
 
 
-def _past_the_end(
-    trace: Trace, name: str, kind: str, node: ast.Call, steps: list[ast.Call], rates: list[float]
-) -> Found | None:
+def _past_the_end(of: Scheduler) -> Found | None:
     """A cosine that comes to its lowest point in the middle of the training and goes up again."""
+    trace, source, name, kind, node, steps, rates = of
     if kind != "CosineAnnealingLR" or len(rates) < 4 or not steps:
         return None
     high = max(rates)
@@ -71,11 +99,11 @@ def _past_the_end(
     again = next(k for k in range(turn, len(rates)) if rates[k] >= HIGH * high)
     end = next((ast.unparse(k.value) for k in node.keywords if k.arg == "T_max"), None)
     end = end or (ast.unparse(node.args[1]) if len(node.args) > 1 else "its T_max")
-    inner = _loops(trace, steps[0].lineno) > 1
-    line = steps[0].lineno if inner else node.lineno
+    inner = _loops(trace, *steps[0]) > 1
+    line, _, place = steps[0][0].place(steps[0][1]) if inner else source.place(node)
     word = f"T_max={end}" if end != "its T_max" else end
     message = (
-        f"Line {line} takes the cosine past its end ({word}): the learning rate is at {rates[turn]:.2g} after "
+        f"{capital(place)} takes the cosine past its end ({word}): the learning rate is at {rates[turn]:.2g} after "
         f"{turn:,} of {len(rates):,} steps and rises again, to {rates[again]:.2g} after {again:,}."
     )
     remedy = f"Make T_max the number of all calls of {name}.step(): {len(rates):,}."
@@ -86,50 +114,48 @@ def _past_the_end(
     return Found("learning-rate", "warning", line, None, message, remedy)
 
 
-def _too_fast(
-    trace: Trace, name: str, kind: str, node: ast.Call, steps: list[ast.Call], rates: list[float]
-) -> Found | None:
+def _too_fast(of: Scheduler) -> Found | None:
     """A schedule for epochs that is stepped for every batch: the learning rate is gone in the first part."""
-    if not steps or len(rates) < 8 or _loops(trace, steps[0].lineno) < 2 or kind.startswith(("OneCycle", "Cosine")):
+    trace, _, name, kind, _, steps, rates = of
+    if not steps or len(rates) < 8 or _loops(trace, *steps[0]) < 2 or kind.startswith(("OneCycle", "Cosine")):
         return None
     high = max(rates)
     gone = next((k for k, r in enumerate(rates) if r <= GONE * high), len(rates))
     if gone > EARLY * len(rates) or max(rates[gone:]) > GONE * high:
         return None
-    line = steps[0].lineno
+    line, _, place = steps[0][0].place(steps[0][1])
     message = (
-        f"Line {line} steps {name} for every batch: the learning rate is at {rates[gone]:.2g} after {gone:,} of "
+        f"{capital(place)} steps {name} for every batch: the learning rate is at {rates[gone]:.2g} after {gone:,} of "
         f"{len(rates):,} steps, from {high:.2g}, and hardly anything is learned from there on."
     )
     remedy = f"Call {name}.step() once an epoch, after the loop over the batches."
     return Found("learning-rate", "warning", line, None, message, remedy)
 
 
-def _never(
-    trace: Trace, name: str, kind: str, node: ast.Call, steps: list[ast.Call], rates: list[float]
-) -> Found | None:
+def _never(of: Scheduler) -> Found | None:
     """A scheduler that nothing steps."""
+    trace, source, name, kind, node, steps, rates = of
     if steps or len(set(rates)) > 1 or not calls(trace, "step"):
         return None
-    handed = [
-        n for n in trace.nodes()
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id == name.rpartition(".")[2]
-    ]  # fmt: skip
-    if handed or "." in name:
+    last = name.rpartition(".")[2]
+    nodes = (n for other in sources(trace) for n in other.nodes)
+    handed = any(isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id == last for n in nodes)
+    inside = source.name and any(isinstance(n, Function) for n in source.around(node))
+    if handed or inside or "." in name:
         return None
-    message = f"Line {node.lineno} makes {name}, a {kind}, and nothing steps it: the learning rate stays {rates[0]:g}."
+    line, col, place = source.place(node)
+    message = f"{capital(place)} makes {name}, a {kind}, and nothing steps it: the learning rate stays {rates[0]:g}."
     remedy = f"Call {name}.step() once an epoch, after the loop over the batches."
-    return Found("learning-rate", "warning", node.lineno, node.col_offset, message, remedy)
+    return Found("learning-rate", "warning", line, col, message, remedy)
 
 
-def _too_early(
-    trace: Trace, name: str, kind: str, node: ast.Call, steps: list[ast.Call], rates: list[float]
-) -> Found | None:
+def _too_early(of: Scheduler) -> Found | None:
     """A scheduler that is stepped before the optimizer in each pass of one loop."""
+    trace, name, steps = of.trace, of.name, of.steps
     step = where(trace, trace.steps.last_step)[0]
-    if step is None or len(steps) != 1 or steps[0].lineno >= step:
+    if step is None or len(steps) != 1 or steps[0][0].name or steps[0][1].lineno >= step:
         return None
-    line = steps[0].lineno
+    line = steps[0][1].lineno
     around = [n for n in trace.nodes() if isinstance(n, ast.For | ast.While) and n.lineno < line <= last_line(n)]
     inner = max(around, key=lambda n: n.lineno, default=None)
     if inner is None or not inner.lineno < step <= last_line(inner):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import math
 
 from ..recorder.cell_trace import Leaf, Row, Trace, ancestors
 from .finding import Found, capital, code_of, where
 from .order import rule
 from .training_steps import calls
+from .user_sources import sources
 
 # A step that changes a weight matrix by more than half its own size forgets what it has learned; 1e-3 is usual, and the
 # first steps of Adam on small weights reach 0.3.
@@ -123,6 +125,29 @@ def _undivided(trace: Trace) -> int:
         if any(sum(1 for ref in row.refs if ref.requires_grad) == 1 for row in scaled):
             return 0  # it is divided by something, or multiplied by a factor
     return facts.optimizers[0].summed
+
+
+@rule(312)
+def not_divided(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """Means of several small batches that are added up for a step and not divided by their number."""
+    passes = _undivided(trace)
+    if passes < 2 or trace.steps.count < 2 or trace.error is not None:
+        return []
+    means = {"mean", "cross_entropy", "nll_loss", "mse_loss", "binary_cross_entropy_with_logits", "l1_loss"}
+    roots = trace.roots.get(trace.steps.last_backward, ())
+    if not roots or not all(root.op in means for root in roots):
+        return []
+    remainders = (n for source in sources(trace) for n in source.nodes if isinstance(n, ast.If))
+    parts = (n for test in remainders for n in ast.walk(test.test))
+    if not any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in parts):
+        return []
+    line, col, place = where(trace, trace.steps.last_backward)
+    message = capital(
+        f"{place} adds up the gradients of {passes:,} small batches for each step, each of a mean, and nothing divides "
+        f"by {passes:,}: a step is {passes:,} times as large as by the mean over all of them."
+    )
+    remedy = f"Divide each loss before backward(): (loss / {passes}).backward()."
+    return [Found("learning-rate", "note", line, col, message, remedy)]
 
 
 def _steps_a_scheduler(trace: Trace, line: int) -> bool:

@@ -98,12 +98,33 @@ for step in range(60):
     opt.step()
 """
 
+_LOADED = """
+torch.manual_seed(0)
+net = nn.Linear(16, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.05)
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, labels), batch_size=16)
+for epoch in range(2):
+    total = 0.0
+    for k, (xb, yb) in enumerate(loader):
+        loss = F.cross_entropy(net(xb), yb){divided}
+        loss.backward()
+        if (k + 1) % {every} == 0:
+            opt.step()
+            opt.zero_grad()
+        total += loss.item()
+    print(total / len(loader{of}))
+"""
+
 PLANTED = {
     "a state for more samples than the last batch has": Planted("error", (13,), _STATE.format(many=24)),
     "padding that the loss counts": Planted("evaluation", (7,), _TOKENS.format(ignored="")),
     "steps too small for bfloat16": Planted("dtype", (2,), _COARSE.format(dtype="bfloat16", lr="2e-5")),
     "a validation after each batch": Planted("slow", (14,), _VALIDATED.format(inside="")),
     "sequences filled up to one length": Planted("slow", (8,), _FILLED.format(longest=400)),
+    "means that are added up for a step": Planted("learning-rate", (9,), _LOADED.format(divided="", every=2, of="")),
+    "a sum of means divided by samples": Planted(
+        "evaluation", (14,), _LOADED.format(divided="", every=1, of=".dataset")
+    ),
     "a sleeping part that gets gradients": Planted("optimizer", (7,), _FROZEN.format(freeze="")),
 }
 
@@ -112,5 +133,7 @@ HEALTHY = {
     "padding that the loss leaves out": _TOKENS.format(ignored="ignore_index=PAD"),
     "steps of float32 weights": _COARSE.format(dtype="float32", lr="2e-5"),
     "sequences filled up for a batch": _FILLED.format(longest="max(map(len, texts))"),
+    "means that are divided and added up": _LOADED.format(divided=" / 2", every=2, of=""),
+    "a sum of means divided by batches": _LOADED.format(divided="", every=1, of=""),
     "a sleeping part that is frozen": _FROZEN.format(freeze="body.requires_grad_(False)"),
 }
