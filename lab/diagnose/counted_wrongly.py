@@ -296,9 +296,7 @@ def mean_of_means(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     for loop in loops
                     for n in ast.walk(loop)
                     if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add) and ast.unparse(n.target) == total
-                    if re.match(
-                        r"(float\()?\w*loss\w*(\.detach\(\))?(\.cpu\(\))?(\.item\(\))?\)?$", ast.unparse(n.value)
-                    )
+                    if MEAN.match(ast.unparse(n.value))
                 ]
                 if not adds:
                     continue
