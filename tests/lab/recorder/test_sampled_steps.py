@@ -24,6 +24,9 @@ WHOLE: dict[str, dict[str, Any]] = {
     "predictions of a comprehension": {"first_ns": 50_000_000},
     # without the recorder it takes less than the tenth of a second from which slow code is told of
     "one sample in each step": {"first": 1000},
+    # three classes follow one another within 32 batches: of a longer loop, steps from later parts tell it
+    "batches of one class": {"first": 1000},
+    "a loss that gets batches of one class": {"first": 1000},
 }
 _number = count(1)
 HEAD = """\
