@@ -54,8 +54,13 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Trace]:
 
     def run(source: str, space: dict[str, Any] | None = None, **options: bool) -> Trace:
         kept: list[Trace] = []
+
+        def keep(trace: Trace) -> list[Any]:
+            kept.append(trace)
+            return []
+
         with monkeypatch.context() as patch:
-            patch.setattr(build_record, "diagnose", lambda trace: kept.append(trace) or [])
+            patch.setattr(build_record, "diagnose", keep)
             run_cell(source, space, **options)
         return kept[0]
 

@@ -119,9 +119,9 @@ def marked(record: Record, ops: Sequence[int]) -> list[str]:
     return [name + (f" × {n}" if n > 1 else "") for name, n in Counter(names).items()]
 
 
-def page() -> dict[str, str]:
+def page(path: Path = PAGE) -> dict[str, str]:
     """The sections of the page by their titles."""
-    parts = re.split(r"^## (.+)\n\n", PAGE.read_text(encoding="utf-8"), flags=re.M)[1:]
+    parts = re.split(r"^## (.+)\n\n", path.read_text(encoding="utf-8"), flags=re.M)[1:]
     return dict(zip(parts[::2], (text.rstrip() + "\n" for text in parts[1::2]), strict=True))
 
 
