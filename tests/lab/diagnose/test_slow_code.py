@@ -244,7 +244,7 @@ def said(name: str, traced: Any, space: Space) -> str:
 STEP = "    opt.zero_grad()\n    F.cross_entropy({out}, labels).backward()\n    opt.step()"
 FIXED = "body, head = nn.Linear(16, 8), nn.Linear(8, 4)\nopt = torch.optim.SGD(head.parameters(), lr=0.1)\n"
 PASSES = (
-    "net = nn.Linear(16, {n})\nt = x.clone().requires_grad_()\nu = net(t)\nfor i in range({n}):\n"
+    "net = nn.Sequential(nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, {n}))\nt = x.clone().requires_grad_()\nu = net(t)\nfor i in range({n}):\n"
     "    g = torch.autograd.grad(u[:, i].sum(), t, {keep}=True)"
 )
 
