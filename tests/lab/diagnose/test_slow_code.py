@@ -279,8 +279,12 @@ CASES |= {
         FIXED.replace("head.parameters()", "[*head.parameters(), *body.parameters()]")
         + "for k in range(4):\n" + STEP.format(out="head(body(x))"), False,
     ),
-    "a pass for each of 8 outputs": Case(slow_backward.one_by_one, PASSES.format(n=8, keep="retain_graph"), True, passes_alone),
-    "a pass for each of 7 outputs": Case(slow_backward.one_by_one, PASSES.format(n=7, keep="retain_graph"), False, passes_alone),
+    "a pass for each of 8 outputs": Case(
+        slow_backward.one_by_one, PASSES.format(n=8, keep="retain_graph"), True, passes_alone
+    ),
+    "a pass for each of 7 outputs": Case(
+        slow_backward.one_by_one, PASSES.format(n=7, keep="retain_graph"), False, passes_alone
+    ),
     "a table of 10,000 rows": Case(slow_backward.dense_tables, TABLE, True, touched(10_000, 64, 0.9)),
     "a table of 9,999 rows": Case(slow_backward.dense_tables, TABLE, False, touched(9_999, 64, 0.9)),
     "a table of 2 MB": Case(slow_backward.dense_tables, TABLE, True, touched(1 << 17, 4, 0.9)),
