@@ -125,11 +125,11 @@ def page(path: Path = PAGE) -> dict[str, str]:
     return dict(zip(parts[::2], (text.rstrip() + "\n" for text in parts[1::2]), strict=True))
 
 
-def run(name: str, cell: Any, space: dict[str, Any]) -> Record:
+def run(name: str, cell: Any, space: dict[str, Any], texts: dict[str, str] = TEXTS) -> Record:
     """The record of a planted cell."""
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return cell(TEXTS[name].lstrip("\n"), {**space, "y": space["x"][:, 0] * 0.5})  # type: ignore[no-any-return]
+        return cell(texts[name].lstrip("\n"), {**space, "y": space["x"][:, 0] * 0.5})  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module")
