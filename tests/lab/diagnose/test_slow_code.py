@@ -37,6 +37,7 @@ def timed(trace: Trace, each_ns: int = SECOND) -> Shares:
         span[1] = span[0] * each_ns
     trace.backward_ns = sum(row.backward_ns for row in trace.rows)
     trace.wall_ns = trace.own_ns = trace.around_ns = trace.starved_ns = trace.update_ns = 0
+    trace.sampled_ns = trace.blind_ns = 0
     trace.samples.clear()
     return Shares(trace)
 

@@ -207,7 +207,7 @@ STAYS = "the parameters stay as they are"
     (4, "clip zero loss back step rate", ["Line 4 clips the gradients before backward() on line 7: no step uses"]),
     (4, "zero loss back clip clip step rate", []),
     (2, "loss back", []),
-    (3, "loss back", [f"Line 6 runs backward() 3 times, and no optimizer.step() follows: {STAYS}."]),
+    (3, "loss back", [f"Line 5 runs backward() 3 times, and no optimizer.step() follows: {STAYS}."]),
     (3, "zero loss back named", [f"Line 7 names opt.step and does not call it: {STAYS} (3 passes)."]),
     (3, "zero loss back never", ["Line 7 never runs, which steps the optimizer: backward() (line 6) ran 3 times, and"]),
     (3, "zero loss back bind", ["Line 7 binds the name p to a new tensor (`p = p - 0.1 * p.grad`) and leaves the"]),
