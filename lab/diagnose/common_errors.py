@@ -168,6 +168,7 @@ TABLE: list[tuple[str, str, str]] = [
         "Look at its shape before this line.",
     ),
 ]
+OF_DTYPES = re.compile(r"type|not implemented for")
 ERRORS = [(re.compile(phrase), why, remedy) for phrase, why, remedy in TABLE]
 
 
@@ -179,14 +180,15 @@ def said(trace: Trace, error: ErrorRow) -> list[Found]:
         match = pattern.search(text)
         if match is None:
             continue
-        words = [torch_errors.NAMES.get(g or "", g or "") for g in match.groups()]
+        names = torch_errors.NAMES if OF_DTYPES.search(match[0]) else {}  # a class may be called Double too
+        words = [names.get(g or "", g or "") for g in match.groups()]
         words = [w if len(w) <= 160 else w[:159] + "…" for w in words]
         at = f" in `{code_of(trace, row)}`" if row is not None else ""
         given = torch_errors.given(row)
-        named = [torch_errors.NAMES[g] for g in match.groups() if g in torch_errors.NAMES]
+        named = [names[g] for g in match.groups() if g in names]
         if any(kind not in given for kind in named) or ".backward(" in at:
             given = ""  # what was recorded is not what the error speaks of
-        message = f"Line {error.line} fails{at}: {why.format(*words)}{given}."
+        message = f"Line {error.line} fails{at}: {why.format(*words).rstrip('.')}{given}."
         rows = [row] if row is not None else []
         return [Found("error", "error", error.line, None, message, remedy.format(*words), rows)]
     return []

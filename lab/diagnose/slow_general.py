@@ -41,6 +41,7 @@ REMEDIES = {
     "svd": "Where only values are wanted take svdvals; for a few vectors, svd_lowrank.",
     "inverse": "Solve in place of inverting, and factor once what does not change.",
     "linalg_inv": "Solve in place of inverting, and factor once what does not change.",
+    "linalg_inv_ex": "Solve in place of inverting, and factor once what does not change.",
     "matrix_exp": "Compute it once where the matrix does not change.",
     "multinomial": "Draw all samples in one call.",
     "index_put_": "Write all places in one call, or gather in a list and stack once.",

@@ -175,7 +175,7 @@ def decompositions(shares: Shares) -> Iterator[Saving]:
             'Leave out mode="complete".' if qr else "Pass full_matrices=False.",
             rows[:1],
         )
-    inverses = [row for row in shares.rows if row.op in ("inverse", "inv", "linalg_inv")]
+    inverses = [row for row in shares.rows if row.op in ("inverse", "inv", "linalg_inv", "linalg_inv_ex")]
     readers = trace.consumers() if inverses else {}
     for rows in on_innermost(inverses).values():
         users = [r for row in rows for r in readers.get(row, ())]

@@ -13,6 +13,8 @@ import pytest
 
 import core
 from core import nn
+from lab.recorder.cell_trace import Trace
+from lab.report import build_record
 from lab.session.recording import Recording, error_row
 from widgets.record import Record
 
@@ -43,6 +45,26 @@ def run_cell(source: str, space: dict[str, Any] | None = None, *, limit: int | N
 def cell() -> Callable[..., Record]:
     """`run_cell`."""
     return run_cell
+
+
+@pytest.fixture
+def traced(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Trace]:
+    """`run_cell`, but the trace is returned, as the rules of lab.diagnose get it: its facts can be set to values that
+    lie at the edge of what a rule speaks of."""
+
+    def run(source: str, space: dict[str, Any] | None = None, **options: bool) -> Trace:
+        kept: list[Trace] = []
+
+        def keep(trace: Trace) -> list[Any]:
+            kept.append(trace)
+            return []
+
+        with monkeypatch.context() as patch:
+            patch.setattr(build_record, "diagnose", keep)
+            run_cell(source, space, **options)
+        return kept[0]
+
+    return run
 
 
 @pytest.fixture

@@ -42,9 +42,17 @@ SWAPS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "+"
 
 
 def faults(file: str, text: str, sentences: bool = False) -> list[Fault]:
-    """Return every fault that `text` can be given; `sentences` are strings that users read."""
+    """Return every fault that `text` can be given; `sentences` are strings that users read.
+
+    >>> [fault.kind for fault in faults("a.py", "def f(x):\\n    if not x:\\n        return None\\n    return x\\n")]
+    ['condition', 'returns None', 'negation removed']
+    """
     found = _python(text, sentences) if file.endswith(".py") else _c(text)
-    return [Fault(file, text.count("\n", 0, start) + 1, start, end, new, kind) for start, end, new, kind in found]
+    return [
+        Fault(file, text.count("\n", 0, start) + 1, start, end, new, kind)
+        for start, end, new, kind in found
+        if text[start:end] != new  # `return None` returns nothing already
+    ]
 
 
 Change = tuple[int, int, str, str]

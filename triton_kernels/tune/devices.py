@@ -74,8 +74,8 @@ def occupancy(device: Device, registers: int, shared_bytes: int, num_warps: int)
     fits = {  # of equal limits the first is named
         "warps": device.warps // num_warps,
         "registers": device.registers // 4 // a_warp * 4 // num_warps,
-        "shared memory": device.shared_bytes // shared if shared else device.blocks,
         "blocks": device.blocks,
+        "shared memory": device.shared_bytes // shared if shared else device.blocks,
     }
     limit = min(fits, key=lambda name: fits[name])
     return Occupancy(fits[limit], fits[limit] * num_warps / device.warps, limit)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
+
+from lab.diagnose.gradient_scale import scale
+from lab.recorder.cell_trace import Row, Trace
+from widgets.record import Stats
 
 Space = dict[str, Any]
 
@@ -125,3 +130,183 @@ nn.init.constant_(net.weight, {value})
     assert "net.weight (line 3) has the same values in every row" in finding.message
     (finding,) = cell(text.format(value=0.0, more=" - 1"), space).findings
     assert "net.weight (line 3) is all 0" in finding.message
+
+
+# -- the edges of what is told: facts of a recorded program are set just below, at and just above each bound -----------
+
+LAYERS = "{names} = {weights}\nh = x\nfor W in ({names}):\n    h = core.{op}(h @ W)\nh.square().mean().backward()"
+NAMES = "ABCDE"
+
+
+def layers(traced: Any, space: Space, count: int = 3, op: str = "abs") -> Trace:
+    """The trace of as many layers, whose gradients and weights have a size of 1."""
+    names, weights = ", ".join(NAMES[:count]), ", ".join(["P(16, 16)"] * count)
+    trace: Trace = traced(LAYERS.format(names=names, weights=weights, op=op), space)
+    give(trace, [1.0] * count)
+    for leaf in trace.gradients:
+        trace.weights[leaf] = 1.0
+    trace.first.clear()
+    return trace
+
+
+def give(trace: Trace, sizes: list[float], zeros: float = 0.0) -> None:
+    """Set the sizes of the gradients of A, B, ..."""
+    by_name = {leaf.name: gradient for leaf, gradient in trace.gradients.items()}
+    for name, size in zip(NAMES, sizes, strict=False):
+        by_name[name].rms = by_name[name].max_abs = size
+        by_name[name].zeros = zeros
+
+
+def told(trace: Trace) -> list[tuple[str, list[str]]]:
+    return [(f.kind, [leaf.name for leaf in f.leaves]) for f in scale(trace, set())]
+
+
+@pytest.mark.parametrize(("sizes", "kind", "named"), [
+    ([1e-4, 1.0, 1.0], "", ""),
+    ([0.9e-4, 1.0, 1.0], "vanishing", "A"),
+    ([0.9e-4, 0.9e-4, 1.0], "vanishing", "AB"),
+    ([0.9e-4, 1.0, 0.5e-5], "vanishing", "A"),  # behind the largest nothing is lost on the way
+    ([1.0, 1.0, 0.9e-4], "exploding", "AB"),
+    ([0.9e-4, 1.0], "", ""),  # two layers show no trend
+    ([1.0, 0.9e-3], "", ""),
+    ([1.0, 1.0, 1e-3], "", ""),
+    ([1.0, 1.0, 0.9e-3], "exploding", "AB"),
+    ([1e-3, 0.9e-6, 0.9e-6], "exploding", "A"),
+    ([0.9e-3, 0.8e-6, 0.8e-6], "", ""),  # large beside almost nothing is still small
+    ([1.0, 1.0, 0.0], "", ""),
+])  # fmt: skip
+def test_sizes_beside_each_other(traced: Any, space: Space, sizes: list[float], kind: str, named: str) -> None:
+    trace = layers(traced, space, len(sizes))
+    give(trace, sizes)
+    assert told(trace) == ([(kind, list(named))] if kind else [])
+
+
+# (the size of all gradients, that of the weights, by how much a step moved them) and whether that is too large
+@pytest.mark.parametrize(("size", "weight", "moved", "found"), [
+    (100.0, 1e-3, None, False),
+    (101.0, 1e-3, None, True),
+    (9_999.0, 1.0, None, False),
+    (10_001.0, 1.0, None, True),
+    (101.0, 1.0, 1.0, True),
+    (1e9, 1.0, 0.99, False),  # an optimizer has made something bearable of it
+    (99.0, 1.0, 1.0, False),
+])  # fmt: skip
+def test_a_gradient_that_is_huge_by_itself(
+    traced: Any, space: Space, size: float, weight: float, moved: float | None, found: bool
+) -> None:
+    trace = layers(traced, space, 2)
+    give(trace, [size, size])
+    for leaf in trace.gradients:
+        trace.weights[leaf] = weight
+        if moved is not None:
+            trace.updates[leaf] = moved
+    assert told(trace) == ([("exploding", ["A", "B"])] if found else [])
+    leaf = next(iter(trace.gradients))
+    assert [f.leaves for f in scale(trace, {leaf})] == (
+        [[b for b in trace.gradients if b is not leaf]] if found else []
+    )
+
+
+def test_rows_without_a_gradient_do_not_lower_a_size(traced: Any, space: Space) -> None:
+    trace = layers(traced, space)
+    give(trace, [0.5e-4, 1.0, 1.0])
+    assert told(trace)
+    give(trace, [0.5e-4], zeros=0.96)  # a fifth of the root of the squares that are left
+    assert not told(trace)
+    give(trace, [0.5e-4], zeros=0.5)
+    assert told(trace)
+
+
+def values(trace: Trace, op: str, slopes: list[float]) -> list[Row]:
+    """Give the activations in their order outputs of a mean slope."""
+    rows = [row for row in trace.rows if row.op == op and row.phase == "forward"]
+    for row, slope in zip(rows, slopes, strict=True):
+        assert row.stats is not None
+        if op == "relu":
+            row.stats.zeros = 1 - slope
+        else:
+            row.stats.mean = math.sqrt(1 - slope) if op == "tanh" else 0.5 + math.sqrt(0.25 - slope)
+            row.stats.std = 0.0
+    return rows
+
+
+@pytest.mark.parametrize(("op", "slopes", "found"), [
+    ("tanh", [0.119, 0.119, 0.5], True),
+    ("tanh", [0.121, 0.121, 0.5], False),
+    ("tanh", [0.119, 0.5, 0.5], False),  # one of three
+    ("tanh", [0.119, 0.5], False),  # one of two has to be flatter
+    ("tanh", [0.061, 0.5], False),
+    ("tanh", [0.059, 0.5], True),
+    ("sigmoid", [0.029, 0.029, 0.2], True),
+    ("sigmoid", [0.031, 0.031, 0.2], False),
+])  # fmt: skip
+def test_activations_that_are_flat(traced: Any, space: Space, op: str, slopes: list[float], found: bool) -> None:
+    trace = layers(traced, space, len(slopes), op)
+    values(trace, op, slopes)
+    assert [f.message.partition(", nearly")[0] for f in scale(trace, set())] == (
+        [f"Line 4 lets gradients vanish: `{op}` is saturated"] if found else []
+    )
+
+
+@pytest.mark.parametrize(("op", "slopes", "words"), [
+    ("tanh", [0.19, 0.15, 0.5], "`tanh` is saturated (its mean slope is 0.17), so A hardly learns"),
+    ("tanh", [0.21, 0.3, 0.5], "each layer passes on about 0.0071 of them, with weights of 1 rms, so A"),
+    ("sigmoid", [0.24, 0.22, 0.2], "each `sigmoid` on the way passes on 0.23 of them on average, so A"),
+    ("relu", [0.04, 0.5, 0.5], "`relu` gives 96 % zeros and passes nothing there, so A"),
+    ("relu", [0.06, 0.5, 0.5], "each layer passes on about 0.0071 of them, with weights of 1 rms, so A"),
+])  # fmt: skip
+def test_why_gradients_vanish(traced: Any, space: Space, op: str, slopes: list[float], words: str) -> None:
+    trace = layers(traced, space, 3, op)
+    values(trace, op, slopes)
+    give(trace, [0.5e-4, 0.9, 1.0])
+    (finding,) = scale(trace, set())
+    assert words in finding.message
+    assert finding.message.endswith("(A gets 5e-05 rms, 1/20,000 of the 1 of C).")
+
+
+@pytest.mark.parametrize(("last", "size", "kind"), [
+    (0.9e-4, 0.9e-4, "lets the signal and its gradients vanish: the output of `relu` falls from 1 rms"),
+    (1.1e-4, 0.9e-4, ""),
+    (0.9e-4, 1.1e-4, ""),
+])  # fmt: skip
+def test_a_signal_that_fades(traced: Any, space: Space, last: float, size: float, kind: str) -> None:
+    trace = layers(traced, space, 3, "relu")
+    rows = [row for row in trace.rows if row.op == "relu" and row.phase == "forward"]
+    for row, mean in zip(rows, [1.0, 0.5, last], strict=True):
+        assert row.stats is not None
+        row.stats.mean, row.stats.std, row.stats.zeros = mean, 0.0, 0.5
+    give(trace, [size] * 3)
+    found = scale(trace, set())
+    assert [kind in f.message for f in found] == ([True] if kind else [])
+
+
+def test_how_fast_the_signal_fades_on_the_way(traced: Any, space: Space) -> None:
+    """Where a signal is a twentieth of what it was, gradients vanish by that."""
+    trace = layers(traced, space, 3, "relu")
+    rows = [row for row in trace.rows if row.op == "relu" and row.phase == "forward"]
+    give(trace, [0.5e-4, 0.9, 1.0])
+    for last, fades in ((0.049, True), (0.051, False)):
+        for row, mean in zip(rows, [1.0, last, last], strict=True):
+            row.stats = Stats(mean=mean, std=0.0, zeros=0.5)
+        (finding,) = scale(trace, set())
+        assert (f"the signal itself fades on the way, from 1 to {last}" in finding.message) == fades
+
+
+def test_gradients_that_are_small_at_the_end_are_judged_by_the_first_step(traced: Any, space: Space) -> None:
+    trace = layers(traced, space)
+    leaves = sorted(trace.gradients, key=lambda leaf: leaf.name)
+    give(trace, [1e-6, 1e-6, 1e-6])
+    for first, found in (([0.9e-4, 1.0, 1.0], True), ([1.1e-4, 1.0, 1.0], False), ([0.0, 1.0, 1.0], False)):
+        for leaf, size in zip(leaves, first, strict=True):
+            trace.first[leaf] = (1.0, size)
+        assert told(trace) == ([("vanishing", ["A"])] if found else [])
+
+
+def test_zeros_after_one_step_may_be_meant(traced: Any, space: Space) -> None:
+    """A last layer that starts at zero gives those before it gradients of exactly 0, at the first step alone."""
+    trace = layers(traced, space)
+    give(trace, [0.0, 1.0, 1.0])
+    assert not told(trace)
+    for gradient in trace.gradients.values():
+        gradient.count = 2
+    assert told(trace) == [("vanishing", ["A"])]

@@ -168,3 +168,63 @@ def test_a_model_of_another_form_is_one_that_was_forgotten(cell: Any, space: Spa
     (finding,) = cell(text, space).findings
     assert (finding.kind, finding.severity, finding.line) == ("no-gradient", "warning", 3)
     assert finding.parameters == ["side.weight", "side.bias"]
+
+
+# -- which order of a step is told, and from how many steps on --------------------------------------------------------
+
+PARTS = {
+    "zero": "opt.zero_grad()",
+    "loss": "loss = F.cross_entropy(net(x), labels)",
+    "back": "loss.backward()",
+    "step": "opt.step()",
+    "clip": "nn.utils.clip_grad_norm_(net.parameters(), 1.0)",
+    "cut": "nn.utils.clip_grad_value_(net.parameters(), 1.0)",
+    "named": "opt.step",
+    "never": "if k > 9: opt.step()",
+    "rate": "sched.step()",
+    "some": "if k % 2: opt.step()",
+    "anew": "opt = torch.optim.Adam(net.parameters())",
+    "model": "net = nn.Linear(16, 4); opt = torch.optim.SGD(net.parameters(), lr=0.1)",
+    "bind": "for p in net.parameters(): p = p - 0.1 * p.grad",
+}
+START = """
+net = nn.Linear(16, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1); sched = torch.optim.lr_scheduler.StepLR(opt, 30)
+for k in range({turns}):
+"""
+STAYS = "the parameters stay as they are"
+
+
+@pytest.mark.parametrize(("turns", "order", "said"), [
+    (4, "zero loss back step rate", []),
+    (4, "loss zero back step rate", []),
+    (4, "loss back step zero rate", []),
+    (4, "zero loss back clip step rate", []),
+    (4, "zero loss back cut step rate", []),
+    (4, "zero loss back step clip rate", ["Line 8 clips the gradients after step() on line 7: no step uses"]),
+    (4, "zero loss back step cut rate", ["Line 8 clips the gradients after step() on line 7: no step uses"]),
+    (4, "zero loss clip back step rate", ["Line 6 clips the gradients before backward() on line 7: no step uses"]),
+    (4, "clip zero loss back step rate", ["Line 4 clips the gradients before backward() on line 7: no step uses"]),
+    (4, "zero loss back clip clip step rate", []),
+    (2, "loss back", []),
+    (3, "loss back", [f"Line 5 runs backward() 3 times, and no optimizer.step() follows: {STAYS}."]),
+    (3, "zero loss back named", [f"Line 7 names opt.step and does not call it: {STAYS} (3 passes)."]),
+    (3, "zero loss back never", ["Line 7 never runs, which steps the optimizer: backward() (line 6) ran 3 times, and"]),
+    (3, "zero loss back bind", ["Line 7 binds the name p to a new tensor (`p = p - 0.1 * p.grad`) and leaves the"]),
+    (3, "anew zero loss back step", ["Line 4 makes a new Adam for every step (3 steps, line 8): what it remembers"]),
+    (2, "anew zero loss back step", []),
+    (3, "model zero loss back step", ["Line 4 makes the model anew in every iteration: 3 models made one step each"]),
+    (2, "model zero loss back step", []),
+    (4, "zero loss back some", ["Line 4 clears gradients that no step has used: backward() (line 6) ran 4 times and"]),
+    (2, "zero loss back some", []),
+    (4, "loss back step", ["Line 5 adds its gradients to those that a step has used already: nothing clears them "
+                           "between the steps, so every step goes by the sum of all batches so far (4 steps)."]),
+    (4, "loss back zero step", ["Line 6 clears the gradients after backward() has made them, so step() on line 7 has"]),
+    (4, "zero step loss back", ["Line 5 steps before backward() of the same pass (line 7): what the pass before has"]),
+    (4, "zero loss step", ["Line 6 steps without gradients: backward() did not run, so the parameters do not change."]),
+])  # fmt: skip
+def test_the_order_of_a_step(cell: Any, space: Space, turns: int, order: str, said: list[str]) -> None:
+    text = START.format(turns=turns) + "\n".join(f"    {PARTS[part]}" for part in order.split())
+    kinds = ("zero-grad", "optimizer")
+    found = [f.message for f in cell(text, space).findings if f.kind in kinds and f.severity != "note"]
+    assert [any(message.startswith(begin) for begin in said) for message in found] == [True] * len(said), found
