@@ -5,6 +5,7 @@ All programs: ``python -m tests.differential``.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
 
 import pytest
@@ -67,6 +68,14 @@ def test_what_differs_between_plain_runs_is_left_out(harness: Harness) -> None:
     (verdict,) = harness.verdicts(programs.Program("unsteady", (text,)), {"script"})
     assert not verdict.found
     assert any(path.startswith("values/x") for path in verdict.loose)
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="fresh memory is filled by glibc alone")
+def test_what_is_read_from_memory_that_nobody_has_written_differs_between_plain_runs(harness: Harness) -> None:
+    text = "import ctypes\nc = ctypes.CDLL(None)\nc.malloc.restype = ctypes.c_void_p\n"
+    program = programs.Program("unwritten", (text + "x = ctypes.string_at(c.malloc(99_999), 9)",))
+    plain, filled = (harness.run(program, "script", False, filled=filled) for filled in (False, True))
+    assert "values/x" in compare.unsteady(plain, filled)
 
 
 def test_lines_of_another_form_differ_though_plain_runs_do_too() -> None:

@@ -104,8 +104,8 @@ class Harness:
         for module in into.rglob("*.py"):
             module.write_text(on(self.package, module.read_text(encoding="utf-8")), encoding="utf-8")
 
-    def run(self, program: Program, way: str, recorded: bool) -> dict[str, Any]:
-        """One run's observation."""
+    def run(self, program: Program, way: str, recorded: bool, filled: bool = False) -> dict[str, Any]:
+        """One run's observation; `filled`: memory is given with other bytes in it than the system's."""
         self.runs += 1
         folder = self._folder / "run"  # always the same name: a program may show it
         out = self._folder / "out"
@@ -118,6 +118,7 @@ class Harness:
         task = {
             "way": way,
             "recorded": recorded,
+            "filled": filled,
             "cells": [on(self.package, text) for text in program.cells],
             "space": program.space,
             "folder": str(folder),
@@ -148,8 +149,8 @@ class Harness:
             plain, recorded = self.run(program, way, False), self.run(program, way, True)
             loose: set[str] = set()
             found = differences(plain, recorded, loose, program.parts)
-            if found:  # by chance, perhaps: what another plain run shows otherwise is not the program's doing
-                loose = unsteady(plain, self.run(program, way, False))
+            if found:  # by chance, perhaps, or from memory that nobody has written: another plain run shows it too
+                loose = unsteady(plain, self.run(program, way, False, filled=True))
                 found = differences(plain, recorded, loose, program.parts)
             self.compared += 1
             ops = int(recorded.get("ops", -1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import ctypes
 import json
 import linecache
 import os
@@ -19,6 +20,7 @@ import numpy as np
 from . import describe
 
 PLAIN, MARK = "# a cell", "%%autograd --no-card"
+M_PERTURB = -6  # of glibc's mallopt: which bytes fresh memory holds
 
 
 def observe(task: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -201,6 +203,8 @@ def _ops() -> int:
 
 def write(task: dict[str, Any], folder: Path, out: Path, into: Path) -> None:
     """Run a task with its output in files, and write the observation as JSON."""
+    if task["filled"] and hasattr(ctypes.CDLL(None), "mallopt"):
+        ctypes.CDLL(None).mallopt(M_PERTURB, 0xA5)
     streams = {}
     for number, name in ((1, "stdout"), (2, "stderr")):
         streams[name] = out / name
