@@ -75,8 +75,8 @@ def attention(query: Any, key: Any, value: Any, need: bool, average: bool = True
         query, key, value, SIZE, HEADS, None if weights else tensor(PACKED), tensor(bias), tensor(bias_k),
         tensor(bias_v), zero, more.pop("dropout_p", 0.0), tensor(OUT), tensor(OUT_BIAS),
         key_padding_mask=tensor(hidden), need_weights=need, attn_mask=tensor(mask),
-        use_separate_proj_weight=weights is not None, static_k=tensor(static_k), static_v=tensor(static_v), average_attn_weights=average,
-        **apart, **more)  # fmt: skip
+        use_separate_proj_weight=weights is not None, static_k=tensor(static_k), static_v=tensor(static_v),
+        average_attn_weights=average, **apart, **more)  # fmt: skip
 
 
 SETTINGS: dict[str, dict[str, Any]] = {
