@@ -56,7 +56,7 @@ hardswish_ = elementwise(
     "hardswish",
     lambda x: x * s.minimum(s.maximum(x / 6.0 + 0.5, 0.0), 1.0),
     namespace="nn.functional",
-    vjp=lambda g, x: s.where(x < -3.0, 0.0, s.where(x <= 3.0, g * (x / 3.0 + 0.5), g)),
+    vjp=lambda g, x: s.where(x <= -3.0, 0.0, s.where(x < 3.0, g * (x / 3.0 + 0.5), g)),
     domain=(-2.8, 2.8),
     doc="x times its hardsigmoid. Source: arXiv 1905.02244.",
     example=("core.tensor([0.0, 1.5, 4.0])", "tensor([0.0000, 1.1250, 4.0000])"),

@@ -62,13 +62,13 @@ def _shifted(name: str) -> Callable[..., Any]:
     return shift
 
 
-def _integers(rng: Any) -> Any:
+def _sample_integers(rng: Any) -> Any:
     return rng.integers(0, 9, (3, 4)), rng.integers(1, 5, (3, 4))
 
 
 def _declare(name: str, function: Callable[..., Any], doc: str, example: str, *aliases: str) -> Callable[..., Any]:
     op = operation(name, lambda xp, a, b: function(xp, a, b).astype(a.dtype), inputs="a b",
-                   samples=lambda rng: [(_integers(rng), {})])  # fmt: skip
+                   samples=lambda rng: [(_sample_integers(rng), {})])  # fmt: skip
 
     on_bools = {"bitwise_and": logical_and, "bitwise_or": logical_or, "bitwise_xor": logical_xor}.get(name)
 

@@ -40,11 +40,11 @@ def _declare(name: str, forward: Any, vjp: Any, **how: Any) -> Any:
     return made
 
 
-def _pairs(rng: Any) -> list[Any]:
+def _sample_pairs(rng: Any) -> list[Any]:
     return [((rng.uniform(-2, 2, (3, 2)),), {})]
 
 
-def _number(rng: Any) -> list[Any]:
+def _sample_number(rng: Any) -> list[Any]:
     return [((rng.uniform(-2, 2, (2, 3)) + 1j * rng.uniform(-2, 2, (2, 3)),), {})]
 
 
@@ -72,19 +72,19 @@ def _imag_vjp(g: Tensor) -> Tensor:
 
 _complex = _declare("complex", _complex_forward, (lambda g: _real(g), lambda g: _imag(g)), inputs="real imag",
                     samples=lambda rng: [((rng.uniform(-2, 2, (2, 3)), rng.uniform(-2, 2, (2, 3))), {})])  # fmt: skip
-_real: Any = _declare("real", lambda xp, x: x.real, _real_vjp, view=True, samples=_number)
-_imag: Any = _declare("imag", lambda xp, x: x.imag, _imag_vjp, view=True, samples=_number)
+_real: Any = _declare("real", lambda xp, x: x.real, _real_vjp, view=True, samples=_sample_number)
+_imag: Any = _declare("imag", lambda xp, x: x.imag, _imag_vjp, view=True, samples=_sample_number)
 _view_as_real = _declare(
-    "view_as_real", _as_pairs, lambda g: _view_as_complex(g.contiguous()), view=True, samples=_number
+    "view_as_real", _as_pairs, lambda g: _view_as_complex(g.contiguous()), view=True, samples=_sample_number
 )
 _view_as_complex: Any = _declare(
     "view_as_complex",
     lambda xp, x: wide(x).view(xp.result_type(x.dtype, xp.complex64))[..., 0],
     lambda g: _view_as_real(g),
     view=True,
-    samples=_pairs,
+    samples=_sample_pairs,
 )
-_conj: Any = _declare("conj", lambda xp, x: xp.conj(x), lambda g: _conj(g), samples=_number)
+_conj: Any = _declare("conj", lambda xp, x: xp.conj(x), lambda g: _conj(g), samples=_sample_number)
 
 
 def _is_complex(t: Any, op: str) -> bool:
@@ -249,7 +249,7 @@ def _abs_vjp(g: Tensor, x: Tensor) -> Tensor:
     return g * sgn(x)
 
 
-_abs = _declare("complex_abs", lambda xp, x: xp.abs(x), _abs_vjp, label="abs", samples=_number)
+_abs = _declare("complex_abs", lambda xp, x: xp.abs(x), _abs_vjp, label="abs", samples=_sample_number)
 
 
 def sgn(x: Tensor) -> Tensor:

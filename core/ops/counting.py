@@ -26,7 +26,7 @@ _ReturnHistogram = return_type("histogram", "hist bin_edges")
 _ReturnHistogramdd = return_type("histogramdd", "hist bin_edges")
 
 
-def _ints(rng: Any) -> Any:
+def _sample_ints(rng: Any) -> Any:
     return rng.integers(0, 4, (3, 4))
 
 
@@ -65,7 +65,7 @@ def _consecutive_forward(xp: Any, x: Any, dim: int | None) -> Any:
 
 
 def _unique_samples(rng: Any) -> list[Any]:
-    return [((_ints(rng),), {"dim": None}), ((_ints(rng),), {"dim": 1})]
+    return [((_sample_ints(rng),), {"dim": None}), ((_sample_ints(rng),), {"dim": 1})]
 
 
 _UNIQUE: dict[str, Any] = {"params": {"dim": None}, "outputs": "values inverse counts", "returns": 3}
@@ -170,7 +170,10 @@ _searchsorted = operation(
     _searchsorted_forward,
     inputs="sequence values",
     params={"right": False},
-    samples=lambda rng: [((np.arange(5), _ints(rng)), {}), ((np.sort(_ints(rng)), _ints(rng)), {"right": True})],
+    samples=lambda rng: [
+        ((np.arange(5), _sample_ints(rng)), {}),
+        ((np.sort(_sample_ints(rng)), _sample_ints(rng)), {"right": True}),
+    ],
 )
 
 
@@ -257,7 +260,7 @@ def _bincount_forward(xp: Any, x: Any, weights: Any, minlength: int) -> Any:
 
 
 _bincount = operation("bincount", _bincount_forward, inputs="x weights?", params={"minlength": 0}, recorded=True,
-                      samples=lambda rng: [((_ints(rng).reshape(-1), None), {"minlength": 6})])  # fmt: skip
+                      samples=lambda rng: [((_sample_ints(rng).reshape(-1), None), {"minlength": 6})])  # fmt: skip
 
 
 @public()
@@ -463,7 +466,8 @@ def histogramdd(
 # -- membership --------------------------------------------------------------------------------------------------------
 
 _isin = operation("isin", lambda xp, x, among, invert: xp.isin(wide(x), wide(among), invert=invert), inputs="x among",
-                  params={"invert": False}, samples=lambda rng: [((_ints(rng), np.array([1, 3])), {})])  # fmt: skip
+                  params={"invert": False},
+                  samples=lambda rng: [((_sample_ints(rng), np.array([1, 3])), {})])  # fmt: skip
 
 
 @public(method=False)

@@ -47,7 +47,7 @@ def fourier(function: Any) -> Any:
 # -- the three ops -----------------------------------------------------------------------------------------------------
 
 
-def _complex_numbers(rng: Any, *shape: int) -> Any:
+def _sample_numbers(rng: Any, *shape: int) -> Any:
     return rng.uniform(-1, 1, shape) + 1j * rng.uniform(-1, 1, shape)
 
 
@@ -58,7 +58,7 @@ def _c2c_forward(xp: Any, x: Any, dim: tuple[int, ...], inverse: bool, norm: str
 _c2c: Any = operation(
     "fft_c2c", _c2c_forward, params={"dim": (-1,), "inverse": False, "norm": "backward"},
     vjp=lambda g, dim, inverse, norm: _c2c(g, dim=dim, inverse=inverse, norm=norm),  # the matrix is symmetric
-    samples=lambda rng: [((_complex_numbers(rng, 2, 3, 2),), {"dim": d, "inverse": i, "norm": n})
+    samples=lambda rng: [((_sample_numbers(rng, 2, 3, 2),), {"dim": d, "inverse": i, "norm": n})
                          for d, i, n in [((1,), False, "backward"), ((0, 2), True, "ortho")]],
 )  # fmt: skip
 
@@ -89,7 +89,7 @@ def _c2r_vjp(g: Tensor, n: int, dim: int, norm: str) -> Tensor:
 _c2r = _declare(
     "fft_c2r", lambda xp, x, n, dim, norm: xp.fft.irfft(x, n=n, axis=dim, norm=norm), _c2r_vjp,
     params={"n": 1, "dim": -1, "norm": "backward"},
-    samples=lambda rng: [((_complex_numbers(rng, 3, 3),), {"n": n, "dim": d}) for n, d in [(4, 1), (5, 0)]],
+    samples=lambda rng: [((_sample_numbers(rng, 3, 3),), {"n": n, "dim": d}) for n, d in [(4, 1), (5, 0)]],
 )  # fmt: skip
 
 

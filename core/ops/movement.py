@@ -32,7 +32,7 @@ from .transfer import move
 Type = builtins.type  # the method of this name comes below
 
 
-def _one(rng: Any) -> list[Any]:
+def _sample_of_one(rng: Any) -> list[Any]:
     return [((rng.uniform(-2, 2, (2, 3)),), {})]
 
 
@@ -48,8 +48,8 @@ def _cast_forward(xp: Any, x: Any, dtype: Dtype) -> Any:
 _cast = operation("cast", _cast_forward, params={"dtype": None},
                   vjp=lambda g, x_dtype: g.to(x_dtype),
                   samples=lambda rng: [((rng.uniform(-2, 2, (2, 3)),), {"dtype": dtypes.float32})])  # fmt: skip
-_clone = operation("clone", lambda xp, x: x.copy(), vjp=lambda g: g, samples=_one)
-_contiguous = operation("contiguous", lambda xp, x: x.copy(), vjp=lambda g: g, samples=_one)
+_clone = operation("clone", lambda xp, x: x.copy(), vjp=lambda g: g, samples=_sample_of_one)
+_contiguous = operation("contiguous", lambda xp, x: x.copy(), vjp=lambda g: g, samples=_sample_of_one)
 _fill = operation("fill", lambda xp, x, value: xp.full_like(x, value, order="C"), params={"value": 0},
                   vjp=lambda g: zeros_like(g),
                   samples=lambda rng: [((rng.uniform(-2, 2, (2, 3)),), {"value": 1.5})])  # fmt: skip

@@ -186,13 +186,13 @@ _prod = operation(
     params={"dim": (), "keepdim": False},
     vjp=_prod_vjp,
     samples=lambda rng: [
-        ((_with_zeros(rng, z),), {"dim": d, "keepdim": k})
+        ((_sample_with_zeros(rng, z),), {"dim": d, "keepdim": k})
         for z, d, k in [(0, (0, 1, 2), False), (0, (1,), True), (1, (1,), False), (2, (0, 2), False)]
     ],
 )
 
 
-def _with_zeros(rng: Any, zeros: int) -> Any:
+def _sample_with_zeros(rng: Any, zeros: int) -> Any:
     x = rng.uniform(0.5, 2, (2, 2, 3))
     x.reshape(-1)[:zeros] = 0
     return x

@@ -49,7 +49,7 @@ def _apart(x: Tensor, values: Tensor) -> Tensor:
     return where(diagonal, 0.0, x / where(diagonal, 1.0, gap))
 
 
-def _thin(rng: Any) -> list[Any]:
+def _sample_thin(rng: Any) -> list[Any]:
     return [(matrices(rng, s), {"full_matrices": False}) for s in ((3, 3), (4, 2), (2, 2, 3))]
 
 
@@ -94,7 +94,7 @@ def _svd_vjp(g: Any, U: Tensor, S: Tensor, Vh: Tensor, full_matrices: bool) -> T
 
 
 _svd = declare(
-    "svd", _svd_forward, params={"full_matrices": True}, outputs="U S Vh", returns=3, vjp=_svd_vjp, samples=_thin
+    "svd", _svd_forward, params={"full_matrices": True}, outputs="U S Vh", returns=3, vjp=_svd_vjp, samples=_sample_thin
 )
 
 

@@ -89,3 +89,43 @@ def test_softshrink_takes_no_negative_lambda(lambd: float) -> None:
 def test_celu_takes_no_alpha_of_zero() -> None:
     with pytest.raises(RuntimeError, match="ZeroDivisionError: alpha cannot be 0 for CELU"):
         F.celu(core.ones(2), alpha=0.0)
+
+
+# The gradient at the kinks and on both sides of them, as PyTorch gives it.
+KINKS: dict[str, tuple[Any, dict[float, float]]] = {
+    "relu": (F.relu, {-1: 0, 0: 0, 1: 1}),
+    "relu6": (F.relu6, {-1: 0, 0: 0, 3: 1, 6: 0, 7: 0}),
+    "hardtanh": (F.hardtanh, {-2: 0, -1: 0, 0: 1, 1: 0, 2: 0}),
+    "hardsigmoid": (F.hardsigmoid, {-4: 0, -3: 0, 0: 1 / 6, 3: 0, 4: 0}),
+    "hardswish": (F.hardswish, {-4: 0, -3: 0, 0: 0.5, 3: 1, 4: 1}),
+    "hardshrink": (F.hardshrink, {-1: 1, -0.5: 0, 0: 0, 0.5: 0, 1: 1}),
+    "softshrink": (F.softshrink, {-1: 1, -0.5: 0, 0: 0, 0.5: 0, 1: 1}),
+    "leaky_relu": (lambda x: F.leaky_relu(x, 0.2), {-1: 0.2, 0: 0.2, 1: 1}),
+    "elu": (lambda x: F.elu(x, 2.0), {-1: 2 * np.exp(-1), 0: 2, 1: 1}),
+    "celu": (lambda x: F.celu(x, 2.0), {-1: np.exp(-0.5), 0: 1, 1: 1}),
+    "selu": (F.selu, {-1: 0.646768603034814, 0: 1.758099340847377, 1: 1.05070098735548}),
+    "softsign": (F.softsign, {-1: 0.25, 0: 1, 1: 0.25}),
+    "softplus": (F.softplus, {0: 0.5, 19: 1 / (1 + np.exp(-19)), 20: 1 / (1 + np.exp(-20)), 21: 1}),
+    "threshold": (lambda x: F.threshold(x, 1.0, 7.0), {0: 0, 1: 0, 2: 1}),
+    "prelu": (lambda x: F.prelu(x, core.tensor([0.3], dtype=core.float64)), {-1: 0.3, 0: 0.3, 1: 1}),
+    "clamp": (lambda x: x.clamp(-1.0, 1.0), {-2: 0, -1: 1, 0: 1, 1: 1, 2: 0}),
+    "clamp below": (lambda x: x.clamp(min=-1.0), {-2: 0, -1: 1, 0: 1}),
+    "clamp above": (lambda x: x.clamp(max=1.0), {0: 1, 1: 1, 2: 0}),
+    "maximum": (lambda x: core.maximum(x, x.detach() * 0), {-1: 0, 0: 0.5, 1: 1}),
+    "minimum": (lambda x: core.minimum(x, x.detach() * 0), {-1: 1, 0: 0.5, 1: 0}),
+    "fmax": (lambda x: core.fmax(x, x.detach() * 0), {-1: 0, 0: 1, 1: 1}),
+    "fmin": (lambda x: core.fmin(x, x.detach() * 0), {-1: 1, 0: 1, 1: 0}),
+    "abs": (core.abs, {-1: -1, 0: 0, 1: 1}),
+    "huber": (lambda x: F.huber_loss(x, x.detach() * 0, "sum"), {-2: -1, -1: -1, -0.5: -0.5, 0: 0, 1: 1, 2: 1}),
+    "smooth_l1": (lambda x: F.smooth_l1_loss(x, x.detach() * 0, reduction="sum"), {-2: -1, -0.5: -0.5, 0: 0, 1: 1}),
+    "pow of 0": (lambda x: x**0, {-1: 0, 0: 0, 1: 0}),
+    "copysign": (lambda x: core.copysign(x, -1.0), {-2: 1, 0: 0, 2: -1}),
+}
+
+
+@pytest.mark.parametrize("name", KINKS)
+def test_the_gradient_at_kinks(name: str) -> None:
+    f, points = KINKS[name]
+    x = core.tensor([float(v) for v in points], dtype=core.float64, requires_grad=True)
+    f(x).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), list(points.values()), atol=1e-15)

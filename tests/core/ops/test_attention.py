@@ -88,3 +88,24 @@ x = core.ones(2, 3, 4)
 def test_errors(call: Any, phrase: str) -> None:
     with pytest.raises(RuntimeError, match=phrase):
         call()
+
+
+@pytest.mark.parametrize("heads", [(4, 2), (4, 1), (2, 2)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_heads_share_keys_in_every_ratio(heads: tuple[int, int], causal: bool) -> None:
+    many, few = heads
+    q, k, v = (t.detach() for t in (r(2, many, 3, 4), r(2, few, 3, 4), r(2, few, 3, 5)))
+    times = many // few
+    want = attention(q, k.repeat_interleave(times, 1), v.repeat_interleave(times, 1), is_causal=causal)
+    got = attention(q, k, v, is_causal=causal, enable_gqa=True)
+    np.testing.assert_allclose(got.numpy(), want.numpy(), atol=1e-6)
+    leaves = [t.clone().requires_grad_() for t in (q[:1], k[:1], v[:1])]
+    core.autograd.gradcheck(lambda a, b, c: attention(a, b, c, is_causal=causal, enable_gqa=True), leaves)
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "v"), [((3, 4), (3, 5), (3, 4)), ((3, 4), (5, 4), (3, 4)), ((3, 4), (2, 4), (3, 2))]
+)
+def test_sizes_that_do_not_fit(q: Any, k: Any, v: Any) -> None:
+    with pytest.raises(RuntimeError, match="Expected size for first two dimensions of batch2"):
+        attention(core.ones(2, *q), core.ones(2, *k), core.ones(2, *v))

@@ -59,3 +59,26 @@ def test_floats_are_refused() -> None:
             f(core.ones(2), core.ones(2))
     with pytest.raises(NotImplementedError, match="bitwise_not_cpu"):
         ~core.ones(2)
+
+
+def test_numbers_and_tensors_of_no_dimension_do_not_widen() -> None:
+    small, wide = core.tensor([1, 2], dtype=core.int8), core.tensor(3, dtype=core.int64)
+    for y in (small & wide, wide & small, small & 3, 3 & small):
+        assert y.dtype is core.int8
+    assert (core.tensor(3, dtype=core.int8) & wide).dtype is core.int64
+    assert (core.tensor([True]) & core.tensor(True)).dtype is core.bool
+    assert (core.tensor([True]) & core.tensor(3)).dtype is core.int64
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64"])
+def test_shifts_of_every_width(dtype: str) -> None:
+    bits = np.dtype(dtype).itemsize * 8
+    values = [1, 3, 100] if dtype == "uint8" else [1, -3, 100]
+    a = core.tensor(values, dtype=getattr(core, dtype)).reshape(3, 1)
+    by = core.tensor([0, 1, 3, bits - 1, bits, bits + 1], dtype=getattr(core, dtype))
+    for k, n in enumerate(by.tolist()):
+        left = [int(np.array(v << n & (1 << bits) - 1, np.uint64).astype(np.dtype(dtype))) if n < bits else 0
+                for v in values]  # fmt: skip
+        right = [v >> min(n, bits - 1) for v in values]
+        assert (a << by)[:, k].tolist() == left
+        assert (a >> by)[:, k].tolist() == right

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -116,3 +118,55 @@ def test_the_last_bin_of_a_histogram_holds_the_greatest() -> None:
     """By the reference, which other devices run."""
     x = np.array([0.0, 0.4, 0.6, 1.0])
     np.testing.assert_array_equal(counting._histc_forward(np, x, 2, 0.0, 1.0), [2, 2])
+
+
+@pytest.mark.parametrize("ends", [(0.0, 0.0), (-1.0, 1.0), (-3.0, 0.5)])
+@pytest.mark.parametrize("bins", [1, 3, 7])
+def test_histc_is_numpys(ends: tuple[float, float], bins: int) -> None:
+    """Edges belong to the part that they begin, the last one to the last."""
+    x = np.concatenate([X.reshape(-1), [-3.0, -1.0, 1.0, 0.5, 0.0, -2 / 3 + 1, 5.0]])
+    given = (x.min(), x.max()) if ends == (0.0, 0.0) else ends
+    want = np.histogram(x, bins, given)[0]
+    np.testing.assert_array_equal(core.histc(core.tensor(x), bins, *ends).numpy(), want)
+    np.testing.assert_array_equal(counting._histc_forward(np, x, bins, *ends), want)
+    weights = np.random.default_rng(0).uniform(0, 1, x.size)
+    for weight in (None, weights):
+        for density in (False, True):
+            told = None if weight is None else core.tensor(weight)
+            got = core.histogram(core.tensor(x), bins, range=given, weight=told, density=density)
+            want = np.histogram(x, bins, given, weights=weight, density=density)[0]
+            np.testing.assert_allclose(got.hist.numpy(), want)
+            edges = core.tensor(np.linspace(*given, bins + 1))
+            np.testing.assert_allclose(core.histogram(core.tensor(x), edges, weight=told, density=density)[0], want)
+
+
+def test_histc_of_one_value_and_of_what_has_no_range() -> None:
+    assert core.histc(core.tensor([2.0, 2.0]), 4).tolist() == [0, 0, 2, 0]
+    for low, high in ((0.0, math.inf), (math.nan, 1.0)):
+        with pytest.raises(RuntimeError):
+            core.histc(core.ones(2), 4, low, high)
+    with pytest.raises(RuntimeError, match="max must be larger than min"):
+        core.histc(core.ones(2), 4, 1, 0)
+
+
+@pytest.mark.parametrize("name", ["unique", "unique_consecutive"])
+@pytest.mark.parametrize("argument", ["return_inverse", "return_counts"])
+def test_truths_that_are_none(name: str, argument: str) -> None:
+    with pytest.raises(TypeError, match=f"argument '{argument}' .* must be bool, not int"):
+        getattr(core, name)(core.ones(2), **{argument: 1})
+
+
+@pytest.mark.parametrize("dim", [None, 0, 1, -1, 2])
+def test_runs_are_those_of_a_walk(dim: int | None) -> None:
+    x = np.random.default_rng(4).integers(0, 2, (5, 2, 3))
+    x[1] = x[0]
+    rows = x.reshape(-1, 1) if dim is None else np.moveaxis(x, dim, 0).reshape(x.shape[dim], -1)
+    firsts = [k for k in range(len(rows)) if k == 0 or (rows[k] != rows[k - 1]).any()]
+    values, inverse, counts = core.unique_consecutive(core.tensor(x), True, True, dim)
+    want = x.reshape(-1)[firsts] if dim is None else np.take(x, firsts, dim)
+    np.testing.assert_array_equal(values.numpy(), want)
+    places = np.searchsorted(firsts, np.arange(len(rows)), side="right") - 1
+    np.testing.assert_array_equal(inverse.numpy().reshape(-1), places)
+    np.testing.assert_array_equal(counts.numpy(), np.diff([*firsts, len(rows)]))
+    single = core.unique_consecutive(core.tensor(x), dim=dim)
+    np.testing.assert_array_equal(single.numpy(), want)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import core
@@ -88,3 +89,26 @@ def test_truncated_quotients_of_floats_may_be_infinite() -> None:
     a = core.tensor([1.0, -1.0, 7.0])
     assert core.div(a, core.tensor([0.0, 0.0, 2.0]), rounding_mode="trunc").tolist() == [math.inf, -math.inf, 3.0]
     assert core.div(core.tensor([7, -7]), 0.0, rounding_mode="trunc").tolist() == [math.inf, -math.inf]
+
+
+@pytest.mark.parametrize("decimals", [-2, -1, 0, 1, 3])
+def test_rounding_to_decimals_as_numpy(decimals: int) -> None:
+    x = np.array([123.456, -55.55, 0.5, 1.5, 250.0, 350.0, -0.0012])
+    np.testing.assert_allclose(core.round(core.tensor(x), decimals=decimals).numpy(), np.round(x, decimals))
+    if decimals:
+        with pytest.raises(NotImplementedError, match="\"round_cpu\" not implemented for 'Long'"):
+            core.round(core.tensor([1]), decimals=decimals)
+    else:
+        assert core.round(core.tensor([1]), decimals=decimals).tolist() == [1]
+
+
+def test_powers_of_integers() -> None:
+    x = core.tensor([1, 2, -3])
+    for n in (0, 1, 2, 3, 5):
+        got = x**n
+        assert (got.dtype, got.tolist()) == (core.int64, [v**n for v in (1, 2, -3)])
+    for n in (-1, -2):
+        with pytest.raises(RuntimeError, match="Integers to negative integer powers are not allowed"):
+            x**n
+    np.testing.assert_allclose((core.tensor([1j, 2.0]) ** -1).numpy(), [-1j, 0.5])
+    np.testing.assert_allclose((x.double() ** -2).numpy(), [1, 0.25, 1 / 9])

@@ -8,6 +8,7 @@ import pytest
 import core
 import core.nn.functional as F
 from core.autograd import gradcheck, gradgradcheck
+from core.ops import embedding
 
 W = np.random.default_rng(8).uniform(-1, 1, (5, 3))
 INDEX = np.array([[0, 4, 2], [2, 2, 1]])
@@ -124,3 +125,11 @@ def test_offsets_are_integers() -> None:
         [3],
         [0],
     ]
+
+
+@pytest.mark.parametrize(("index", "bad"), [([0, 3], 3), ([-1, 2], -1), ([1, 9], 9), ([0, -5], -5)])
+def test_the_index_that_is_out_of_range_is_told(index: list[int], bad: int) -> None:
+    with pytest.raises(IndexError, match=f"index out of range in self.* was given {bad}"):
+        core.nn.functional.embedding(core.tensor(index), core.ones(3, 2))
+    with pytest.raises(IndexError, match=f"came: index {bad}; needed: 0 to 2"):  # by the reference
+        embedding._check(np, np.array(index), 3)

@@ -191,3 +191,24 @@ def test_an_empty_index_on_a_number() -> None:
     assert tuple(x[None].shape) == (1,)
     with pytest.raises(IndexError, match="invalid index of a 0-dim tensor"):
         x[0]
+
+
+@pytest.mark.parametrize(("shape", "fits"), [
+    ((), True), ((1,), True), ((3,), True), ((2, 3), True), ((2, 1), True), ((1, 2, 3), True), ((1, 1, 1, 3), True),
+    ((2,), False), ((3, 3), False), ((3, 2), False), ((2, 2, 3), False), ((2, 1, 2, 3), False), ((0,), False),
+])  # fmt: skip
+def test_values_that_fit_into_what_an_index_chooses(shape: tuple[int, ...], fits: bool) -> None:
+    x, rows = np.zeros((4, 3)), np.array([2, 0])
+    values = np.arange(1.0, 1 + np.prod(shape, dtype=int)).reshape(shape)
+    t = core.from_numpy(x.copy())
+    if not fits:
+        with pytest.raises(RuntimeError, match="shape mismatch: value tensor of shape"):
+            t[core.tensor(rows)] = core.from_numpy(values)
+        with pytest.raises(RuntimeError, match=r"shape mismatch|cannot be broadcast"):
+            t.index_put((core.tensor(rows),), core.from_numpy(values))
+        return
+    x[rows] = values.reshape(values.shape[-2:]) if values.ndim > 2 else values
+    t[core.tensor(rows)] = core.from_numpy(values)
+    np.testing.assert_array_equal(t.numpy(), x)
+    again = core.zeros(4, 3, dtype=core.float64).index_put((core.tensor(rows),), core.from_numpy(values))
+    np.testing.assert_array_equal(again.numpy(), x)

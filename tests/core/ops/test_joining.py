@@ -128,3 +128,56 @@ def test_rot90_errors(x: Any, dims: Any, phrase: str) -> None:
 def test_nothing_to_stack(name: str) -> None:
     with pytest.raises(RuntimeError, match=f"{name} expects a non-empty TensorList"):
         getattr(core, name)([])
+
+
+@pytest.mark.parametrize("indexing", ["ij", "xy"])
+@pytest.mark.parametrize("sizes", [(3,), (2, 3), (2, 3, 4), (1, 2, 1, 3)])
+def test_grids_as_numpy(indexing: str, sizes: tuple[int, ...]) -> None:
+    lines = [np.arange(float(n)) + 10 * k for k, n in enumerate(sizes)]
+    want = np.meshgrid(*lines, indexing=indexing)
+    for many in ([core.from_numpy(x) for x in lines], [[core.from_numpy(x) for x in lines]]):
+        for g, w in zip(core.meshgrid(*many, indexing=indexing), want, strict=True):
+            np.testing.assert_array_equal(g.numpy(), w)
+    rows = core.cartesian_prod(*map(core.from_numpy, lines))
+    want_rows = np.stack([g.reshape(-1) for g in np.meshgrid(*lines, indexing="ij")], 1)
+    np.testing.assert_array_equal(rows.numpy().reshape(want_rows.shape), want_rows)
+
+
+@pytest.mark.parametrize(("dim", "repeats"), [
+    (None, [1, 0, 2, 3, 1, 0]), (0, [2, 0]), (1, [0, 3, 1]), (-1, [1, 2, 1]), (0, [3]), (1, 2), (None, 2), (0, 0),
+])  # fmt: skip
+def test_each_element_several_times_as_numpy(dim: Any, repeats: Any) -> None:
+    many = core.tensor(repeats) if isinstance(repeats, list) else repeats
+    np.testing.assert_array_equal(core.repeat_interleave(core.from_numpy(A), many, dim).numpy(),
+                                  np.repeat(A, repeats, dim))  # fmt: skip
+
+
+def test_other_ways_to_repeat() -> None:
+    x = core.from_numpy(A)
+    assert core.repeat_interleave(core.tensor([0, 2, 1])).tolist() == [1, 1, 2]
+    for times in ((2,), (2, 1), (3, 2, 1)):
+        np.testing.assert_array_equal(x.tile(times).numpy(), np.tile(A, times))
+        np.testing.assert_array_equal(x.tile(dims=times).numpy(), np.tile(A, times))
+    np.testing.assert_array_equal(x.repeat(repeats=(2, 3)).numpy(), np.tile(A, (2, 3)))
+    np.testing.assert_array_equal(x.fliplr().numpy(), np.fliplr(A))
+    np.testing.assert_array_equal(x.flipud().numpy(), np.flipud(A))
+    np.testing.assert_array_equal(x.roll(4).numpy(), np.roll(A, 4))
+    assert core.flip(core.tensor(2.0), ()).item() == 2.0
+    for call, phrase in (
+        (lambda: x[0].fliplr(), "Input must be >= 2-d"), (lambda: x.sum().flipud(), "Input must be >= 1-d"),
+        (lambda: x.repeat_interleave(-1), "repeats has to be non-negative"),
+        (lambda: x.roll((1, 2)), "shifts: 2, dims:0"), (lambda: x.roll(1, (0, 1)), "shifts: 1, dims:2"),
+        (lambda: core.meshgrid(x), "Expected 0D or 1D tensor .* got: 2D"),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match=phrase):
+            call()
+    assert x[0].flipud().tolist() == [2.0, 1.0, 0.0]
+
+
+def test_zero_dimensional_tensors_and_dtypes_in_stacks() -> None:
+    whole, small, real = core.tensor(1), core.tensor(2, dtype=core.int8), core.tensor(0.5, dtype=core.float64)
+    assert core.stack([whole, small]).dtype is core.int64
+    assert core.stack([small, real]).dtype is core.float64
+    assert core.stack([core.ones(2, dtype=core.int8), core.ones(2, dtype=core.uint8)]).dtype is core.int16
+    assert core.hstack([whole, core.tensor([2, 3])]).tolist() == [1, 2, 3]
+    assert core.column_stack([core.tensor([1, 2]), core.ones(2, 2).long()]).tolist() == [[1, 1, 1], [2, 1, 1]]

@@ -121,3 +121,21 @@ def test_quantile_of_a_number_keeps_its_shape_and_gives_q_a_gradient() -> None:
     q = core.tensor([0.1, 0.6], requires_grad=True)
     core.quantile(core.tensor([0.0, 1.0, 4.0]), q).sum().backward()
     assert q.grad.tolist() == [2.0, 6.0]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_medians_with_and_without_what_is_no_number(n: int, dim: int) -> None:
+    rng = np.random.default_rng(n)
+    for missing in range(n + 1):
+        x = rng.normal(size=(3, n))
+        for row in x:
+            row[rng.permutation(n)[:missing]] = np.nan
+        t = core.tensor(x if dim else x.T.copy())
+        for row, plain, spared, at in zip(x, core.median(t, dim)[0].tolist(), core.nanmedian(t, dim)[0].tolist(),
+                                          core.nanmedian(t, dim)[1].tolist(), strict=True):  # fmt: skip
+            present = np.sort(row[~np.isnan(row)])
+            lower = present[(len(present) - 1) // 2] if len(present) else np.nan
+            np.testing.assert_equal(spared, lower)
+            np.testing.assert_equal(row[at], lower)
+            np.testing.assert_equal(plain, np.nan if missing else lower)

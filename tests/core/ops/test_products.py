@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -129,3 +131,84 @@ def test_older_names_of_resampling(given: Any) -> None:
         with pytest.warns(UserWarning, match=f"nn.functional.{name}. is deprecated"):
             found = getattr(F, name)(x, **given)
         assert core.equal(found, F.interpolate(x, mode=mode, **given, **more))
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 2.0, 3.0, math.inf])
+def test_distances_of_every_order_as_numpy(p: float) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(4, 3)), rng.normal(size=(4, 3))
+    assert core.dist(core.tensor(x), core.tensor(y), p).item() == pytest.approx(np.linalg.norm((x - y).reshape(-1), p))
+    z = x + 1j * y
+    got = core.dist(core.tensor(z), core.tensor(y), p)
+    assert got.item() == pytest.approx(np.linalg.norm(np.abs(z - y).reshape(-1), p))
+    want = [[np.linalg.norm(a - b, p) for b in y[:2]] for a in x]
+    np.testing.assert_allclose(core.cdist(core.tensor(x), core.tensor(y[:2]), p).numpy(), want)
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
+def test_slices_brought_down_to_a_norm(dim: int, p: float) -> None:
+    x = np.random.default_rng(0).normal(size=(3, 4, 2))
+    x[0, 0, 0] *= 10
+    parts = np.moveaxis(x, dim, 0).reshape(x.shape[dim], -1)
+    size = np.array([np.linalg.norm(part, p) for part in parts])
+    scale = np.where(size > 4.0, 4.0 / (size + 1e-7), 1.0)
+    want = np.moveaxis(np.moveaxis(x, dim, -1) * scale, -1, dim)
+    np.testing.assert_allclose(core.renorm(core.tensor(x), p, dim, 4.0).numpy(), want)
+    for call, said in (
+        (lambda: core.renorm(core.tensor(x), 0.0, dim, 4.0), "non-positive-norm"),
+        (lambda: core.renorm(core.tensor(x), p, dim, -1.0), "maxnorm to be >= 0 but got -1"),
+        (lambda: core.renorm(core.ones(3), p, 0, 1.0), "at least 2 dimensions, got 1"),
+    ):
+        with pytest.raises(RuntimeError, match=said):
+            call()
+    assert core.renorm(core.ones(2, 2), p, dim % 2, 0.0).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+@pytest.mark.parametrize("correction", [0, 1, 2, 9])
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_covariances_as_numpy(correction: int, whole: bool, weighted: bool) -> None:
+    rng = np.random.default_rng(0)
+    x, often, share = rng.normal(size=(3, 5)), np.array([1, 2, 3, 1, 1]), rng.uniform(0.5, 1, 5)
+    how = {"fweights": core.tensor(often)} if whole else {}
+    how |= {"aweights": core.tensor(share)} if weighted else {}
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for part in (x, x[:1], x[0]):
+            want = np.cov(
+                part, ddof=correction, fweights=often if whole else None, aweights=share if weighted else None
+            )
+            got = core.cov(core.tensor(part), correction=correction, **how)
+            np.testing.assert_allclose(got.numpy(), want)
+    assert core.cov(core.tensor([[1, 2], [3, 5]])).dtype is core.float32
+    z = x + 1j * rng.normal(size=x.shape)
+    for part in (x, z):
+        np.testing.assert_allclose(core.corrcoef(core.tensor(part)).numpy(), np.corrcoef(part))
+        np.testing.assert_allclose(core.cov(core.tensor(part)).numpy(), np.cov(part))
+    assert core.corrcoef(core.tensor(x[0])).item() == 1.0
+
+
+@pytest.mark.parametrize("weights", ["fweights", "aweights"])
+def test_weights_that_are_none(weights: str) -> None:
+    right = core.ones(2).long() if weights == "fweights" else core.ones(2)
+    other = core.ones(2) if weights == "fweights" else core.ones(2).long()
+    for given, said in ((right.reshape(1, 2), f"expected {weights} to have one or fewer dimensions"),
+                        (other, f"expected {weights} to have .* dtype"), (right[:1], "1 != 2"),
+                        (-right, f"{weights} cannot be negative")):  # fmt: skip
+        with pytest.raises(RuntimeError, match=said):
+            core.cov(core.ones(3, 2), **{weights: given})
+    with pytest.raises(RuntimeError, match="two or fewer dimensions but got an input with 3"):
+        core.cov(core.ones(1, 1, 1))
+
+
+@pytest.mark.parametrize("n", [None, 0, 1, 2, 4])
+@pytest.mark.parametrize("rising", [False, True])
+def test_powers_of_vectors_as_numpy(n: int | None, rising: bool) -> None:
+    x = np.array([2.0, -1.0, 0.5])
+    np.testing.assert_allclose(core.vander(core.tensor(x), n, rising).numpy(), np.vander(x, n, rising))
+    if n is None or n > 1:
+        np.testing.assert_allclose(core.linalg.vander(core.tensor(x), N=n).numpy(), np.vander(x, n, True))
+    else:
+        with pytest.raises(RuntimeError, match="N must be greater than 1"):
+            core.linalg.vander(core.tensor(x), N=n)

@@ -104,3 +104,30 @@ def test_integers_become_floating_and_half_types_stay() -> None:
 def test_a_gradient_that_has_no_formula_is_an_error() -> None:
     with pytest.raises(NotImplementedError, match="derivative for"):
         S.gammainc(core.ones(2, requires_grad=True), core.ones(2))
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, 5])
+def test_the_multivariate_gamma_function(p: int) -> None:
+    x = np.array([2.5, 3.0, 7.25])
+    want = [p * (p - 1) / 4 * math.log(math.pi) + sum(math.lgamma(v - j / 2) for j in range(p)) for v in x]
+    np.testing.assert_allclose(S.multigammaln(core.tensor(x), p).numpy(), want)
+    with pytest.raises(RuntimeError, match="p has to be greater than or equal to 1"):
+        S.multigammaln(core.tensor(x), 0)
+    with pytest.raises(RuntimeError, match="may not be a boolean tensor"):
+        S.multigammaln(core.tensor([True]), p)
+
+
+AWAY = core.linspace(0.15, 0.85, 5, dtype=D), core.linspace(-3.2, 3.3, 7, dtype=D), core.linspace(0.3, 30.1, 9, dtype=D)
+SLOPES = {
+    "entr": (0, 2), "logit": (0,), "erfinv": (0,), "ndtri": (0,), "erfcx": (0, 1), "log_ndtr": (0, 1), "ndtr": (0, 1),
+    "gammaln": (0, 2), "digamma": (0, 2), "i0": (0, 1), "i1": (0, 1), "i0e": (0, 1, 2), "i1e": (0, 1, 2),
+    "sinc": (0, 1),
+    "expit": (0, 1), "log1p": (0,), "exp2": (1,), "expm1": (1,), "psi": (0,), "erf": (1,), "erfc": (1,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SLOPES)
+def test_slopes(name: str) -> None:
+    for k in SLOPES[name]:
+        x = AWAY[k].detach().clone().requires_grad_()
+        core.autograd.gradcheck(getattr(S, name), x)
