@@ -17,7 +17,7 @@ from .served import Asked, Served
 
 INLINE_S = 20e-3
 """A run shorter than this stays on the event loop: a thread may wait 5 ms for Python's lock while the loop is busy, and
-again at each op. What the loop has to do else, to read requests and to say that the server is alive, waits that long."""
+again at each op. What else the loop has to do, such as to say that the server is alive, waits that long."""
 _KNOWN = 1024
 Outputs = list[np.ndarray]
 
