@@ -120,3 +120,20 @@ def test_the_facts_of_a_place_are_for_people():
     result = ev.Result("k", (1,), "float32", "replay", "d", "random", "faster", default, place, (place,))
     session_view.conclude(made, session, result)
     assert made.places[0][6] == "registers 32, limited by warps"
+
+
+def test_a_peak_that_a_config_passes_is_raised_to_it(monkeypatch):
+    """It was measured at a busier time: no time of the table is below what can be reached."""
+    monkeypatch.setattr(session_view, "machine", lambda problem: (1e9, 1e9, "this machine's measured"))
+    monkeypatch.setattr(session_view, "work_of", lambda problem: lambda config: (4e6, 1e3))
+    session = Session(replayed(TIMES), budget=None)
+    view = session_view.begin(session)
+    assert view.bound == (4.0, "4 M operations at this machine's measured 1 G a second", "peak")
+    for config, time_ms, peak in [({"BLOCK": 1}, 5.0, 1e9), ({"BLOCK": 2}, 2.0, 2e9), ({"BLOCK": 4}, 3.0, 2e9)]:
+        session_view.raise_limits(view, session.problem, time_ms)
+        assert (view.bound[0], view.roof[0]) == (4e9 / peak, peak), config
+    place = ev.Place({"BLOCK": 4}, 0.5, 0.25, 0.2, 0.3)
+    default = ev.Place({"BLOCK": 1}, 1.0, 0.5, 0.5, 0.5)
+    result = ev.Result("k", (1,), "float32", "replay", "d", "random", "faster", default, place, (place,))
+    session_view.conclude(view, session, result)
+    assert view.bound[:2] == (0.5, "4 M operations at this machine's measured 8 G a second")
