@@ -10,6 +10,7 @@ draws and computes as it does without a recorder, and the recording ends with a 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib
 import inspect
@@ -245,6 +246,7 @@ def in_a_shell(source: str, library: str, injector: Injector | None) -> tuple[An
         magics.unload(shell)
         magics._publish = publish
         InteractiveShell._instance = before
+        atexit.unregister(shell.atexit_operations)  # a thousand shells would each collect garbage at the end
     lines = said.getvalue().splitlines()
     about = [line for line in lines if line.startswith("autograd: no card for this cell")]
     lines = [line for line in lines if line not in about[:1]]
