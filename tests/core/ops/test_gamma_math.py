@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
-import core
+from .special_values import Points, compare
 
-S = core.special
 INF, NAN = math.inf, math.nan
 # By mpmath with 40 digits.
 KNOWN = {
@@ -60,29 +58,11 @@ ENDS_OF_TWO = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", KNOWN)
-def test_in_every_range(name: str) -> None:
-    points = KNOWN[name]
-    got = getattr(S, name)(core.tensor(list(points), dtype=core.float64))
-    np.testing.assert_allclose(got.numpy(), list(points.values()), rtol=1e-14)
+@pytest.mark.parametrize(("name", "points"), [*KNOWN.items(), *KNOWN_OF_TWO.items()])
+def test_in_every_range(name: str, points: Points) -> None:
+    compare(name, points, rtol=1e-14)
 
 
-@pytest.mark.parametrize("name", KNOWN_OF_TWO)
-def test_of_two_in_every_range(name: str) -> None:
-    points = KNOWN_OF_TWO[name]
-    first, second = core.tensor(list(points), dtype=core.float64).unbind(1)
-    np.testing.assert_allclose(getattr(S, name)(first, second).numpy(), list(points.values()), rtol=1e-14)
-
-
-@pytest.mark.parametrize("name", ENDS)
-def test_at_the_ends(name: str) -> None:
-    points = ENDS[name]
-    got = getattr(S, name)(core.tensor(list(points), dtype=core.float64))
-    np.testing.assert_allclose(got.numpy(), list(points.values()), atol=1e-15)
-
-
-@pytest.mark.parametrize("name", ENDS_OF_TWO)
-def test_of_two_at_the_ends(name: str) -> None:
-    points = ENDS_OF_TWO[name]
-    first, second = core.tensor(list(points), dtype=core.float64).unbind(1)
-    np.testing.assert_array_equal(getattr(S, name)(first, second).numpy(), list(points.values()))
+@pytest.mark.parametrize(("name", "points"), [*ENDS.items(), *ENDS_OF_TWO.items()])
+def test_at_the_ends(name: str, points: Points) -> None:
+    compare(name, points, atol=1e-15)

@@ -94,12 +94,21 @@ def hot(trace: Trace) -> None:
         trace.one_hot[row] = (0, 16)
 
 
+MANY = 1 << 22  # numbers in a result from which a broadcast is told of
+
+
 def large(size: int) -> Callable[[Trace], None]:
     def facts(trace: Trace) -> None:
         for row in rows_of(trace, "mul", "sub"):
             row.largest = size
 
     return facts
+
+
+def pairs(code: str, found: bool, m: int = 16, n: int = 16, largest: int = MANY) -> Case:
+    """Return a case of what is computed for all pairs of m and n rows, as if it had so many numbers."""
+    text = f"a, b = torch.ones({m}, 8), torch.ones({n}, 8)\ny = {code}"
+    return Case(slow_products.broadcasts, text, found, large(largest))
 
 
 def of_pytorch(trace: Trace) -> None:
@@ -116,7 +125,7 @@ TWICE = "w = torch.ones(16, 8)\nfor k in range(5):\n    a = x @ w\n    b = x @ w
 RANK = "a, b, v = torch.ones({m}, {k}), torch.ones({k}, {n}), torch.ones({n}, {batch})\ny = (a @ b) @ v"
 EINSUM = "a, b, v = torch.ones({m}, 2), torch.ones(2, {m}), torch.ones(4, {m})\ny = torch.einsum('{eq}', a, b, v)"
 CONV = "s, w = torch.ones({s}), torch.ones({w})\ny = F.conv{d}d(s, w)"
-PAIRS = "a, b = torch.ones({m}, 8), torch.ones({n}, 8)\ny = {code}"
+DISTANCES = "((a[:, None] - b[None]) ** 2).sum(-1)"
 TABLE = (
     "table, head = nn.Embedding(50, 4), nn.Linear(4, 4)\nopt = torch.optim.SGD([*table.parameters(), "
     "*head.parameters()], lr=0.1)\nfor k in range(3):\n    opt.zero_grad()\n"
@@ -183,39 +192,12 @@ CASES: dict[str, Case] = {
     "an inverse that is read": Case(
         slow_products.decompositions, "d = torch.randn(12, 12)\ni = torch.linalg.inv(d)\ny = i @ d\nz = i.sum()", False
     ),
-    "pairs": Case(
-        slow_products.broadcasts,
-        PAIRS.format(m=16, n=16, code="((a[:, None] - b[None]) ** 2).sum(-1)"),
-        True,
-        large(1 << 22),
-    ),
-    "pairs of less": Case(
-        slow_products.broadcasts,
-        PAIRS.format(m=16, n=16, code="((a[:, None] - b[None]) ** 2).sum(-1)"),
-        False,
-        large((1 << 22) - 1),
-    ),
-    "products of pairs": Case(
-        slow_products.broadcasts, PAIRS.format(m=16, n=16, code="(a[:, None] * b[None]).sum(-1)"), True, large(1 << 22)
-    ),
-    "products of pairs, squared": Case(
-        slow_products.broadcasts,
-        PAIRS.format(m=16, n=16, code="((a[:, None] * b[None]) ** 2).sum(-1)"),
-        False,
-        large(1 << 22),
-    ),
-    "pairs with few rows": Case(
-        slow_products.broadcasts,
-        PAIRS.format(m=7, n=16, code="((a[:, None] - b[None]) ** 2).sum(-1)"),
-        False,
-        large(1 << 22),
-    ),
-    "pairs summed over one side": Case(
-        slow_products.broadcasts,
-        PAIRS.format(m=16, n=17, code="((a[:, None] - b[None]) ** 2).sum(0)"),
-        False,
-        large(1 << 22),
-    ),
+    "pairs": pairs(DISTANCES, True),
+    "pairs of less": pairs(DISTANCES, False, largest=MANY - 1),
+    "products of pairs": pairs("(a[:, None] * b[None]).sum(-1)", True),
+    "products of pairs, squared": pairs("((a[:, None] * b[None]) ** 2).sum(-1)", False),
+    "pairs with few rows": pairs(DISTANCES, False, m=7),
+    "pairs summed over one side": pairs("((a[:, None] - b[None]) ** 2).sum(0)", False, n=17),
     "one sample in each of 64 steps": Case(slow_samples.single_samples, ONE.format(steps=64, of=16, size=1)),
     "one sample in each of 63 steps": Case(slow_samples.single_samples, ONE.format(steps=63, of=16, size=1), False),
     "two samples in each step": Case(slow_samples.single_samples, ONE.format(steps=64, of=16, size=2), False),
