@@ -14,6 +14,7 @@ from ..widgets import samples
 from .access import axe, check, faint
 from .conftest import DARK, LIGHT
 
+pytestmark = pytest.mark.by_turns
 SVG = "{http://www.w3.org/2000/svg}"
 CANVAS = ".scroll:has(> svg)"
 UNDER = """([x, y]) => {

@@ -14,6 +14,7 @@ from tests.mutation import asked, copies
 from tests.mutation.copies import Copy
 from tests.mutation.faults import Fault
 
+pytestmark = pytest.mark.by_turns
 SOURCE = '''"""Lines that run in different ways."""
 import functools
 

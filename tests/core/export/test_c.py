@@ -65,12 +65,14 @@ def test_model(name: str, tmp_path: Path) -> None:
     _holds(core.export(function, args(3), dynamic=dynamic), args(7), tmp_path, "gcc")
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("name", list(CASES))
 def test_sanitized(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     _holds(_exported(case), case.other(), tmp_path, "sanitized")
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("build", ["clang", "plain", "aarch64"])
 @pytest.mark.parametrize("name", ["mlp", "cnn", "gpt", "losses", "lstm"])
 def test_other_compilers(name: str, build: str, tmp_path: Path) -> None:
@@ -280,6 +282,7 @@ def test_what_is_not_written_is_refused_with_its_line(tmp_path: Path) -> None:
         program.to_c(tmp_path)
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("build", ["gcc", "plain"])
 @pytest.mark.parametrize("size", [1, 64])
 @pytest.mark.parametrize("name", ["mlp", "gpt", "vit"])
@@ -299,6 +302,7 @@ def test_memory_is_used_again(tmp_path: Path) -> None:
         assert text.count("= end, end +=") <= most
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("name", ["mlp", "gpt", "lstm", "encoder", "views"])
 def test_sizes_of_one(name: str, tmp_path: Path) -> None:
     """What was exported where sizes are more than one runs where they are one: nothing is taken for a broadcast."""

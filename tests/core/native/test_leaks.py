@@ -23,7 +23,10 @@ from core.tensors.tensor import Tensor
 
 from .test_parsers import FUNCTIONS, KEYWORDS, PLAIN, SECOND, WRONG, fresh, public
 
-pytestmark = pytest.mark.skipif(native.module is None, reason="the parsers are in the extension")
+pytestmark = [
+    pytest.mark.skipif(native.module is None, reason="the parsers are in the extension"),
+    pytest.mark.by_turns,
+]
 
 TIMES, TRIES = 100, 40  # calls that are counted, and how often: a cache that fills leaves something at first
 SHARED = [None, True, False, (), 0, 1, Tensor, core.float32, core.float64, core.int64, core.bool, np.dtype("f"),
