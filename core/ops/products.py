@@ -264,8 +264,12 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
           compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:  # fmt: skip
     """Return the distances between all rows of x1 and all rows of x2, in the p-norm.
 
-    *Shapes*: ``(..., p, m), (..., r, m) -> (..., p, r)``. Differences are always taken, never squares by a product, so
-    that near points keep their figures; `compute_mode` is accepted.
+    *Shapes*: ``(..., p, m), (..., r, m) -> (..., p, r)``.
+
+    compute_mode : whether Euclidean distances come from one matrix product, ‖a‖² + ‖b‖² - 2 a·b, which is quick and
+        loses figures of near points, or from each difference: ``"use_mm_for_euclid_dist"``,
+        ``"donot_use_mm_for_euclid_dist"``; with ``"use_mm_for_euclid_dist_if_necessary"`` the product is taken where
+        one of the two has more than 25 rows.
 
     >>> import core
     >>> core.cdist(core.tensor([[0.0, 0.0]]), core.tensor([[3.0, 4.0]]))
@@ -279,7 +283,25 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
                                 f"{x1._a.shape[-1]} X2: {x2._a.shape[-1]}", op="cdist"))  # fmt: skip
     if p < 0:
         raise RuntimeError(text("cdist only supports non-negative p values", op="cdist", came=f"p={p}"))
+    if compute_mode not in _BY_PRODUCT:
+        raise ValueError(text(f"{compute_mode} is not a valid value for compute_mode", op="cdist",
+                              needed=", ".join(_BY_PRODUCT)))  # fmt: skip
+    least = _BY_PRODUCT[compute_mode]
+    if p == 2 and least is not None and max(x1._a.shape[-2], x2._a.shape[-2]) > least:
+        return _distances_by_product(x1, x2)
     return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)  # type: ignore[attr-defined, no-any-return]
+
+
+_BY_PRODUCT = {"use_mm_for_euclid_dist_if_necessary": 25, "use_mm_for_euclid_dist": -1,
+               "donot_use_mm_for_euclid_dist": None}  # fmt: skip
+"""Rows above which Euclidean distances come from a matrix product; None: never."""
+
+
+def _distances_by_product(x1: Tensor, x2: Tensor) -> Tensor:
+    """Return Euclidean distances by one matrix product; the gradient of a distance of 0 is 0."""
+    squares = x1.square().sum(-1, True) + x2.square().sum(-1, True).mT - 2 * (x1 @ x2.mT)  # type: ignore[attr-defined]
+    apart = squares > 0  # where rounding has not made them negative
+    return where(apart, where(apart, squares, 1.0).sqrt(), 0.0)
 
 
 @public()

@@ -77,6 +77,27 @@ def test_distances_of_all_rows(p: float) -> None:
         assert gradcheck(core.cdist, given)
 
 
+@pytest.mark.parametrize(("rows", "mode", "product"), [
+    ((25, 25), "use_mm_for_euclid_dist_if_necessary", False), ((26, 2), "use_mm_for_euclid_dist_if_necessary", True),
+    ((2, 26), "use_mm_for_euclid_dist_if_necessary", True), ((2, 2), "use_mm_for_euclid_dist", True),
+    ((40, 40), "donot_use_mm_for_euclid_dist", False),
+])  # fmt: skip
+def test_euclidean_distances_of_many_rows_come_from_a_product(rows: tuple[int, int], mode: str, product: bool) -> None:
+    x, y = drawn(2, rows[0], 3), drawn(2, rows[1], 3)
+    y[:, 1] = x[:, 1]  # at a distance of 0, where the gradient is 0
+    gaps = x[:, :, None] - y[:, None]
+    expected = np.sqrt((gaps**2).sum(-1))
+    a, b = (core.tensor(v, requires_grad=True) for v in (x, y))
+    found = core.cdist(a, b, compute_mode=mode)
+    assert ("Where" in repr(found.grad_fn)) is product
+    np.testing.assert_allclose(found.detach().numpy(), expected, rtol=1e-12, atol=1e-7)
+    found.sum().backward()
+    away = gaps / np.where(expected > 0, expected, 1.0)[..., None]
+    np.testing.assert_allclose(a.grad.numpy(), away.sum(2), atol=1e-6)
+    np.testing.assert_allclose(b.grad.numpy(), -away.sum(1), atol=1e-6)
+    close(core.cdist(a, b, 1.0, mode), np.abs(gaps).sum(-1))
+
+
 def test_what_distances_refuse() -> None:
     x = core.ones(2, 3)
     with pytest.raises(RuntimeError, match="at least 2D tensors, X1 got: 1D"):
@@ -87,6 +108,8 @@ def test_what_distances_refuse() -> None:
         core.cdist(x, x[:, :2])
     with pytest.raises(RuntimeError, match="non-negative p"):
         core.cdist(x, x, -1)
+    with pytest.raises(ValueError, match=r"mm is not a valid value for compute_mode\n  op: cdist; needed: use_mm_for"):
+        core.cdist(x, x, compute_mode="mm")
 
 
 def test_blocks_along_the_diagonal() -> None:
