@@ -231,8 +231,8 @@ def test_half_of_the_time_is_for_checks(clock):
     final, _ = held(trials, worker)
     assert {until for method, until in seen if method == "build"} == {5.0}
     assert {until for method, until in seen if method == "rounds"} == {10.0}
-    assert final.notes == ["the budget was over: 2 of the best configs were checked anew for the final, the others left "
-                           "out"]  # fmt: skip
+    assert final.notes == ["the budget was over: 2 of the best configs were checked anew for the final, the others "
+                           "left out"]  # fmt: skip
     assert [c["A"] for c in worker.of("rounds")[0][0]] == [0, 3, 2]
 
 
@@ -245,8 +245,8 @@ def test_second_data_that_the_default_does_not_take_are_left_out():
     assert [said[:3] for said in worker.of("check")][:3] == [
         (config(0), 1, False), (config(1), 0, True), (config(1), 0, False)]  # fmt: skip
     assert all(said[1] == 0 for said in worker.of("check")[1:])
-    assert final.notes == ["no config was checked on second data: with three quarters of its floating inputs the default "
-                           "differs from the reference (wrong)"]  # fmt: skip
+    assert final.notes == ["no config was checked on second data: with three quarters of its floating inputs the "
+                           "default differs from the reference (wrong)"]  # fmt: skip
     final, _ = held(
         trials, Asked({0: 2.0, 1: 1.0}, lambda m, a, b: Late() if m == "check" and a == config(0) else None)
     )
