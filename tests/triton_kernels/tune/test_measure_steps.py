@@ -625,8 +625,8 @@ def test_a_bench_in_figures(monkeypatch):
     times = iter([0.0, 0.5, 10.0, 10.5])
     monkeypatch.setattr(replay, "time", SimpleNamespace(process_time=lambda: next(times)))
     found = replay.bench(problem, "exhaustive", seeds=2)
-    assert found == replay.Found("recorded, recorded", 7, 7, "exhaustive", pytest.approx(4.0), pytest.approx(5.0), 1.0, 1.0,
-                                 100.0)  # fmt: skip
+    counts = pytest.approx(4.0), pytest.approx(5.0)
+    assert found == replay.Found("recorded, recorded", 7, 7, "exhaustive", *counts, 1.0, 1.0, 100.0)
     times = iter([0.0, 1.0])
 
     def search(trail, seed):
