@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import core
+from core.base.source import locate
+from core.events import observe
 
 
 @given(st.integers(-9, 9), st.integers(-9, 9), st.integers(-4, 4).filter(bool))
@@ -94,3 +96,27 @@ def test_errors(make: Any, error: Any, phrase: str) -> None:
     with pytest.raises(error) as e:
         make()
     assert phrase in str(e.value)
+
+
+class Made(observe.Observer):
+    """Notes what was made, how, and on which line."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def made(self, event: observe.MadeEvent) -> None:
+        where = locate(*event.place)
+        self.heard.append((event.how, event.given, event.tensor.shape, where.line, where.code))
+
+
+def test_an_observer_is_told_how_a_tensor_was_made_and_on_which_line() -> None:
+    with observe.observing(Made()) as listen:
+        core.full((2, 1), 3.0)
+        core.rand(3)
+        core.zeros(2)
+        core.arange(1, 5, 2)
+    assert [(how, given, shape, code) for how, given, shape, _, code in listen.heard] == [
+        ("full", ((2, 1), 3.0), (2, 1), "core.full((2, 1), 3.0)"), ("random", (), (3,), "core.rand(3)"),
+        ("full", ((2,), 0), (2,), "core.zeros(2)"), ("arange", (1, 5, 2), (2,), "core.arange(1, 5, 2)")]  # fmt: skip
+    first = listen.heard[0][3]
+    assert [line for _, _, _, line, _ in listen.heard] == [first, first + 1, first + 2, first + 3]
