@@ -375,6 +375,8 @@ def test_intervals_over_processes_by_hand():
     assert low == pytest.approx(math.exp(logs.mean() - half), rel=1e-4)
     assert high == pytest.approx(math.exp(logs.mean() + half), rel=1e-4)
     assert interval_over(values, [6]) == interval(values)
+    two = math.log(4.0) / 2
+    assert interval_over([1.0, 1.0, 4.0, 4.0], [2, 2])[2] == pytest.approx(2.0 * math.exp(12.7062047 * two), rel=1e-3)
     # of six processes and one comparison the least and the greatest are it
     assert interval_over([5.0, 1.0, 2.0, 3.0, 4.0, 6.0], [1] * 6) == (3.5, 1.0, 6.0)
     assert interval_over([5.0, 1.0, 2.0, 3.0, 4.0], [1] * 5)[0] == pytest.approx(120**0.2)  # the logarithms' mean
