@@ -84,8 +84,9 @@ def tuned(kernel: TritonKernel) -> str:
                           for d in kernel.dtypes for target in TARGETS])  # fmt: skip
         lines += grouped([(d, work(kernel, shape, d)) for d in kernel.dtypes])
     if kernel.default is not None:
-        for base in (larger, tuple(n if axis in kernel.kept else kernel.limits.get(axis, (1, 2048))[1] % 2049 or 2048
-                                   for axis, n in zip(kernel.axes, larger, strict=True))):  # fmt: skip
+        large = tuple(n if axis in kernel.kept else kernel.limits.get(axis, (1, 2048))[1] % 2049 or 2048
+                      for axis, n in zip(kernel.axes, larger, strict=True))  # fmt: skip
+        for base in (larger, large):
             for k, axis in enumerate(kernel.axes):
                 if axis not in kernel.kept:
                     lines += grouped([(d, text) for d in kernel.dtypes if (text := turning(kernel, base, k, d))], True)
@@ -101,7 +102,7 @@ def tuned(kernel: TritonKernel) -> str:
 
 
 def turning(kernel: TritonKernel, base: Any, k: int, dtype: str) -> str:
-    """The sizes of one axis, all others being as they are, from which on another config is the default, and what changes."""
+    """The sizes of one axis, the others being as they are, from which on the default is another: what changes."""
     kind, (least, most) = dtype_of(dtype), kernel.limits.get(kernel.axes[k], (1, 1 << 20))
 
     def at(size: int) -> dict[str, Any]:

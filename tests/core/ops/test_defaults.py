@@ -1,4 +1,5 @@
-"""What arguments are where nobody gives them: PyTorch's defaults, of which programs depend on every one.
+"""Which functions and methods there are, and what their arguments are where nobody gives them: PyTorch's defaults, of
+which programs depend on every one.
 
 They stand in defaults.txt, a line for each function; ``python -m tests.core.ops.test_defaults`` writes it, and a line
 that changes is to be held against PyTorch's documentation.
@@ -19,7 +20,7 @@ SPACES = {"core": core, "core.nn.functional": core.nn.functional, "core.linalg":
 
 
 def defaults() -> list[str]:
-    """Return the public functions that have any, each with its own."""
+    """Return the public functions, each with its own."""
     lines = []
     for space, where in SPACES.items():
         for name in sorted(vars(where)):
@@ -29,7 +30,7 @@ def defaults() -> list[str]:
                 continue
             given = [f"{p.name}={p.default!r}" for p in parameters if p.default is not p.empty]
             ours = str(getattr(vars(where)[name], "__module__", None)).startswith("core")  # not what a test has added
-            if given and ours and not name.startswith("_") and "0x" not in str(given):
+            if ours and not name.startswith("_") and "0x" not in str(given):
                 lines.append(f"{space}.{name}({', '.join(given)})")
     return lines
 
