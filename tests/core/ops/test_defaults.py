@@ -23,13 +23,15 @@ def defaults() -> list[str]:
     """Return the public functions, each with its own."""
     lines = []
     for space, where in SPACES.items():
-        for name in sorted(vars(where)):
+        for name in dir(where):  # what comes lazily too
             try:
-                parameters = inspect.signature(vars(where)[name]).parameters.values()
+                parameters = inspect.signature(getattr(where, name)).parameters.values()
             except (TypeError, ValueError):  # no function, or one of C's
                 continue
             given = [f"{p.name}={p.default!r}" for p in parameters if p.default is not p.empty]
-            ours = str(getattr(vars(where)[name], "__module__", None)).startswith("core")  # not what a test has added
+            ours = str(getattr(getattr(where, name), "__module__", None)).startswith(
+                "core"
+            )  # not what a test has added
             if ours and not name.startswith("_") and "0x" not in str(given):
                 lines.append(f"{space}.{name}({', '.join(given)})")
     return lines
