@@ -385,6 +385,12 @@ def eye(
 eye = _offered(eye, "identity(n, m, dtype)", raw=("m",))
 
 
+def _sized(op: str, row: int, col: int) -> None:
+    for name, size in (("row", row), ("col", col)):
+        if size < 0:
+            raise RuntimeError(text(f"{name} must be non-negative, got {size}", op=op))
+
+
 @guarded
 def tril_indices(
     row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Device | None = None
@@ -396,6 +402,7 @@ def tril_indices(
     tensor([[0, 1, 1],
             [0, 0, 1]])
     """
+    _sized("tril_indices", row, col)
     return _made("tril_indices", lambda xp: xp.stack(xp.nonzero(xp.tri(row, col, offset))).astype(dtype.numpy), dtype,
                  device, False, None, {})  # fmt: skip
 
@@ -411,5 +418,6 @@ def triu_indices(
     tensor([[0, 0, 1],
             [0, 1, 1]])
     """
+    _sized("triu_indices", row, col)
     return _made("triu_indices", lambda xp: xp.stack(xp.nonzero(1 - xp.tri(row, col, offset - 1))).astype(dtype.numpy),
                  dtype, device, False, None, {})  # fmt: skip

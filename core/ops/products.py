@@ -485,4 +485,6 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     tensor([[2., 1.],
             [3., 1.]])
     """
+    if N is not None and N < 0:
+        raise RuntimeError(text("N must be non-negative.", op="vander", came=f"{N}"))
     return _powers(x, x._a.shape[-1] if N is None else N, increasing)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
 import core
+from core.ops import sampling
 from core.rng import mt19937
 
 
@@ -137,3 +139,23 @@ def test_on_the_device_cuda() -> None:
               core.randperm(3, device="cuda"),
               core.randint(3, (2,), device="cuda"), core.zeros(3, device="cuda").normal_()):  # fmt: skip
         assert x.is_cuda
+
+
+def test_numbers_are_spread_with_one_rounding() -> None:
+    """As a fused multiply-add gives them: the nearest to the exact value, by fractions."""
+    rng = np.random.default_rng(0)
+    u = np.concatenate([rng.random(400), [0.0, 1.0, 2.0**-53, 1 - 2.0**-53]])
+    for width, low in (
+        (1 / 3, -0.1),
+        (7.3, 1e3),
+        (2 * 0.0883883476483184, -0.0883883476483184),
+        (1e-3, 5e2),
+        (1e10 / 3, 0.7),
+    ):
+        exact = [Fraction(float(v)) * Fraction(width) + Fraction(low) for v in u]
+        assert sampling.scaled(u, width, low).tolist() == [float(v) for v in exact]
+        narrow = u.astype(np.float32)
+        near = sampling.scaled(narrow, width, low)
+        assert near.dtype == np.float32
+        wide = narrow.astype(np.float64) * float(np.float32(width)) + float(np.float32(low))
+        assert (near == wide.astype(np.float32)).all()

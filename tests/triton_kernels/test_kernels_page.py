@@ -70,7 +70,8 @@ def compiled(family: Any) -> str:
 
 
 def tuned(kernel: TritonKernel) -> str:
-    """What the tuner is told of a kernel, with figures at the interpreter's shape and at one eight times as large."""
+    """What the tuner is told of a kernel, with figures at the interpreter's shape and at one eight times as large; and
+    where, along each axis, another config becomes the default."""
     larger = tuple(n if axis in kernel.kept else min(8 * n, kernel.limits.get(axis, (1, 8 * n))[1])
                    for axis, n in zip(kernel.axes, kernel.small, strict=True))  # fmt: skip
     lines = [f"{' '.join(kernel.axes)} of {' '.join(kernel.dtypes)}; kept {' '.join(kernel.kept) or 'none'}"]
@@ -82,6 +83,13 @@ def tuned(kernel: TritonKernel) -> str:
         lines += grouped([(f"{d} {target}", settings(kernel.space_at(shape, d, target).default))
                           for d in kernel.dtypes for target in TARGETS])  # fmt: skip
         lines += grouped([(d, work(kernel, shape, d)) for d in kernel.dtypes])
+    if kernel.default is not None:
+        large = tuple(n if axis in kernel.kept else kernel.limits.get(axis, (1, 2048))[1] % 2049 or 2048
+                      for axis, n in zip(kernel.axes, larger, strict=True))  # fmt: skip
+        for base in (larger, large):
+            for k, axis in enumerate(kernel.axes):
+                if axis not in kernel.kept:
+                    lines += grouped([(d, text) for d in kernel.dtypes if (text := turning(kernel, base, k, d))], True)
     inputs, outputs = kernel.arrays(kernel.small, kernel.dtypes[0], np.random.default_rng(0))
     for out, right in zip(outputs, kernel.reference(inputs), strict=True):
         value, allowed = right, "exactly"
@@ -91,6 +99,31 @@ def tuned(kernel: TritonKernel) -> str:
         assert value.shape == out.shape
         lines.append(f"Gives {list(value.shape)} {allowed}")
     return "\n".join(lines)
+
+
+def turning(kernel: TritonKernel, base: Any, k: int, dtype: str) -> str:
+    """The sizes of one axis, the others being as they are, from which on the default is another: what changes."""
+    kind, (least, most) = dtype_of(dtype), kernel.limits.get(kernel.axes[k], (1, 1 << 20))
+
+    def at(size: int) -> dict[str, Any]:
+        return kernel.default((*base[:k], size, *base[k + 1 :]), kind, "sm_90")  # type: ignore[misc]
+
+    told, low = [settings(at(least))], least
+    while low < min(most, 1 << 20):
+        high = min(2 * low, most)
+        before, after = at(low), at(high)
+        if before != after:
+            first, last = low, high  # the first has the old one, the last another
+            while last - first > 1:
+                middle = (first + last) // 2
+                first, last = (middle, last) if at(middle) == before else (first, middle)
+            changed = at(last)
+            new = settings({n: v for n, v in changed.items() if before.get(n) != v})
+            told.append(f"from {last} {new or 'what the space has'}")
+            high = last
+        low = high
+    shape = "x".join("*" if i == k else str(n) for i, n in enumerate(base))
+    return f"Default of {shape}: {'; '.join(told)}" if told[1:] else ""
 
 
 def arrays(kernel: TritonKernel, shape: Any, dtype: str) -> str:

@@ -91,6 +91,32 @@ def test_an_access_past_the_end_is_caught():
     assert np.array_equal(x, np.arange(10))  # nothing was written
 
 
+@triton.jit
+def add_kernel(x_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.atomic_add(x_ptr + i, 1.0, mask=i < n)
+
+
+@triton.jit
+def swap_kernel(x_ptr, at):
+    tl.atomic_cas(x_ptr + at, 0, 7)
+
+
+def test_atomic_accesses_past_the_end_are_caught():
+    x, whole = np.zeros(4, "f"), np.zeros(4, np.int32)
+    launch(add_kernel, (1,), (x,), (4,), {"BLOCK": 8})
+    assert (x == 1).all()
+    with pytest.raises(OutOfBounds, match="out-of-bounds atomic of 4 bytes: 1 of 5 unmasked lanes"):
+        launch(add_kernel, (1,), (x,), (5,), {"BLOCK": 8})
+    assert (x == 1).all()
+    launch(swap_kernel, (1,), (whole,), (3,), {})
+    assert whole.tolist() == [0, 0, 0, 7]
+    for at, where in ((4, "0 bytes past its end"), (-1, "4 bytes before its start")):
+        with pytest.raises(OutOfBounds, match="out-of-bounds atomic of 4 bytes: 1 of 1 unmasked lanes") as caught:
+            launch(swap_kernel, (1,), (whole,), (at,), {})
+        assert where in str(caught.value)
+
+
 def test_masked_lanes_may_point_anywhere():
     x, out = np.arange(10, dtype="f"), np.zeros(10, "f")
     launch(copy_kernel, (1,), (x, out), (10,), {"BLOCK": 1024})

@@ -22,13 +22,24 @@ def of(arguments: Mapping[str, Any]) -> str:
     'x=float32[2,3] n=3'
     >>> of({"x": np.zeros((4, 6), np.float32)[::2, ::2]})
     'x=float32[2,3]/(48,8)'
+    >>> of({"n": np.int64(3)})
+    'n=3'
     """
     floating = float, np.floating
     return " ".join(f"{name}={_of(value)}" for name, value in arguments.items() if not isinstance(value, floating))
 
 
+def is_array(value: Any) -> bool:
+    """Return whether an argument is an array, of any library; NumPy's numbers have a shape and a dtype too.
+
+    >>> is_array(np.zeros(3)), is_array(np.int64(3)), is_array(3)
+    (True, False, False)
+    """
+    return hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, np.generic)
+
+
 def _of(value: Any) -> str:
-    if hasattr(value, "shape") and hasattr(value, "dtype"):
+    if is_array(value):
         text = f"{value.dtype}[{','.join(map(str, value.shape))}]"
         contiguous = value.flags.c_contiguous if hasattr(value, "flags") else True
         return text if contiguous else f"{text}/({','.join(map(str, value.strides))})"

@@ -51,8 +51,8 @@ class Auto:
             if config is not self._default and not self._checked_with(grid, sizes, config):
                 config = self._default
                 sizes = _sizes(grid, config)
-            ready = [Pointer(a) if hasattr(a, "shape") else a for a in arguments]
-            also = {n: Pointer(a) if hasattr(a, "shape") else a for n, a in named.items()}
+            ready = [Pointer(a) if calls.is_array(a) else a for a in arguments]
+            also = {n: Pointer(a) if calls.is_array(a) else a for n, a in named.items()}
             return self.kernel[sizes](*ready, **also, **config)
 
         return launch
@@ -60,7 +60,7 @@ class Auto:
     def config_for(self, *arguments: Any, **named: Any) -> Config:
         """Return the config that a launch with these arguments takes. *Raises*: TypeError where none is an array."""
         given = {**dict(zip(self._names, arguments, strict=False)), **named}
-        arrays = [id(value) for value in given.values() if _is_array(value)]
+        arrays = [id(value) for value in given.values() if calls.is_array(value)]
         if len(set(arrays)) < len(arrays):  # in place, as no config was checked
             return self._default
         key = tuple([(name, _told(value)) for name, value in given.items() if not isinstance(value, float)])
@@ -78,7 +78,7 @@ class Auto:
     def _stored(self, given: Mapping[str, Any]) -> Config | None:
         ordered = {n: given[n] if n in given else self.constants[n] for n in self._names
                    if (n in given or n in self.constants) and n not in self.space.names}  # fmt: skip
-        array = next((a for a in ordered.values() if _is_array(a)), None)
+        array = next((a for a in ordered.values() if calls.is_array(a)), None)
         name = self.kernel.fn.__name__
         if array is None:
             raise TypeError(f"{name}: a launch needs an array among its arguments, got none")
@@ -106,13 +106,9 @@ def _sizes(grid: tuple[int, ...] | Callable[[Config], tuple[int, ...]], config: 
     return tuple(sizes) if isinstance(sizes, Sequence) else (sizes,)
 
 
-def _is_array(value: Any) -> bool:
-    return hasattr(value, "shape") and hasattr(value, "dtype")
-
-
 def _told(value: Any) -> Any:
     """Of an argument what a config's rightness may depend on."""
-    if not _is_array(value):
+    if not calls.is_array(value):
         return value
     return value.shape, value.dtype, None if value.flags.c_contiguous else value.strides
 

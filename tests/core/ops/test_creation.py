@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import core
+from core.base.source import locate
+from core.events import observe
 
 
 @given(st.integers(-9, 9), st.integers(-9, 9), st.integers(-4, 4).filter(bool))
@@ -94,3 +96,55 @@ def test_errors(make: Any, error: Any, phrase: str) -> None:
     with pytest.raises(error) as e:
         make()
     assert phrase in str(e.value)
+
+
+class Made(observe.Observer):
+    """Notes what was made, how, and on which line."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def made(self, event: observe.MadeEvent) -> None:
+        where = locate(*event.place)
+        self.heard.append((event.how, event.given, event.tensor.shape, where.line, where.code))
+
+
+def test_an_observer_is_told_how_a_tensor_was_made_and_on_which_line() -> None:
+    with observe.observing(Made()) as listen:
+        core.full((2, 1), 3.0)
+        core.rand(3)
+        core.zeros(2)
+        core.arange(1, 5, 2)
+    assert [(how, given, shape, code) for how, given, shape, _, code in listen.heard] == [
+        ("full", ((2, 1), 3.0), (2, 1), "core.full((2, 1), 3.0)"), ("random", (), (3,), "core.rand(3)"),
+        ("full", ((2,), 0), (2,), "core.zeros(2)"), ("arange", (1, 5, 2), (2,), "core.arange(1, 5, 2)")]  # fmt: skip
+    first = listen.heard[0][3]
+    assert [line for _, _, _, line, _ in listen.heard] == [first, first + 1, first + 2, first + 3]
+
+
+class Ops(Made):
+    """Wants everything as ops."""
+
+    wants = frozenset({"as ops"})
+
+
+@pytest.mark.parametrize("sizes", [(2,), (2, 3), (3, 2), (2, None), (0, 2)])
+def test_an_identity_that_is_made_op_by_op_is_the_same(sizes: tuple[Any, ...]) -> None:
+    plain = core.eye(*sizes)
+    with observe.observing(Ops()):
+        y = core.eye(*sizes, requires_grad=True)
+    assert y.requires_grad
+    assert (y.dtype, y.shape, y.tolist()) == (plain.dtype, plain.shape, plain.tolist())
+    assert plain.tolist() == np.eye(*sizes).tolist()
+
+
+@pytest.mark.parametrize("given", [(0, 1, 5), (3, -1, 4), (0.5, 2, 1), (0, 1, 0), (-2, 2, 2), (1, 1, 3)])
+def test_even_steps_that_are_made_op_by_op_are_the_same(given: tuple[Any, ...]) -> None:
+    for kind in (core.float32, core.float64):
+        plain = core.linspace(*given, dtype=kind)
+        np.testing.assert_allclose(plain.numpy(), np.linspace(*given), rtol=1e-6)
+        with observe.observing(Ops()):
+            y = core.linspace(*given, dtype=kind)
+            z = core.linspace(*given, dtype=kind, requires_grad=True)
+        assert (y.dtype, y.shape, y.requires_grad, z.requires_grad) == (kind, plain.shape, False, True)
+        np.testing.assert_allclose(y.numpy(), plain.numpy(), rtol=1e-6, atol=1e-7)

@@ -161,3 +161,20 @@ def test_the_gradient_of_index_fill_counts_a_place_once(places: list[int], dim: 
 def test_index_fill_with_a_nan_that_has_a_gradient() -> None:
     value = core.tensor(float("nan"), requires_grad=True)
     assert core.zeros(2).index_fill(0, core.tensor([1]), value).isnan().tolist() == [False, True]
+
+
+@pytest.mark.parametrize(("kind", "value", "taken"), [
+    ("int8", core.tensor(127), True), ("int8", core.tensor(128), False), ("int8", core.tensor(-128), True),
+    ("int8", core.tensor(-129), False), ("int8", core.tensor(1e3), False), ("float32", core.tensor(1 << 40), True),
+    ("float32", core.tensor(1e300, dtype=core.float64), False), ("float64", core.tensor(1e30), True),
+    ("bool", core.tensor(5), True), ("int64", core.tensor(True), True),
+])  # fmt: skip
+def test_index_fill_takes_what_the_dtype_holds(kind: str, value: Any, taken: bool) -> None:
+    x = core.zeros(3, dtype=getattr(core, kind))
+    if not taken:
+        with pytest.raises(RuntimeError, match=r"cannot be converted to type .* without overflow"):
+            core.index_fill(x, 0, core.tensor([1]), value)
+        return
+    y = core.index_fill(x, 0, core.tensor([1]), value)
+    assert y.dtype is x.dtype
+    assert y.tolist() == [0, np.asarray(value.item()).astype(kind), 0]

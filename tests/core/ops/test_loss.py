@@ -9,6 +9,7 @@ import pytest
 import core
 import core.nn.functional as F
 from core.autograd import gradcheck, gradgradcheck
+from core.ops import loss
 
 RNG = np.random.default_rng(6)
 X = RNG.uniform(-2, 2, (4, 3))
@@ -176,3 +177,24 @@ def test_ctc_takes_for_granted_that_probabilities_sum_to_1() -> None:
     wanted = x.detach().exp().sum(2) - 1
     wanted[5, 1] = 0.0  # beyond the second one's length
     np.testing.assert_allclose(x.grad.sum(2).numpy(), wanted.numpy(), atol=1e-9)
+
+
+@pytest.mark.parametrize("classes", [1, 2, 3])
+def test_targets_up_to_the_last_class_and_ignored_ones(classes: int) -> None:
+    """By the reference too, which other devices run."""
+    target = np.array([0, classes - 1, -100])
+    safe, valid = loss._targets(np, target, classes, -100)
+    assert (safe.tolist(), valid.tolist()) == ([0, classes - 1, 0], [True, True, False])
+    x = RNG.uniform(-2, 2, (3, classes))
+    log_p = x - np.log(np.exp(x).sum(1, keepdims=True))
+    want = [-log_p[0, 0], -log_p[1, classes - 1], 0.0]
+    np.testing.assert_allclose(F.cross_entropy(core.tensor(x), core.tensor(target), reduction="none").numpy(), want)
+    for place, wrong in ((1, classes), (2, -1)):
+        given = target.copy()
+        given[place] = wrong
+        with pytest.raises(IndexError, match=f"Target {wrong} is out of bounds") as info:
+            loss._targets(np, given, classes, -100)
+        assert f"target {wrong} at position {place}" in str(info.value)
+        assert f"a class from 0 to {classes - 1}" in str(info.value)
+        with pytest.raises(IndexError, match=f"Target {wrong} is out of bounds"):
+            F.cross_entropy(core.tensor(x), core.tensor(given))

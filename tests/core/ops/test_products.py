@@ -235,3 +235,11 @@ def test_powers_of_vectors_as_numpy(n: int | None, rising: bool) -> None:
     else:
         with pytest.raises(RuntimeError, match="N must be greater than 1"):
             core.linalg.vander(core.tensor(x), N=n)
+
+
+@pytest.mark.parametrize("left", [(), (3,), (2, 3), (2, 1, 3)])
+@pytest.mark.parametrize("right", [(), (2,), (3, 2), (1, 3, 2)])
+def test_kron_of_any_two_is_numpys(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=left), rng.normal(size=right)
+    np.testing.assert_allclose(core.kron(core.tensor(a), core.tensor(b)).numpy(), np.kron(a, b))

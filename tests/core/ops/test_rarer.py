@@ -132,3 +132,18 @@ def test_bags_of_nothing_and_wrong_ones() -> None:
         F.embedding_bag(t.reshape(1, 2), w, core.tensor([0]))
     with pytest.raises(ValueError, match="offsets has to be a 1D Tensor but got None"):
         F.embedding_bag(t, w)
+
+
+def test_whole_channels_are_dropped_to_where_selu_ends() -> None:
+    """Klambauer et al., arXiv 1706.02515: dropped values become alpha', and an affine map keeps mean and variance."""
+    p, alpha = 0.3, -1.7580993408473766
+    scale = ((alpha**2 * p + 1) * (1 - p)) ** -0.5
+    shift = -scale * alpha * p
+    x = core.tensor(np.random.default_rng(0).normal(size=(40, 5, 6)))
+    y = core.nn.functional.feature_alpha_dropout(x, p, training=True).numpy()
+    kept = np.isclose(y, scale * x.numpy() + shift).all(2)
+    dropped = np.isclose(y, scale * alpha + shift).all(2)
+    assert (kept ^ dropped).all()
+    assert 0.15 < dropped.mean() < 0.45
+    assert (core.nn.functional.feature_alpha_dropout(x, 1, training=True) == 0).all()
+    assert (core.nn.functional.feature_alpha_dropout(x, p, training=False) == x).all()
