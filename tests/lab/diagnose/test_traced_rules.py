@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,13 @@ from .test_slow_code import space_of, traced_of
 from .traced_case import Case
 from .traced_errors import ERRORS
 from .traced_graphs import GRAPHS
+from .traced_loops import LOOPS
 from .traced_losses import PROGRAMS
 from .traced_values import VALUES
 
 PAGE = Path(__file__).parent / "traced_sentences.md"
 Space = dict[str, Any]
-GROUPS = (ERRORS, VALUES, PROGRAMS, GRAPHS)
+GROUPS = (ERRORS, VALUES, PROGRAMS, GRAPHS, LOOPS)
 CASES: dict[str, Case] = {name: case for group in GROUPS for name, case in group.items()}
 
 
@@ -32,7 +34,8 @@ def shown(found: list[Found]) -> str:
     lines = []
     for f in found:
         marks = [f"{row.op} (line {row.line})" for row in f.rows] + [leaf.name for leaf in f.leaves]
-        lines += [f"{f.severity} · {f.kind} · line {f.line}:{f.col}", f"> {without_times(f.message)}", ">"]
+        message = re.sub(r"<cell \d+>", "<cell>", without_times(f.message))
+        lines += [f"{f.severity} · {f.kind} · line {f.line}:{f.col}", f"> {message}", ">"]
         lines += [f"> {f.remedy}", "", f"Marks {', '.join(marks) or 'nothing'}.", ""]
     return "\n".join(lines)
 
