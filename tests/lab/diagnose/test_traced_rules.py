@@ -21,11 +21,12 @@ from .traced_errors import ERRORS
 from .traced_graphs import GRAPHS
 from .traced_loops import LOOPS
 from .traced_losses import PROGRAMS
+from .traced_slow import SLOW
 from .traced_values import VALUES
 
 PAGE = Path(__file__).parent / "traced_sentences.md"
 Space = dict[str, Any]
-GROUPS = (ERRORS, VALUES, PROGRAMS, GRAPHS, LOOPS)
+GROUPS = (ERRORS, VALUES, PROGRAMS, GRAPHS, LOOPS, SLOW)
 CASES: dict[str, Case] = {name: case for group in GROUPS for name, case in group.items()}
 
 
