@@ -279,7 +279,7 @@ FAILS = {
         "net = Net()\nopt = torch.optim.SGD(net.parameters(), lr=0.1)"
     ),
     "an optimizer of what is used up": failing(
-        "net = nn.Linear(4, 4)\nparams = net.parameters()\nprint(len(list(params)))\n"
+        "net = nn.Linear(4, 4)\nparams = net.parameters()\nn = len(list(params))\n"
         "opt = torch.optim.SGD(params, lr=0.1)"
     ),
     "an optimizer of a generator that is used up": failing(

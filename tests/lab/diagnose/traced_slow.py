@@ -166,7 +166,7 @@ SLOW = {
         by_clock(slow_loops.used_after, (5, "python", 1.2, 9), (4, "op", 8.8, 9)), TEST, False
     ),
     "a test that is read in the loop": Case(
-        by_clock(slow_loops.used_after, (5, "python", 6.0, 9)), 
+        by_clock(slow_loops.used_after, (5, "python", 6.0, 9)),
         TEST.replace("y = x * k", "y = x * k + (k and error)"), False,
     ),
     "a test that nobody reads": Case(
@@ -222,7 +222,7 @@ SLOW = {
         by_clock(slow_loops.filled_up, op=1.0), PADDED, False, blank(0.6, looked=1)
     ),
     "a sequence that somebody fills up": Case(
-        by_clock(slow_loops.filled_up, op=1.0), 
+        by_clock(slow_loops.filled_up, op=1.0),
         PADDED.replace("[PAD] * (9 - len(t))", "[0] * 7").replace("[5]", "[5, 6]"),
         facts=blank(0.6),
     ),
