@@ -14,7 +14,7 @@ import pytest
 
 from lab.diagnose.finding import Found
 
-from .test_sentences import alike, page, without_times
+from .test_sentences import alike, page
 from .test_slow_code import space_of, traced_of
 from .traced_case import Case
 from .traced_errors import ERRORS
@@ -23,10 +23,11 @@ from .traced_loops import LOOPS
 from .traced_losses import PROGRAMS
 from .traced_slow import SLOW
 from .traced_values import VALUES
+from .traced_waits import WAITS
 
 PAGE = Path(__file__).parent / "traced_sentences.md"
 Space = dict[str, Any]
-GROUPS = (ERRORS, VALUES, PROGRAMS, GRAPHS, LOOPS, SLOW)
+GROUPS = (ERRORS, VALUES, PROGRAMS, GRAPHS, LOOPS, SLOW, WAITS)
 CASES: dict[str, Case] = {name: case for group in GROUPS for name, case in group.items()}
 
 
@@ -35,7 +36,7 @@ def shown(found: list[Found]) -> str:
     lines = []
     for f in found:
         marks = [f"{row.op} (line {row.line})" for row in f.rows] + [leaf.name for leaf in f.leaves]
-        message = re.sub(r"<cell \d+>", "<cell>", without_times(f.message))
+        message = re.sub(r"<cell \d+>", "<cell>", f.message)
         lines += [f"{f.severity} · {f.kind} · line {f.line}:{f.col}", f"> {message}", ">"]
         lines += [f"> {f.remedy}", "", f"Marks {', '.join(marks) or 'nothing'}.", ""]
     return "\n".join(lines)
@@ -46,7 +47,8 @@ def said(name: str, traced: Any, space: Space) -> str:
     case = CASES[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        trace = traced(case.text, {**space, "y": space["x"][:, 0] * 0.5})
+        names = {**space, "y": space["x"][:, 0] * 0.5}  # what the cell makes lives on while the rule looks
+        trace = traced(case.text, names)
     case.facts(trace)
     return shown(case.rule(trace, set()))
 
