@@ -5,6 +5,7 @@ Core makes one op of what PyTorch has several of, and PyTorch others than core; 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from lab.diagnose import (
     slow_python,
     start_values,
 )
+from lab.diagnose.nonfinite import first_nonfinite
 from lab.recorder.cell_trace import Trace
 
 from .test_slow_code import timed
@@ -50,6 +52,14 @@ def slow(idiom: Any) -> Callable[..., Any]:
     return lambda trace, explained: list(idiom(timed(trace)))
 
 
+def words(said: str) -> Callable[..., Any]:
+    """What is not finite, where that is told in such words."""
+    return lambda trace, explained: [f for f in first_nonfinite(trace, explained) if said in f.message + f.remedy]
+
+
+GROWS = "t = torch.full((4,), 1e-30, requires_grad=True)\nz = (t * 1e25) * 1e25\nz.sum().backward()"
+ROOT = "t = torch.zeros(4, requires_grad=True)\nz = t.sqrt()\nz.sum().backward()"
+ZERO = "t = torch.zeros(4, requires_grad=True)\nz = t.log()\nz.sum().backward()"
 SCORES = (
     "q, h = nn.Linear(16, 16), torch.randn(2, 5, 16)\ns = q(h) @ h.transpose(1, 2)\n"
     "keep = (torch.arange(5)[None] < torch.tensor([[3], [4]])).float()\n"
@@ -156,7 +166,7 @@ KNOWN: dict[str, Known] = {
         attention_masks.not_applied,
         ADDED,
         "cast",
-        "tril|triu|eq|ne|lt|le|gt|ge|cast|float|to|where|logical_not|type_as",
+        "eq|ne|lt|le|gt|ge|cast|float|to|where|logical_not|type_as|tril|triu",
         "mul",
     ),
     "a mask that is put to the scores": Known(
@@ -385,6 +395,88 @@ KNOWN: dict[str, Known] = {
     "a cell that is fed what it gave": Known(
         slow(slow_python.stepped), CELL_BY_HAND, "add", "add|sub", "argmax|max|max_dim|multinomial|topk|where"
     ),
+    "a layer whose weight is a product": Known(
+        slow(slow_products.order),
+        "a, b = torch.ones(32, 2), torch.ones(2, 32)\ny = F.linear(torch.ones(1, 32), a @ b)",
+        "linear",
+        "linear",
+        "einsum|add",
+    ),
+    "what grows backward": Known(
+        words("grew on its way"),
+        GROWS,
+        "mul",
+        "matmul|linear|mul|add|sub|sum|expand|conv|tanh|relu|sigmoid",
+        "gelu|exp",
+    ),
+    "a root's slope": Known(words("(x + 1e-12).sqrt()"), ROOT, "sqrt", "sqrt|rsqrt|norm|pow", "exp|log|div"),
+    "a division's slope": Known(words("choose with where()"), ROOT, "sqrt", "div", "exp|log|sqrt"),
+    "a logarithm's slope": Known(words("x.clamp(min=1e-8)"), ROOT, "sqrt", "log", "exp|log2|sqrt"),
+    "what compares with data": Known(
+        words("Bring the data to a smaller range"),
+        "t = P(4)\nz = F.mse_loss(t, torch.full((4,), 1e25))\nz.backward()",
+        "squared_error",
+        "squared_error|mse_loss|absolute_error|l1_loss|mean|sum",
+        "exp|matmul",
+    ),
+    "a logarithm": Known(words("x.clamp(min=1e-8)"), ZERO, "log", "log|log2|log10", "sqrt|div"),
+    "a root": Known(words("(x + 1e-12).sqrt()"), ZERO, "log", "sqrt|rsqrt", "log|div"),
+    "what overflows by its power": Known(
+        words("Subtract the maximum first"),
+        "t = P(4)\nz = (t + 1e3).exp()\nz.sum().backward()",
+        "exp",
+        "exp|exp2|expm1|cosh|sinh",
+        "log|tan",
+    ),
+    "a spread of a single value": Known(
+        words("drop_last=True"),
+        "t = P(4, 3)\nz = t[:1].std(0)\nz.sum().backward()",
+        "std",
+        "std|var|std_mean|var_mean",
+        "sum",
+    ),
+    "a product of many": Known(
+        words("Add up logarithms"),
+        "t = torch.full((2, 4), 1e-30, requires_grad=True)\nz = t.prod(1).log()\nz.sum().backward()",
+        "prod",
+        "prod|cumprod",
+        "sum|mul",
+    ),
+    "what has an end": Known(
+        words("Clamp the argument"),
+        "t = P(4)\nz = torch.asin(t + 9.0)\nz.sum().backward()",
+        "asin",
+        "asin|acos|atanh",
+        "tan",
+    ),
+    "what divides": Known(
+        words("a division by 0"),
+        "t = P(4)\nz = torch.remainder(t, torch.zeros(4))\nz.sum().backward()",
+        "remainder",
+        "div|remainder|fmod|floor_divide",
+        "mul|reciprocal",
+    ),
+    "what writes": Known(
+        words("writes NaN into"),
+        "w = P(4)\nz = w * 2.0\nz[1] = float('nan')\nz.sum().backward()",
+        "copy",
+        "copy|copy_|setitem_|fill|fill_|index_put_",
+        "mul",
+    ),
+    "what fills": Known(
+        words("filled with NaN"),
+        "t = P(4)\nz = torch.where(t > -9.0, torch.zeros(4) / torch.zeros(4), t)\nz.sum().backward()",
+        "div",
+        "where|masked_fill|masked_fill_|copy|fill",
+        "div|mul",
+    ),
+    "a mask that hides all": Known(
+        words("over nothing but"),
+        "t = P(2, 3)\nz = F.softmax(t.masked_fill(t > -9.0, -np.inf), 1)\nz.sum().backward()",
+        "softmax",
+        "softmax|log_softmax",
+        "mul",
+    ),
     "between the scores and their softmax": Known(
         slow(slow_handmade.written),
         ATTENTION.format(between="(q @ q.transpose(-2, -1)) / 2.0"),
@@ -398,7 +490,9 @@ KNOWN: dict[str, Known] = {
 @pytest.mark.parametrize("what", KNOWN)
 def test_the_ops_that_are_known(what: str, traced: Any, space: Space) -> None:
     known = KNOWN[what]
-    trace = traced(known.text, space)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        trace = traced(known.text, space)
     assert trace.error is None, trace.error
     rows = [row for row in trace.rows if row.op == known.op and known.line in (None, row.line)]
     assert rows, {row.op for row in trace.rows}

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from lab.diagnose import (
+    constant_weights,
     counted_wrongly,
     held_out,
     judged_wrongly,
@@ -235,6 +236,57 @@ def test_the_names_that_are_known(what: str, name: str, found: bool) -> None:
     case = NAMES[what]
     told = found_in(case.rule, case.text.replace("{name}", name))
     assert bool(told) == found, told
+
+
+SETS = {
+    "torch.nn.init.zeros_(self.weight)": (1, 0),
+    "init.ones_(net.weight)": (1, 0),
+    "init.constant_(net.weight, 0.1)": (1, 0),
+    "net.weight.zero_()": (1, 0),
+    "net.weight.data.fill_(0.3)": (1, 0),
+    "init.normal_(net.weight, 0.0, 0.0)": (1, 0),
+    "init.normal_(net.weight, std=0)": (1, 0),
+    "net.weight.copy_(torch.zeros(3, 3))": (1, 0),
+    "net.weight.set_(torch.full((3, 3), 2.0))": (1, 0),
+    "self.weight = nn.Parameter(torch.zeros(3, 3))": (1, 27),
+    "weight = torch.ones(3, 3, requires_grad=True)": (1, 9),
+    "weight = torch.full((3, 3), 0.5)": (1, 9),
+    "weight = torch.zeros_like(other)": (1, 9),
+    "weight = torch.ones_like(other)": (1, 9),
+    "weight = torch.full_like(other, 3)": (1, 9),
+    "net.weight.data *= 0": (1, 0),
+    "net.weight *= 0.0": (1, 0),
+    "net.weight.data = torch.zeros(3, 3)": (1, 18),
+    "k = 1\nself.weight.zero_()": (2, 0),
+    "self.bias.zero_()\nself.weight.zero_()": (2, 0),
+    "other.zero_()": (1, 0),
+    "other.zero_()\nweight.zero_()": (2, 0),
+    "init.zeros_(self.bias)": None,
+    "self.weight.grad.zero_()": None,
+    "init.normal_(net.weight, 0.0, 0.1)": None,
+    "init.normal_(net.weight)": None,
+    "init.normal_(net.weight, std=0.1)": None,
+    "init.normal_(net.weight, 0.0)": None,
+    "net.weight *= 2": None,
+    "net.weight += 0": None,
+    "net.weight.copy_(other)": None,
+    "init.kaiming_normal_(net.weight)": None,
+    "weight = torch.randn(3, 3)": None,
+    "weight.zero_()\nweight.fill_(1.0)": None,
+    "other = torch.zeros(3)": None,
+    "init.zeros_()": None,
+    "copy_(torch.zeros(3))": None,
+}
+
+
+@pytest.mark.parametrize("text", SETS)
+def test_the_line_that_gives_weights_one_value(text: str) -> None:
+    trace = Trace()
+    trace.close(text, text)
+    found = constant_weights.line_of(trace, [_leaf("net.0.weight")])
+    assert (found and found[:2]) == SETS[text]
+    if found is not None:
+        assert found[2] in text.replace('"', "'").splitlines()[found[0] - 1]
 
 
 class Case(NamedTuple):

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from lab.diagnose.finding import Found
+from lab.recorder.cell_trace import Leaf
 
 from .test_sentences import alike, page
 from .test_slow_code import space_of, traced_of
@@ -50,7 +51,10 @@ def said(name: str, traced: Any, space: Space) -> str:
         names = {**space, "y": space["x"][:, 0] * 0.5}  # what the cell makes lives on while the rule looks
         trace = traced(case.text, names)
     case.facts(trace)
-    return shown(case.rule(trace, set()))
+    explained: set[Leaf] = set()
+    told = shown(case.rule(trace, explained))
+    names = sorted({leaf.name for leaf in explained})
+    return told + (f"\nExplains {', '.join(names)}.\n" if names else "")
 
 
 @pytest.fixture(scope="module")

@@ -137,6 +137,12 @@ LOSSES = {
     ),
     "a likelihood by hand": loss("(z.exp().log() * t).mean()", rule=losses.broadcast, n=1),
     "a product of scores": loss("(z * t).mean()", False, losses.broadcast, n=1),
+    "two softmaxes too many": loss(
+        "(F.cross_entropy(torch.softmax(z, 1), labels) + F.cross_entropy(torch.sigmoid(net(x)), labels))"
+    ),
+    "two losses of (N, 1) against (N,)": loss(
+        "(((z - t) ** 2).mean() + (net(x) - t).abs().mean())", rule=losses.broadcast, n=1
+    ),
     "(N, N) beside a loss": Case(
         crossed_shapes.crossed,
         "net = nn.Linear(16, 1)\nz = net(x)\nacc = ((z > 0) == (x[:, 0] > 0)).float().mean()\n"
@@ -285,6 +291,7 @@ MASKS = {
     "a mask in a table of two dimensions": applied("w = torch.softmax(s[0] + keep[:1], -1)", False),
     "tokens are hidden": layer("src_key_padding_mask=ids != 0"),
     "tokens are hidden, above 0": layer("src_key_padding_mask=(ids > 0)"),
+    "tokens are hidden, with spaces": layer("src_key_padding_mask = ids != 0"),
     "tokens are hidden, by their number": layer(
         "src_key_padding_mask=m", True, "m = torch.arange(5)[None] < torch.tensor([[3]] * 4)"
     ),
