@@ -150,6 +150,18 @@ UNHELD = {
         "a, b = nn.Linear(16, 4), nn.Linear(16, 4)" + SGD.format(of="a.parameters()"), "a(x) + b(x)"
     ),
     "a part that sleeps": held(TWO + "\na.eval()" + SGD.format(of="b.parameters()"), "b(a(x))"),
+    "a part of a model that sleeps": held(
+        "net = nn.Sequential(nn.Linear(16, 8), nn.Linear(8, 4))\nnet[0].eval()" + SGD.format(of="net[1].parameters()"),
+        "net(x)",
+    ),
+    "a part behind that sleeps": held(TWO + "\nb.eval()" + SGD.format(of="a.parameters()"), "b(a(x))"),
+    "a part of another function": held(
+        TWO + "\ndef run(t):\n    return b(a(t))" + SGD.format(of="b.parameters()"), "run(x)"
+    ),
+    "a part that was made elsewhere": held(
+        "body = nn.Linear(16, 8) if True else None\nparts = [body, nn.Linear(8, 4)]" + SGD.format(
+            of="parts[1].parameters()"), "parts[1](parts[0](x))",
+    ),
     "a single weight that sleeps": held(
         "a, b = nn.Linear(16, 8, bias=False), nn.Linear(8, 4)\na.eval()" + SGD.format(of="b.parameters()"), "b(a(x))"
     ),

@@ -153,7 +153,56 @@ UNSEEN = {
     "data on the line itself": Case(unseen, LOOP.format(more=""), True, at(12, ("loss", 2, 0, 1))),
 }
 
+HALVES = (
+    "net = nn.Linear(16, 4).{to}\nopt = torch.optim.{kind}(net.parameters(), lr={lr}{more})\nfor k in range(3):\n"
+    "    loss = F.cross_entropy(net(x.to(net.weight.dtype)).float(), labels)\n    opt.zero_grad()\n"
+    "    loss.backward()\n"
+    "    opt.step()"
+)
+
+
+def halves(rule: Callable[..., list[Found]], found: bool = True, to: str = "half()", kind: str = "Adam",
+           lr: float = 0.01, more: str = "") -> Case:  # fmt: skip
+    return Case(rule, HALVES.format(to=to, kind=kind, lr=lr, more=more), found)
+
+
+def spoilt(trace: Trace) -> None:
+    for gradient in trace.gradients.values():
+        gradient.nonfinite = 3
+
+
+def large(trace: Trace) -> None:
+    """As if weights had a size by which a step of 0.01 is just lost in bfloat16: half a place is a 512th."""
+    for leaf in trace.gradients:
+        trace.weights[leaf] = 0.01 * 512 * 1.01
+
+
+def small(trace: Trace) -> None:
+    for leaf in trace.gradients:
+        trace.weights[leaf] = 0.01 * 512 * 0.99
+
+
 DIGITS = {
+    "an eps that is 0 in float16": halves(lost_digits.no_eps),
+    "an eps that is 0 in float16, spoilt": halves(lost_digits.no_eps)._replace(facts=spoilt),
+    **{
+        f"an eps of {kind}": halves(lost_digits.no_eps, kind=kind)
+        for kind in ("AdamW", "RMSprop", "NAdam", "RAdam", "Adamax")
+    },
+    "an eps of Adadelta": halves(lost_digits.no_eps, kind="Adadelta", more=", eps=1e-8"),
+    "an eps of Adagrad": halves(lost_digits.no_eps, kind="Adagrad"),
+    "an eps that is none": halves(lost_digits.no_eps, False, more=", eps=1e-4"),
+    "an eps of 2 ** -25": halves(lost_digits.no_eps, more=", eps=2.0 ** -25"),
+    "an eps of more": halves(lost_digits.no_eps, False, more=", eps=3.1e-8"),
+    "an eps of 0": halves(lost_digits.no_eps, False, more=", eps=0.0"),
+    "no eps": halves(lost_digits.no_eps, False, kind="SGD"),
+    "an eps in float32": halves(lost_digits.no_eps, False, to="float()"),
+    "an eps without steps": halves(lost_digits.no_eps, False, lr=0.0),
+    "steps that round away": halves(lost_digits.steps_round_away, to="bfloat16()")._replace(facts=large),
+    "steps that round away, by to": halves(lost_digits.steps_round_away, to="to(torch.bfloat16)")._replace(facts=large),
+    "steps that do not round away": halves(lost_digits.steps_round_away, False, to="bfloat16()")._replace(facts=small),
+    "steps of SGD": halves(lost_digits.steps_round_away, False, to="bfloat16()", kind="SGD")._replace(facts=large),
+    "steps in float32": halves(lost_digits.steps_round_away, False, to="float()")._replace(facts=large),
     "a variance by squares": Case(
         lost_digits.lost_digits, "s = torch.randn(1000, 8) + 1e4\nv = s.square().mean(0) - s.mean(0).square()"
     ),
