@@ -16,8 +16,7 @@ from .user_sources import Source, called, own_nodes, sources
 
 PADDING = {"key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask", "memory_key_padding_mask"}
 BETWEEN = {"dropout", "cast", "float", "to", "type_as", "div", "contiguous", "clone"}
-MASKS = {"tril", "triu", "eq", "ne", "lt", "le", "gt", "ge", "cast", "float", "to", "where", "logical_not", "type_as"}
-NEGATES = {"logical_not", "bitwise_not", "invert"}
+MASKS = {"eq", "ne", "lt", "le", "gt", "ge", "cast", "float", "to", "where", "logical_not", "type_as"}
 
 
 @rule(450)

@@ -10,7 +10,6 @@ from .finding import Found, code_of, last_line, library, listed, where
 from .order import rule
 
 PICKS = {"getitem", "index", "index_select"}
-SOME = 4  # steps
 
 
 @rule(540)

@@ -7,7 +7,6 @@ import re
 
 from ..recorder.cell_trace import Leaf, Trace
 
-SETS = {"zeros_", "zero_", "ones_", "constant_", "fill_"}
 MAKES = {"zeros", "ones", "full", "zeros_like", "ones_like", "full_like"}
 
 

@@ -22,7 +22,7 @@ WHOLE = re.compile(
 """Figures of a whole set, which are no mean of those of its parts."""
 MEAN = re.compile(r"(float\()?\w*loss\w*(\.detach\(\))?(\.cpu\(\))?(\.item\(\))?\)?$")
 """A batch's loss as it is, by no number of samples."""
-EACH = re.compile(r"_at_|at_?k|top_?k|per_|macro", re.I)
+EACH = re.compile(r"_at_|at_?k|top_?(k|\d)|per_|macro", re.I)
 """Figures that are one for each sample, and may be averaged."""
 
 

@@ -104,7 +104,7 @@ def ended(text: str) -> str:
 def capital(text: str) -> str:
     """A sentence begins with a capital letter, unless it begins with code.
 
-    >>> capital("line 3 fails"), capital("linalg.pinv, or x + eps")
-    ('Line 3 fails', 'linalg.pinv, or x + eps')
+    >>> capital("line 3 fails"), capital("linalg.pinv, or x + eps"), capital("x = x.float()"), capital("detach() it")
+    ('Line 3 fails', 'linalg.pinv, or x + eps', 'x = x.float()', 'detach() it')
     """
-    return text if re.match(r"\w+[.(_]\w", text) else text[:1].upper() + text[1:]
+    return text if re.match(r"\w+([.(_]\w|\(\)| = )", text) else text[:1].upper() + text[1:]

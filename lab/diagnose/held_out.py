@@ -9,16 +9,15 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ..recorder.cell_trace import Leaf, Trace
-from .finding import Found, capital
+from .finding import Found, capital, verb
 from .order import rule
 from .user_sources import Pair, Source, assigned, called, names_in, own_nodes, sources
 
-TRAIN = re.compile(r"(^|_)(tr|train|training|fit)(_|\d|$)|[a-z]tr$|^(X|x|y|Y)_?tr|train", re.I)
-TEST = re.compile(r"(^|_)(te|tst|test|testing|val|valid|validation|eval|dev|hold|holdout)(_|\d|$)|test|valid|[a-z]te$",
-                  re.I)  # fmt: skip
+TRAIN = re.compile(r"(^|_)([xy]?tr|fit)(_|\d|$)|train", re.I)
+TEST = re.compile(r"(^|_)([xy]?te|tst|val|eval|dev|hold|holdout)(_|\d|$)|test|valid", re.I)
 STATISTICS = {"mean", "std", "min", "max", "amin", "amax", "var", "median", "quantile", "nanmean", "std_mean",
               "var_mean", "aminmax", "norm"}  # fmt: skip
-FITS = {"fit_transform", "fit"}
+OPEN = 1 << 60  # where a part ends that goes on to the end
 PARTS = {"train_test_split", "random_split"}
 
 
@@ -93,22 +92,36 @@ def _shared_rows(source: Source, nodes: list[ast.AST], pairs: list[Pair], splits
     for pair in pairs:
         rows = _rows(pair.value)
         if isinstance(rows, ast.Slice) and rows.step is None:
-            begin, end = _number(rows.lower, numbers, 0), _number(rows.upper, numbers, 1 << 60)
+            begin, end = _number(rows.lower, numbers, 0), _number(rows.upper, numbers, OPEN)
             if begin is not None and end is not None and 0 <= begin < end:
                 parts.setdefault(pair.value.value.id, []).append((pair, begin, end))  # type: ignore[attr-defined]
     for name, some in parts.items():
         for train, begin, end in some:
             for test, first, last in some:
-                if not TRAIN.search(train.name) or not TEST.search(test.name) or TEST.search(train.name):
+                if not _trains(train.name) or not _tests(test.name):
                     continue
                 common = min(end, last) - max(begin, first)
-                if common > 0 and (end < 1 << 60 or last < 1 << 60):
+                if common > 0 and min(end, last) < OPEN:
                     says = (
-                        f"takes {common:,} samples of {name} for {test.name} that {train.name} holds too "
-                        f"({source.place(train.node).words}): a model is judged by what it has been trained on."
+                        f"takes {common:,} {verb(range(common), 'sample', 'samples')} of {name} for {test.name} that "
+                        f"{train.name} holds too ({source.place(train.node).words}): a model is judged by what it has "
+                        "been trained on."
                     )
-                    return _found(source, test.value, "warning", says, f"Begin where the other ends: {name}[{end}:].")
+                    remedy = f"Begin where the other ends: {name}[{end}:]."
+                    if end == OPEN:
+                        remedy = f"End where the other begins: {name}[:{begin}]."
+                    return _found(source, test.value, "warning", says, remedy)
     return None
+
+
+def _trains(name: str) -> bool:
+    """Whether a name is that of a training part; one that speaks of both is of neither."""
+    return bool(TRAIN.search(name)) and not TEST.search(name)
+
+
+def _tests(name: str) -> bool:
+    """Whether a name is that of a test part."""
+    return bool(TEST.search(name)) and not TRAIN.search(name)
 
 
 def _number(node: ast.expr | None, numbers: Mapping[str, object], default: int) -> int | None:
@@ -228,9 +241,9 @@ def _scaled_apart(source: Source, nodes: list[ast.AST], pairs: list[Pair], split
     """Test samples that are scaled by their own figures, and not by those of the training part."""
     scaled = list(_scaled(nodes, pairs))
     for pair, of in scaled:
-        if not TEST.search(of) or TRAIN.search(of):
+        if not _tests(of):
             continue
-        train = [p for p, other in scaled if TRAIN.search(other) and not TEST.search(other)]
+        train = [p for p, other in scaled if _trains(other)]
         if train:
             says = (
                 f"scales {of} by its own figures, and {source.place(train[0].node).words} the training part by others: "

@@ -111,7 +111,10 @@ def _blind(source: Source, name: str, forward: Function, backward: Function) -> 
         f"{place} returns a gradient that does not depend on {given[0]}: backward() of {name} gives its own derivative "
         "and drops what comes from the loss, so what lies before it is moved whatever the loss says."
     )
-    remedy = f"By the chain rule multiply the two: return {given[0]} * {ast.unparse(tensors[0].value)}."  # type: ignore[arg-type]
+    value = tensors[0].value
+    factors = [ast.unparse(part) for part in (value.elts if isinstance(value, ast.Tuple) else [value]) if part]
+    products = ", ".join(part if part == "None" else f"{given[0]} * {part}" for part in factors)
+    remedy = f"By the chain rule multiply the two: return {products}."
     return Found("gradient", "warning", line, col, message, remedy)
 
 

@@ -112,10 +112,11 @@ def summed_beside_averaged(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if values < FEW or last is None or not 0 <= last < COLLAPSED * latents:
             continue
         line, col, place = where(trace, mean.chain)
+        there = where(trace, root.chain)[2]
         message = capital(
             f"{place} averages `{code_of(trace, mean)}` over the {values:,} values of a sample, and "
-            f"{where(trace, root.chain)[2]} adds a divergence to it that is summed over {latents:,} latents and so "
-            f"weighs {values:,} times as much; it has come down to {last:.2g}, and what is decoded knows "
+            f"{'' if there == place else there + ' '}adds a divergence to it that is summed over {latents:,} latents "
+            f"and so weighs {values:,} times as much; it has come down to {last:.2g}, and what is decoded knows "
             "nothing of the input."
         )
         remedy = "Sum the reconstruction over a sample too: F.mse_loss(..., reduction='sum') / len(x)."

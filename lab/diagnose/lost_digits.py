@@ -91,10 +91,9 @@ def _coarse(trace: Trace, row: Row, largest: float) -> Found:
     line, col, place = where(trace, row.chain)
     what = "a small difference" if row.op == "sub" else "the remainder"
     message = capital(
-        f"{place} takes {what} of large numbers: `{code_of(trace, row)}` is given values near "
-        f"{largest:.3g}, "
-        f"of which {row.dtype} holds every {_spacing(largest, row.dtype):.3g}th only, so the result is 0 or a multiple "
-        "of that."
+        f"{place} takes {what} of large numbers: `{code_of(trace, row)}` is given values near {largest:.3g}, where the "
+        f"numbers of {row.dtype} are {_spacing(largest, row.dtype):.3g} apart, so the result is 0 or a multiple of "
+        "that."
     )
     remedy = "Subtract (or take the first value away) in float64 or int64, and make it float32 after that."
     return Found("dtype", "warning", line, col, message, remedy, [row])

@@ -59,7 +59,7 @@ def _given_a_tuple(trace: Trace, error: ErrorRow, tree: ast.AST) -> Found | None
     text = lines[error.line - 1] if error.line and error.line <= len(lines) else ""
     best: tuple[int, str, str] | None = None
     for node in trace.nodes():
-        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call) or node.lineno > (error.line or 0):
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call) or node.lineno >= (error.line or 0):
             continue
         for target in node.targets:
             if isinstance(target, ast.Name) and re.search(rf"\b{target.id}\b", text):

@@ -10,9 +10,13 @@ from .order import rule
 
 DROPS = {"dropout", "alpha_dropout", "feature_dropout"}
 JUDGED = {"argmax", "eq", "topk", "max", "gt", "ge", "round"}
-COMPARES = (
-    DIFFERENCES | EACH | {"eq", "ne", "cosine_similarity", "triplet_margin_loss", "hinge_embedding_loss"} - {"pow"}
-)
+COMPARES = (DIFFERENCES | EACH) - {"pow"} | {
+    "eq",
+    "ne",
+    "cosine_similarity",
+    "triplet_margin_loss",
+    "hinge_embedding_loss",
+}
 """Ops that hold what a model gives against something else."""
 
 

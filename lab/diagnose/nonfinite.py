@@ -145,7 +145,7 @@ def _reason(trace: Trace, row: Row, bad: Bad) -> tuple[str, str]:
     if op in ("sqrt", "rsqrt") and first is not None and first.min is not None and first.min <= 0:
         return f"the {op} of values down to {number(first.min)}", REMEDIES["sqrt"]
     if op in EXPONENTIALS and first is not None and first.max is not None:
-        return f"the {op} of values up to {number(first.max)} overflows", REMEDIES["exp"]
+        return f"the {op} of values up to {number(first.max)}, which overflows", REMEDIES["exp"]
     if op in ("div", "reciprocal", "remainder", "fmod", "floor_divide"):
         divisor = next((s for name, s in bad.inputs if s is not None and (name == "1" or op == "reciprocal")), None)
         if divisor is not None and divisor.zeros:
@@ -161,8 +161,10 @@ def _reason(trace: Trace, row: Row, bad: Bad) -> tuple[str, str]:
         largest = max(abs(first.max), abs(first.min or 0.0))
         wide = "Sum in float32, whose range is wider: x.float().sum()." if row.dtype == "float16" else GENERAL
         return f"the {op} of values up to {number(largest)}, whose sum overflows {row.dtype}", wide
-    if op == "mean" or not figures:
-        return f"a {op} of nothing" if not bad.total else f"what {op} computes", GENERAL
+    if bad.inputs_finite and any(0 in ref.shape for ref in row.refs):
+        return f"a {op} of nothing", "Look at what selects the values: none is left here."
+    if not figures:
+        return f"what {op} computes", GENERAL
     ranges = listed([r for r in map(_range, figures) if r], 3)
     if bad.nan or not bad.inputs_finite:
         return f"the {op} of values of {ranges}", GENERAL

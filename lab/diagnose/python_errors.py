@@ -67,7 +67,9 @@ def _own_number(trace: Trace, error: ErrorRow, match: re.Match[str]) -> Found | 
             f"gradients: forward() has the arguments {listed(given)}."
         )
         missing = int(wanted) - int(got)
-        remedy = f"Return one for each argument, None for those without: return {code}{', None' * max(missing, 0)}."
+        remedy = "Return one for each argument, in their order, None for those without."
+        if missing > 0:
+            remedy = f"Return one for each argument, None for those without: return {code}{', None' * missing}."
         return Found("error", "error", error.line, None, message, remedy)
     return None
 

@@ -15,6 +15,7 @@ from .user_sources import Function, Source, called, names_in, own_nodes, sources
 MAKERS = {"__getitem__", "__getitems__", "__iter__", "collate", "collate_fn", "sample", "get_item", "augment"}
 COPIES = {"copy", "clone", "astype", "float", "double", "tensor", "array", "deepcopy", "long", "int", "item", "Tensor"}
 NUMBERS = re.compile(r"^(i|j|k|n|y|idx|index|label|lab|lbl|target|tgt|cls|klass|length|len\w*|num\w*)\d*$")
+PACKAGES = ("torch", "core", "np", "numpy", "copy")
 TURNS = {"flip", "fliplr", "flipud", "rot90", "roll", "hflip", "vflip", "rotate", "crop", "transpose", "affine",
          "resized_crop", "perspective"}  # fmt: skip
 MAPS = re.compile(r"mask|seg|depth|heat|density|flow|label_?map|contour|saliency", re.I)
@@ -212,8 +213,8 @@ def _appended(node: ast.For | ast.FunctionDef) -> list[ast.expr]:
 
 def _unwrapped(node: ast.expr) -> ast.expr:
     while isinstance(node, ast.Call) and called(node) in COPIES | {"as_tensor", "from_numpy", "unsqueeze"}:
-        inner = node.func.value if isinstance(node.func, ast.Attribute) and not node.args else None
-        inner = inner or (node.args[0] if node.args else None)
+        method = isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) not in PACKAGES
+        inner = node.func.value if method else node.args[0] if node.args else None  # type: ignore[attr-defined]
         if inner is None:
             break
         node = inner

@@ -154,9 +154,7 @@ def python_growth(shares: Shares) -> Iterator[Saving]:
             spots[place.file, place.line] = before[0] + sample.ns, before[1]
     for ns, chain in spots.values():
         code = quoted(trace, chain, 200).strip("`")
-        name = next(
-            (n for n in ("np.append", "np.concatenate", "np.vstack", "np.hstack", "pd.concat") if n in code), ""
-        )
+        name = next((n for n in GROWING if n in code), "")
         if not name or not in_loop(trace, chain[:1]):
             continue
         yield from shares.saving(

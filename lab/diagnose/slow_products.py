@@ -30,7 +30,11 @@ def one_hot(shares: Shares) -> Iterator[Saving]:
             continue
         position, columns = seen[0]
         made = {ref for row in rows for ref in through(row.refs[min(position, len(row.refs) - 1)], RESHAPING)}
-        extra = [ref for ref in made if isinstance(ref, Row) and ref.op in RESHAPING | {"one_hot", "scatter_", "eq"}]
+        extra = [
+            ref
+            for ref in made
+            if isinstance(ref, Row) and ref.op in RESHAPING | {"one_hot", "one_hot_rows", "scatter_", "eq"}
+        ]
         yield from shares.saving(
             0.9 * (spent(rows) + spent(extra)),
             rows[0].chain,

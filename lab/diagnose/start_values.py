@@ -143,7 +143,8 @@ def targets_outside(trace: Trace, explained: set[Leaf]) -> list[Found]:
             f"{place} gives binary_cross_entropy_with_logits targets from {held[0]:.3g} to {held[1]:.3g} "
             f"(`{code_of(trace, row)}`): it takes 0 to 1, and for others the loss falls for ever."
         )
-        remedy = f"Bring them to 0 and 1: (target - {held[0]:g}) / {held[1] - held[0]:g}."
+        moved = f"(target {'+' if held[0] < 0 else '-'} {abs(held[0]):g})" if held[0] else "target"
+        remedy = f"Bring them to 0 to 1: {moved} / {held[1] - held[0]:g}."
         if held[0] >= 0 and held[1] > 2:
             remedy = f"Bring them to 0 to 1: target / {held[1]:g}; for class numbers use cross_entropy."
         elif held == (-1.0, 1.0):

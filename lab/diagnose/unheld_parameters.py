@@ -95,8 +95,11 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 message = f"{message[:-1]}; line {made} made it without."
             elif bare := [leaf for leaf in leaves if not leaf.module and leaf in beside and "." in leaf.name]:
                 are = verb(bare, "is a plain tensor", "are plain tensors")
-                message = f"{message[:-1]}; {listed(bare)} {are} and no nn.Parameter, so parameters() leaves it out."
-                remedy = "Make it a parameter: self.name = nn.Parameter(...)."
+                them = verb(bare, "it", "them")
+                message = (
+                    f"{message[:-1]}; {listed(bare)} {are} and no nn.Parameter, so parameters() leaves {them} out."
+                )
+                remedy = f"Make {verb(bare, 'it a parameter', 'them parameters')}: self.name = nn.Parameter(...)."
             found.append(Found("optimizer", severity, line, col, message, remedy, [], leaves))
     return found
 

@@ -297,6 +297,23 @@ def test_where_an_idiom_begins(name: str, traced: Any, space: Space) -> None:
     assert told == page(PAGE).get(name, "")
 
 
+# of an einsum its shapes, the work from left to right and in the best order, and which two come first
+@pytest.mark.parametrize(("equation", "shapes", "costs"), [
+    ("or,ri,bi->bo", [(64, 2), (2, 64), (4, 64)], (24_576, 1_024, "the second and the third")),
+    ("ab,bc,cd->ad", [(2, 64), (64, 8), (8, 64)], (2_048, 2_048, "the first and the second")),
+    ("ab,cd,bc->ad", [(2, 64), (8, 64), (64, 8)], (131_072, 2_048, "the first and the third")),
+    ("ab, bc, cd -> ad", [(2, 64), (64, 8), (8, 64)], (2_048, 2_048, "the first and the second")),
+    ("ab,bc,cd->ad", [(2, 64), (64, 8)], None),
+    ("ab,bc->ac", [(2, 64), (64, 8), (8, 64)], None),
+    ("ab,bc,cd", [(2, 64), (64, 8), (8, 64)], None),
+    ("...ab,bc,cd->ad", [(2, 64), (64, 8), (8, 64)], None),
+    ("ab,bc,cd->ad", [(2, 64), (64, 8, 1), (8, 64)], None),
+    ("ab,bc,cd->ad", [(1, 64), (64, 8), (8, 64)], (1_024, 1_024, "the first and the second")),
+])  # fmt: skip
+def test_the_work_of_an_einsum(equation: str, shapes: list[tuple[int, ...]], costs: Any) -> None:
+    assert slow_products._costs(equation, shapes) == costs
+
+
 # calls that are slow for a reason that is known, and the first words of what they do; "" for others
 @pytest.mark.parametrize(("does", "codes"), [
     ("makes a tensor of Python's values",

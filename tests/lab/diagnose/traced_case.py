@@ -1,0 +1,18 @@
+"""A program that was recorded, and the rule that is asked about it: what test_traced_rules.py has many of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from lab.diagnose.finding import Found
+from lab.recorder.cell_trace import Trace
+
+
+class Case(NamedTuple):
+    """A rule, a program, whether it finds something there, and what facts of the recording are set to before."""
+
+    rule: Callable[[Trace, set[Any]], list[Found]]
+    text: str
+    found: bool = True
+    facts: Callable[[Trace], None] = lambda trace: None
