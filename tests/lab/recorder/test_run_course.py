@@ -18,6 +18,7 @@ from lab import adapters
 from lab.recorder import loops
 from lab.recorder.run_course import RunCourse
 from lab.recorder.series import Series
+from lab.session.recording import Recording
 from widgets.run_curves import Curve, RunCurves
 
 START = """
@@ -124,8 +125,11 @@ def test_short_steps_are_looked_at_now_and_then_but_rare_numbers_always(
 
 def test_what_sampling_reads_of_each_step_is_no_number_of_the_programs(library: Any) -> None:
     text = START + "for _ in range(30):\n    step()\n"
-    with lab.recording(sampled={"first": 4, "first_ns": 0}) as recording:
-        exec(compile(text, "<cell sampled>", "exec"), {"library": library})
+    recording = Recording(sampled={"first": 4, "first_ns": 0})
+    recording.start({"<cell sampled>": 0})
+    exec(compile(text, "<cell sampled>", "exec"), {"library": library})
+    recording.stop({}, text)
+    assert recording.steps is not None and recording.course is not None
     assert recording.steps.recorded < recording.steps.steps == 30
     assert [named.source for named in recording.course.named.values()] == ["loss"]
 
