@@ -129,7 +129,8 @@ def test_what_sampling_reads_of_each_step_is_no_number_of_the_programs(library: 
     recording.start({"<cell sampled>": 0})
     exec(compile(text, "<cell sampled>", "exec"), {"library": library})
     recording.stop({}, text)
-    assert recording.steps is not None and recording.course is not None
+    assert recording.steps is not None
+    assert recording.course is not None
     assert recording.steps.recorded < recording.steps.steps == 30
     assert [named.source for named in recording.course.named.values()] == ["loss"]
 
