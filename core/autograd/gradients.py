@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..base.errors import text
-from ..base.source import here, warn
+from ..base.source import warn
 from ..declare.op import functions
 from ..declare.signature import Fast
 from ..dispatch.publish import offer
@@ -32,7 +32,7 @@ def backward(tensors: Many, grad_tensors: Any = None, retain_graph: bool | None 
     (tensor(12.), tensor(31.))
     """
     if observe.followers and inputs is None:
-        observe.tell("passed", (tensors,) if isinstance(tensors, Tensor) else tuple(tensors), here(1))
+        observe.tell("passed", (tensors,) if isinstance(tensors, Tensor) else tuple(tensors))
     _backward(tensors, grad_tensors, retain_graph, create_graph, inputs)
 
 
@@ -68,7 +68,7 @@ def _heard(self: Tensor, gradient: Tensor | None = None, retain_graph: bool | No
     if inputs is not None:
         _unheard(self, gradient, retain_graph, create_graph, inputs)
         return
-    observe.tell("passed", (self,), here(1))
+    observe.tell("passed", (self,))
     if gradient is None and not create_graph:
         _unheard(self, retain_graph=retain_graph)
     else:

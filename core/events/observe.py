@@ -166,18 +166,18 @@ class Observer:
 
 class Follower:
     """What happens once a step and not once an op. It may stay on where an observer would cost: while nobody observes,
-    ops run as if it were not there. Every method may be left as it is."""
+    ops run as if it were not there, and nothing is gathered for it. Every method may be left as it is."""
 
-    def passed(self, roots: tuple[Any, ...], place: Place) -> None:
+    def passed(self, roots: tuple[Any, ...]) -> None:
         """A backward() from these tensors is about to run."""
 
-    def stepping(self, optimizer: Any, parameters: list[Any]) -> None:
+    def stepping(self, optimizer: Any) -> None:
         """An optimizer is about to change its parameters."""
 
-    def stepped(self, optimizer: Any, parameters: list[Any]) -> None:
+    def stepped(self, optimizer: Any) -> None:
         """An optimizer has made its step."""
 
-    def left(self, tensor: Any, value: Any, place: Place) -> None:
+    def left(self, value: Any) -> None:
         """A tensor's one element became a number of Python's."""
 
     def failed(self, error: Exception) -> None:

@@ -53,8 +53,7 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
                 args, kwargs = changed
         observe.tally.steps += 1
         watching, before = observe.listening(), mode.phase
-        told = watching or observe.followers
-        params = [p for group in self.param_groups for p in group["params"]] if told else []
+        params = [p for group in self.param_groups for p in group["params"]] if watching else []
         begun = False
 
         def begin() -> None:
@@ -62,7 +61,7 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
             if not begun:
                 begun = True
                 if observe.followers:
-                    observe.tell("stepping", self, params)
+                    observe.tell("stepping", self)
                 observe.notify(watching, "update", self, params, True)
 
         def within(closure: Callable[[], Any]) -> Callable[[], Any]:
@@ -91,7 +90,7 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
         if begun:
             observe.notify(watching, "update", self, params, False)
             if observe.followers:
-                observe.tell("stepped", self, params)
+                observe.tell("stepped", self)
         if "_opt_called" in self.__dict__:  # a schedule wants to know
             self._opt_called = True
         for hook in (*self._optimizer_step_post_hooks.values(), *_every_post_hook.values()):

@@ -326,7 +326,7 @@ class Tensor(TensorBase):
             left_graph("item", self, None, start)
             was_read("item", self)
         if observe.followers:
-            observe.tell("left", self, value, here(1))
+            observe.tell("left", value)
         return value
 
     def tolist(self) -> Any:

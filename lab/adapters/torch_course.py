@@ -16,7 +16,6 @@ from core.base import source
 
 from ..recorder.run_course import RunCourse
 from ..recorder.step_values import Library
-from ..recorder.user_files import users_frame
 from .compiled import Patch
 
 SAMPLE = 4096  # values of a parameter whose step is measured
@@ -54,6 +53,9 @@ class Torch(Library):
             stacked = self.torch.stack([t.reshape(()).double() for t in held])
             return [float(v) for v in stacked.cpu().tolist()]
 
+    def weights(self, optimizer: Any) -> list[Any]:
+        return [p for p in super().weights(optimizer) if self.answers(p) and self.answers(p.grad)]
+
     def quiet(self) -> bool:
         return not self.torch.is_grad_enabled()
 
@@ -88,6 +90,7 @@ class Ear:
         self._handles: list[Any] = []
         self._numbers: dict[str, Any] = {}
         self._stepping = False
+        self._compiling = torch.compiler.is_compiling
         course.libraries.append(self.library)
         source.add_package(os.path.dirname(torch.__file__))
 
@@ -101,8 +104,8 @@ class Ear:
                 self._numbers[name] = self._number(getattr(self.torch._C.TensorBase, name))
                 setattr(self.torch.Tensor, name, self._numbers[name])
         self._handles = [
-            optimizer.register_optimizer_step_pre_hook(lambda o, *_: self._step(self.course.before, o)),
-            optimizer.register_optimizer_step_post_hook(lambda o, *_: self._step(self.course.after, o)),
+            optimizer.register_optimizer_step_pre_hook(self._stepping_begins),
+            optimizer.register_optimizer_step_post_hook(self._stepping_ends),
         ]
 
     def stop(self) -> None:
@@ -118,19 +121,11 @@ class Ear:
 
     def _safely(self, work: Any, *args: Any) -> None:
         """As in the recorder, an error of ours is never the user's."""
-        course = self.course
-        if not course.alive or course.error is not None or self.torch.compiler.is_compiling():
-            return
         try:
             with self.library.unheard():
                 work(self.library, *args)
         except Exception as error:
-            course.failed(error)
-
-    def _placed(self, library: Torch, ear: Any, what: Any) -> None:
-        """Tell of something, and of the user's line that runs."""
-        frame = users_frame(sys._getframe(1))
-        ear(library, what, None if frame is None else (frame.f_code, frame.f_lasti))
+            self.course.failed(error)
 
     def _backward(self, own: Any) -> Any:
         @wraps(own)
@@ -138,7 +133,8 @@ class Ear:
             inputs = kwargs.get("inputs")
             if inputs is None and len(args) < 5:
                 roots = (tensors,) if isinstance(tensors, self.torch.Tensor) else tuple(tensors)
-                self._safely(self._placed, self.course.backward, roots)
+                if not self._compiling() and self.course.takes_pass():
+                    self._safely(self.course.backward, roots)
                 return own(roots if tensors is not roots and len(roots) != 1 else tensors, *args, **kwargs)
             return own(tensors, *args, **kwargs)
 
@@ -148,16 +144,19 @@ class Ear:
         @wraps(own)
         def number(t: Any) -> Any:
             value = own(t)
-            if not self._stepping:  # what an optimizer reads is its own affair
-                self._safely(self._placed, self.course.number, value)
+            # what an optimizer reads is its own affair
+            if not self._stepping and not self._compiling() and self.course.takes_number():
+                self._safely(self.course.number, value)
             return value
 
         return number
 
-    def _step(self, ear: Any, optimizer: Any) -> None:
-        self._stepping = ear == self.course.before
-        self._safely(self._steps, ear, optimizer)
+    def _stepping_begins(self, optimizer: Any, *given: Any) -> None:
+        self._stepping = True
+        if not self._compiling() and self.course.takes_weights():
+            self._safely(self.course.before, optimizer)
 
-    def _steps(self, library: Torch, ear: Any, optimizer: Any) -> None:
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        ear(library, optimizer, [p for p in parameters if library.answers(p) and library.answers(p.grad)])
+    def _stepping_ends(self, optimizer: Any, *given: Any) -> None:
+        self._stepping = False
+        if not self._compiling() and self.course.takes_step():
+            self._safely(self.course.after, optimizer)

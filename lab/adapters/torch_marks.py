@@ -18,7 +18,7 @@ class TorchMarks(Marks):
         self.told, self._torch, self._handle = told, torch, None
         self._plain = (torch.Tensor, torch.nn.Parameter)  # no subclass's own answers
         c = torch._C
-        self._tensor = torch.Tensor
+        self._tensor, self._item = torch.Tensor, c.TensorBase.item  # what follows a run hears of `Tensor.item`
         self._functions, self._dispatches = c._len_torch_function_stack, c._len_torch_dispatch_stack
         module = sys.modules["torch.nn.modules.module"].Module
         self._patches = [
@@ -59,7 +59,7 @@ class TorchMarks(Marks):
             or self._dispatches()
         ):
             return 0.0
-        return loss.item()  # type: ignore[no-any-return]
+        return self._item(loss)  # type: ignore[no-any-return]
 
     def gradient(self, p: Any) -> tuple[int, int]:
         """Return what tells a parameter's gradient from another one, and how often it was written; (0, 0): none."""

@@ -6,7 +6,6 @@ unrolls. Parameters are leaves by identity; other tensors made outside are one l
 
 from __future__ import annotations
 
-import dis
 import sys
 import weakref
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ from core.events import observe
 from . import tensor_stats
 from .cell_trace import Chain, Leaf, Ref, Row, Trace
 from .tensor_types import TENSORS, original
-from .user_files import OURS
+from .user_files import OURS, instruction
 from .variable_names import Names, spaces
 
 DEPTH = 64  # frames of the user's code that tell two calls of one function apart
@@ -29,7 +28,6 @@ Site = tuple[int, ...]  # a chain as numbers, which hash fast: code objects hash
 NOWHERE = (0, 0)
 NAMELESS = 8  # tensors without a name that an op may read at one place before its others are not looked up
 _calls = getattr(native.module, "calls", None)  # the walk over frames in C
-CACHE = dis.opmap.get("CACHE", -1)  # the room behind an instruction for what the interpreter has learned of it
 
 
 class Folder:
@@ -157,13 +155,10 @@ class Folder:
         return tuple(site)
 
     def _begin(self, code: CodeType, lasti: int) -> int:
-        """Return where an instruction begins: once Python has specialised a call, its frame points behind it."""
+        """Return where an instruction begins, as `instruction` does, which is asked once for each."""
         found = self._begins.get((id(code), lasti))
         if found is None:
-            text, begin = code.co_code, lasti
-            while begin > 0 and text[begin] == CACHE:
-                begin -= 2
-            found = self._begins[id(code), lasti] = begin
+            found = self._begins[id(code), lasti] = instruction(code, lasti)
         return found
 
     def chain(self, site: Site) -> Chain:

@@ -13,7 +13,6 @@ import sys
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from threading import get_ident
 from time import perf_counter_ns
 from types import CodeType
@@ -22,47 +21,25 @@ from typing import Any
 from core.base.source import Location, locate
 from core.events import observe
 from core.tensors.tensor import Tensor
-from widgets.run_curves import Curve, RunCurves
+from widgets.run_curves import RunCurves
 
-from . import loops, number_names
+from . import loops
 from .layers import Layers
+from .named_numbers import Named, Place, curves
 from .series import Series
 from .step_values import CORE, Library, resident
-from .user_files import is_users, users_frame
+from .user_files import instruction, users_frame, users_place
 
 EVERY_NS = 250_000_000
 """Between two looks at what costs more."""
 SHARE = 0.01  # of the loop's time that looks may take
+EACH = 0.004  # of it, by their own clock, what is read of each step: with what calls it and comes of it, twice as much
 PLACES = 48  # lines whose numbers are kept
 ROOTS = 8  # losses of one backward()
 PENDING = 256  # numbers on a GPU that wait to be read
 STRIDE = 16  # at most every so many steps a loss is read, where a step is that short
-FEW = 3  # values from which on a number has a course
-Place = tuple[CodeType, int] | None
-_VALIDATION = ("val", "valid", "test", "eval", "dev", "held")
-_LOSS = ("loss", "nll", "mse", "cross_entropy", "criterion")
 _live: weakref.WeakSet[RunCourse] = weakref.WeakSet()
 _active: list[RunCourse] = []
-
-
-@dataclass
-class Named:
-    """The values of one line."""
-
-    series: Series
-    place: Place
-    source: str
-    """"loss" (what backward() ran on), "number" (what left the graph) or "log"."""
-    name: str = ""
-    where: Location | None = None
-    text: str = ""
-    """The expression, where it is no variable's."""
-    twins: int = 0
-    """How many of them were the loss as well."""
-    quiet: int = 0
-    """How many were computed without a history."""
-    whole: int = 0
-    """How many were whole numbers."""
 
 
 class RunCourse(observe.Follower):
@@ -105,6 +82,7 @@ class RunCourse(observe.Follower):
         self.rates: dict[int, tuple[Series, float]] = {}
         self.memory = Series()
         self.marks: deque[tuple[int, int]] = deque(maxlen=40)
+        self._begins: dict[tuple[int, int], tuple[CodeType, int]] = {}  # (code, lasti) -> where that instruction begins
         self._turn = 0  # the step that is going on
         self._lead: Any = None  # without an optimizer, the place that counts the steps
         self._since = 0  # passes since the last step
@@ -140,20 +118,75 @@ class RunCourse(observe.Follower):
 
     # -- what is heard -------------------------------------------------------------------------------------------------
 
-    def passed(self, roots: tuple[Any, ...], place: Place) -> None:
-        self.backward(CORE, roots, place)
+    def passed(self, roots: tuple[Any, ...]) -> None:
+        if self.takes_pass():
+            self.backward(CORE, roots)
 
-    def left(self, tensor: Any, value: Any, place: Place) -> None:
-        self.number(CORE, value, place)
+    def left(self, value: Any) -> None:
+        if self.takes_number():
+            self.number(CORE, value)
 
-    def stepping(self, optimizer: Any, parameters: list[Any]) -> None:
-        self.before(CORE, optimizer, parameters)
+    def stepping(self, optimizer: Any) -> None:
+        if self.takes_weights():
+            self.before(CORE, optimizer)
 
-    def stepped(self, optimizer: Any, parameters: list[Any]) -> None:
-        self.after(CORE, optimizer, parameters)
+    def stepped(self, optimizer: Any) -> None:
+        if self.takes_step():
+            self.after(CORE, optimizer)
+
+    # each of these is asked first: where steps are short most are not looked at, and cost no more than the question
+
+    def takes_pass(self) -> bool:
+        """Count a backward pass that is about to run; return whether `backward` is to be told of it."""
+        if get_ident() != self.thread or not self.alive or self.error is not None:
+            return False
+        self._since += 1
+        self.passes += 1
+        return not self._between()
+
+    def takes_number(self) -> bool:
+        """Return whether `number` is to be told of what leaves the graph: between two steps that are looked at, of
+        what is not computed in each step."""
+        if not self._ours():
+            return False
+        if not self._between() or (place := self._place()) is None:
+            return True
+        named = self.named.get((id(place[0]), place[1]))
+        return named is None or self.steps - named.at >= self._stride
+
+    def takes_weights(self) -> bool:
+        """Return whether `before` is to be told of a step that is about to be made."""
+        return self._due and self._ours()
+
+    def takes_step(self) -> bool:
+        """Count a step, where that is all; return whether `after` is to be told of it."""
+        if get_ident() != self.thread or not self.alive or self.error is not None:
+            return False
+        if not self._between() or self._copies is not None or len(self._known) != 1:
+            return True
+        self.steps += 1
+        self._turn, self._since = self.steps + 1, 0
+        return False
+
+    def _between(self) -> bool:
+        """Return whether the step that goes on is none of those that are looked at."""
+        return self._stride > 1 and self.steps > 0 and self._turn % self._stride != 0
 
     def failed(self, error: Exception) -> None:
         self.error = error
+
+    def _place(self) -> Place:
+        """Return the instruction of the user's that runs, the same for all its runs."""
+        place = users_place()
+        if place is None:
+            return None
+        code, lasti = place
+        found = self._begins.get((id(code), lasti))
+        if found is None:
+            if len(self._begins) >= 4 * PLACES:
+                self._begins.clear()
+            found = self._begins[id(code), lasti] = code, instruction(code, lasti)
+        return found
 
     def _ours(self) -> bool:
         return self.alive and self.error is None and get_ident() == self.thread
@@ -165,15 +198,10 @@ class RunCourse(observe.Follower):
             except Exception as error:
                 self.failed(error)
 
-    def backward(self, library: Library, roots: Sequence[Any], place: Place) -> None:
-        """A backward pass is about to run."""
-        if get_ident() != self.thread or not self.alive or self.error is not None:
-            return
-        self._since += 1
-        self.passes += 1
-        if self._stride > 1 and self.steps and self._turn % self._stride:
-            return
+    def backward(self, library: Library, roots: Sequence[Any]) -> None:
+        """A backward pass is about to run that `takes_pass` takes."""
         begin = perf_counter_ns()
+        place = self._place()
         for k, t in enumerate(roots[:ROOTS]):
             key = place and (id(place[0]), place[1], k)
             named = self.named.get(key) or self._new(key, place, "loss")
@@ -194,24 +222,25 @@ class RunCourse(observe.Follower):
         self._fresh.clear()
         self._seen(begin, not self.steps)
 
-    def number(self, library: Library, value: Any, place: Place) -> None:
-        """A number left the graph."""
-        if not self._ours() or place is None or value.__class__ is bool:
-            return
+    def number(self, library: Library, value: Any) -> None:
+        """A number that `takes_number` takes has left the graph."""
         begin = perf_counter_ns()
-        if not (self._stride > 1 and self._turn % self._stride):
-            key = id(place[0]), place[1]
-            named = self.named.get(key) or self._new(key, place, "number")
-            if named is not None and isinstance(value, int | float):
-                if not self.steps:
-                    self._count(key, named)
-                named.series.add(self._here(), float(value))
-                named.quiet += library.quiet()
-                named.whole += isinstance(value, int)
-                if value == self._loss:
-                    named.twins += 1
-                elif len(self._fresh) < ROOTS:
-                    self._fresh.append(named)
+        place = self._place()
+        if place is None or isinstance(value, bool) or not isinstance(value, int | float):
+            return
+        key = id(place[0]), place[1]
+        named = self.named.get(key) or self._new(key, place, "number")
+        if named is not None:
+            if not self.steps:
+                self._count(key, named)
+            named.series.add(self._here(), float(value))
+            named.at = self.steps
+            named.quiet += library.quiet()
+            named.whole += isinstance(value, int)
+            if value == self._loss:
+                named.twins += 1
+            elif len(self._fresh) < ROOTS:
+                self._fresh.append(named)
         self._seen(begin)
 
     def log(self, values: Mapping[str, float]) -> None:
@@ -227,26 +256,18 @@ class RunCourse(observe.Follower):
                 named.series.add(self._here(), value)
         self._seen(begin)
 
-    def before(self, library: Library, optimizer: Any, parameters: Sequence[Any]) -> None:
-        """An optimizer is about to make a step."""
-        if not self._due or not self._ours():
-            return
+    def before(self, library: Library, optimizer: Any) -> None:
+        """An optimizer is about to make a step that `takes_weights` takes."""
         begin = perf_counter_ns()
         self._due = False
-        chosen = self.layers.begin(library, optimizer, parameters, sys._getframe(1))
+        chosen = self.layers.begin(library, optimizer, library.weights(optimizer), sys._getframe(1))
         self._copies = id(optimizer), chosen, library.samples(chosen)
         self._layer_ns = perf_counter_ns() - begin
         self.own_ns += self._layer_ns
         self._heavy_ns += self._layer_ns
 
-    def after(self, library: Library, optimizer: Any, parameters: Sequence[Any]) -> None:
-        """An optimizer has made a step."""
-        if get_ident() != self.thread or not self.alive or self.error is not None:
-            return
-        if self._stride > 1 and self.steps % self._stride and self._copies is None and len(self._known) == 1:
-            self.steps += 1
-            self._turn, self._since = self.steps + 1, 0
-            return
+    def after(self, library: Library, optimizer: Any) -> None:
+        """An optimizer has made a step that `takes_step` takes."""
         begin = perf_counter_ns()
         held, self._copies = self._copies, None
         if held is not None and held[0] == id(optimizer):
@@ -344,7 +365,7 @@ class RunCourse(observe.Follower):
         if step > 200:  # what each step costs: where steps are short, not each of them is read
             cheap = self.own_ns - self._heavy_ns
             share = (cheap - self._window[1]) / max(now - self._window[0], 1)
-            self._stride = min(max(round(self._stride * share / SHARE), 1), STRIDE)
+            self._stride = min(max(round(self._stride * share / EACH), 1), STRIDE)
             self._window = now, cheap
         self.marks.append((now, step))
         if self._heavy_ns + self._layer_ns > SHARE * spent:
@@ -375,7 +396,7 @@ class RunCourse(observe.Follower):
         unit = "step" if self.steps or not self.passes else "backward pass"
         seconds = self._seconds()
         run = RunCurves(step, unit, seconds, self._speed(), self.expected, memory_bytes=self.memory_bytes)
-        run.curves = self._curves()
+        run.curves = curves(list(self.named.values()), self.files, self._locate)
         for number, (series, _) in enumerate(list(self.rates.values()), 1):
             name = "learning rate" if len(self.rates) == 1 else f"learning rate {number}"
             run.curves.append(series.curve(name, "rate"))
@@ -396,59 +417,6 @@ class RunCourse(observe.Follower):
             return 1e9 * (marks[-1][1] - marks[0][1]) / (marks[-1][0] - marks[0][0])
         took = self._seconds()
         return (self.steps or self._turn) / took if took > 0 else 0.0
-
-    def _curves(self) -> list[Curve]:
-        found: list[tuple[Named, Curve]] = []
-        logged = {n.name for n in list(self.named.values()) if n.source == "log"}
-        for named in list(self.named.values()):
-            if named.source == "number" and not self._is_course(named):
-                continue
-            curve = self._curve(named)
-            if curve is not None and not (named.source != "log" and curve.name in logged):
-                found.append((named, curve))
-        names = Counter(curve.name for _, curve in found)
-        for named, curve in found:
-            if names[curve.name] > 1:
-                inside = named.place[0].co_name if named.place is not None else ""
-                where = f"line {curve.line}" if curve.line else inside if inside.isidentifier() else ""
-                curve.name += f" ({where})" if where else ""
-        return sorted((curve for _, curve in found), key=lambda c: (c.kind != "loss", c.kind != "validation"))
-
-    def _is_course(self, named: Named) -> bool:
-        """Return whether a number is computed again and again, and is not the loss once more."""
-        count = named.series.count
-        return count >= FEW and len(named.series.points) > 1 and named.twins < 0.5 * count
-
-    def _curve(self, named: Named) -> Curve | None:
-        line = None
-        kind, inside = "loss" if named.source == "loss" else "metric", ""
-        if named.place is not None:
-            code, _ = named.place
-            inside = code.co_name
-            place = named.where = named.where or self._locate(*named.place)
-            if not named.name:
-                named.name = "-"
-                if named.source == "loss":
-                    named.name = number_names.loss_in(place.code)
-                elif is_users(code.co_filename):
-                    name = number_names.of_number(place, inside)
-                    # whole numbers are indices and tokens, unless they are summed up: what was right
-                    named.name = name.text if name.summed or 2 * named.whole < named.series.count else "-"
-                    named.text = place.code
-            if named.name == "-":
-                return None
-            offset = self.files.get(code.co_filename)
-            line = None if offset is None else place.line + offset
-        words = f"{named.name} {named.text}".lower()
-        if kind == "metric" and any(word in words for word in _LOSS):
-            says = words.startswith(_VALIDATION) or any(f"_{v}" in words for v in _VALIDATION)
-            says = says or any(v in inside.lower() for v in _VALIDATION)
-            silent = named.source == "number" and 2 * named.quiet > named.series.count
-            if says or silent:
-                kind = "validation"
-            elif named.source == "log" and not any(n.source == "loss" for n in self.named.values()):
-                kind = "loss"
-        return named.series.curve(named.name, kind, line)
 
 
 def log(**values: Any) -> None:

@@ -34,6 +34,10 @@ class Library:
         """Return whether no history is recorded now."""
         return not modes.state.enabled
 
+    def weights(self, optimizer: Any) -> list[Any]:
+        """Return what an optimizer changes, where its values can be read."""
+        return [p for group in optimizer.param_groups for p in group["params"]]
+
     def gradients(self, parameters: Sequence[Any]) -> list[Any]:
         """Return the gradient of each parameter, or None."""
         return [None if p._grad is None else p._grad._a for p in parameters]

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import dis
 import linecache
 import os
+import sys
 import sysconfig
 from functools import cache
-from types import FrameType
+from types import CodeType, FrameType
 
 from core.base import source
 
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 """What the paths of lab's own files begin with."""
+
+CACHE, CALL = dis.opmap.get("CACHE", -1), dis.opmap.get("CALL", -1)
+PRECALL = dis.opmap.get("PRECALL", -1)  # of Python 3.11
 
 
 def users_frame(frame: FrameType | None) -> FrameType | None:
@@ -19,6 +24,34 @@ def users_frame(frame: FrameType | None) -> FrameType | None:
     while frame is not None and (source.is_ours(name := frame.f_code.co_filename) or name.startswith(OURS)):
         frame = frame.f_back
     return frame
+
+
+def users_place() -> tuple[CodeType, int] | None:
+    """Return the instruction of the user's that runs now, by its code and place in it; None where there is none."""
+    frame = users_frame(sys._getframe(1))
+    return None if frame is None else (frame.f_code, frame.f_lasti)
+
+
+def instruction(code: CodeType, lasti: int) -> int:
+    """Return where the instruction begins that a frame stands at, the same for all its runs.
+
+    While a call runs, its frame points behind it, and elsewhere once Python has specialised it: Python 3.11 splits a
+    call in two instructions and may do the second one's work in the first.
+
+    >>> code = compile("float(x)", "", "eval")
+    >>> first = code.co_code.index(CALL if PRECALL < 0 else PRECALL)
+    >>> {instruction(code, at) for at in range(first, len(code.co_code) - 2, 2)} == {first}
+    True
+    """
+    text, begin = code.co_code, lasti
+    while begin > 0 and text[begin] == CACHE:
+        begin -= 2
+    if text[begin] != CALL:
+        return begin
+    before = begin - 2
+    while before > 0 and text[before] == CACHE:
+        before -= 2
+    return before if text[before] == PRECALL else begin
 
 
 @cache

@@ -6,7 +6,7 @@ import linecache
 import math
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from lab import adapters
 from lab.recorder import loops
 from lab.recorder.run_course import RunCourse
 from lab.recorder.series import Series
+from lab.session.recording import Recording
 from widgets.run_curves import Curve, RunCurves
 
 START = """
@@ -46,13 +47,17 @@ def library(request: pytest.FixtureRequest) -> Iterator[Any]:
     assert not observe.followers
 
 
-def follow(library: Any, text: str, file: str) -> tuple[RunCurves, RunCourse, dict[str, Any]]:
-    """Run a program with a course alone, no recorder; its lines are those of a cell."""
+def follow(
+    library: Any, text: str, file: str, change: Callable[[RunCourse], None] = lambda course: None
+) -> tuple[RunCurves, RunCourse, dict[str, Any]]:
+    """Run a program with a course alone, no recorder; its lines are those of a cell. Where it calls `course()`,
+    something is changed in that."""
     whole = START + text
     linecache.cache[file] = len(whole), None, whole.splitlines(True), file
     space = {"library": library, "lab": lab, "math": math}
     first = START.count("\n")
     course = RunCourse({file: -first})
+    space["course"] = lambda: change(course)
     ears = [course, *(adapters.followers(course) if library is not core else [])]
     for ear in ears:
         ear.start()
@@ -93,6 +98,41 @@ def test_the_loss_and_what_is_read_beside_it(library: Any) -> None:
     assert found["val_loss"].at == [5, 10, 15, 20]
     assert found["loss"].at == list(range(1, 21))
     assert found["loss"].values[-1] < found["loss"].values[0]
+
+
+@pytest.mark.parametrize("steps", ["step()", "pass"], ids=["steps", "no optimizer"])
+def test_short_steps_are_looked_at_now_and_then_but_rare_numbers_always(
+    library: Any, steps: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RunCourse, "_look", lambda *_: None)
+    text = f"""for k in range(80):
+    {steps}
+    often = float(library.tensor(k / 80))
+    if k % 10 == 4:
+        rare = library.tensor(k / 3).item()
+    if k == 19:
+        course()
+"""
+    run, _, _ = follow(library, text, f"<cell rare {steps}>", lambda course: setattr(course, "_stride", 8))
+    found = by_name(run)
+    assert found["rare"].count == 8
+    if steps == "pass":  # nothing but the numbers tells that time goes on
+        assert found["often"].count == 80
+    else:
+        assert (run.steps, found["loss"].count) == (80, 28)  # 20, then every eighth
+        assert 28 <= found["often"].count <= 30
+
+
+def test_what_sampling_reads_of_each_step_is_no_number_of_the_programs(library: Any) -> None:
+    text = START + "for _ in range(30):\n    step()\n"
+    recording = Recording(sampled={"first": 4, "first_ns": 0})
+    recording.start({"<cell sampled>": 0})
+    exec(compile(text, "<cell sampled>", "exec"), {"library": library})
+    recording.stop({}, text)
+    assert recording.steps is not None
+    assert recording.course is not None
+    assert recording.steps.recorded < recording.steps.steps == 30
+    assert [named.source for named in recording.course.named.values()] == ["loss"]
 
 
 def test_accumulated_losses_are_one_point_a_step(library: Any) -> None:
