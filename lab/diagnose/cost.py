@@ -12,6 +12,7 @@ from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
 from .finding import Found, capital, code_of, where
 from .neighbour_loops import recipe
 from .order import rule
+from .user_sources import Place, assigned, sources
 
 MANY = 2000  # op runs below which a cell is over before anybody waits
 SMALL_US = 20.0  # an op shorter than this is mostly the call
@@ -53,7 +54,7 @@ def _all_double(trace: Trace) -> list[Found]:
     if "set_default_dtype" in trace.source:
         return []  # it is meant
     for row in trace.rows:
-        data = [ref for ref in row.refs if isinstance(ref, Leaf) and ref.dtype == "float64" and not ref.requires_grad]
+        data = [leaf for ref in row.refs if (leaf := _read(ref)) is not None]
         held = [ref for ref in row.refs if isinstance(ref, Leaf) and ref.requires_grad]
         if row.dtype != "float64" or not row.requires_grad or not data or not held or row.cut:
             continue
@@ -63,14 +64,16 @@ def _all_double(trace: Trace) -> list[Found]:
             f"{place} computes in float64 (`{code_of(trace, row)}`: {named} and the parameters alike), which takes "
             "twice the memory and the time of float32."
         )
-        made = next((n for n in trace.nodes() if _makes_double(n)), None)
+        made = next(((s, n) for s in sources(trace) for n in s.nodes if _makes_double(n)), None)
         begins = _assigned(trace, named)
         remedy = "Convert the data once, where it is made (.float()), and leave the model as it is, in float32."
         if begins is not None:
-            along = f"`{short(made)}` (line {made.lineno}) goes along" if made is not None else "the parameters are too"
-            line, col = begins, None
-            message = (
-                f"Line {begins} brings in float64: {named} is what NumPy makes, {along}, and {place} computes in it, "
+            along = "the parameters are too"
+            if made is not None:
+                along = f"`{short(made[1])}` ({made[0].place(made[1]).words}) goes along"
+            line, col = begins.line, None
+            message = capital(
+                f"{begins.words} brings in float64: {named} is what NumPy makes, {along}, and {place} computes in it, "
                 "which takes twice the memory and the time of float32."
             )
         if made is None:
@@ -79,15 +82,18 @@ def _all_double(trace: Trace) -> list[Found]:
     return []
 
 
-def _assigned(trace: Trace, name: str) -> int | None:
-    """The line on which the cell first gives a name its value, at its top level."""
-    tree = trace.tree()
-    for node in tree.body if tree is not None else ():
-        for target in node.targets if isinstance(node, ast.Assign) else ():
-            parts = target.elts if isinstance(target, ast.Tuple) else [target]
-            if any(isinstance(part, ast.Name) and part.id == name for part in parts):
-                return node.lineno
-    return None
+def _read(ref: Ref) -> Leaf | None:
+    """The float64 data that a value is, or was made of: a batch that was picked, normalised, put in another shape."""
+    while isinstance(ref, Row) and ref.dtype == "float64" and not ref.requires_grad and ref.refs:
+        ref = ref.refs[0]
+    data = isinstance(ref, Leaf) and ref.dtype == "float64" and not ref.requires_grad
+    return ref if data else None  # type: ignore[return-value]
+
+
+def _assigned(trace: Trace, name: str) -> Place | None:
+    """Where a name first gets its value, at the top level of the cell, an earlier one or a file."""
+    pairs = ((s, pair) for s in sources(trace) for pair in assigned(s.tree.body) if pair.name == name)
+    return next((source.place(pair.node) for source, pair in pairs), None)
 
 
 def short(node: ast.AST) -> str:

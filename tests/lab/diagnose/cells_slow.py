@@ -24,7 +24,7 @@ print(bank.shape)
 table = nn.Linear(8000, 64, bias=False)
 words = torch.arange(256) * 31
 total = 0.0
-for k in range(30):
+for k in range(50):
     picked = F.one_hot(words, 8000).float()
     v = table(picked)
     total += v.sum().item()
@@ -38,7 +38,7 @@ print(total)
 signal = torch.randn(4, 1, 30000)
 taps = torch.randn(1, 1, 6000)
 outs = []
-for k in range(16):
+for k in range(24):
     outs.append(F.conv1d(signal, taps))
 print(len(outs))
 """,
@@ -60,7 +60,7 @@ print(found)
         (5,),
         """
 scores = torch.randn(512, 512, requires_grad=True)
-for k in range(60):
+for k in range(100):
     scores.grad = None
     powers = torch.exp(scores - scores.max(-1, keepdim=True)[0])
     weights = powers / powers.sum(-1, keepdim=True)
@@ -86,7 +86,7 @@ for k in range(40):
         """
 a, b = torch.randn(600, 64), torch.randn(500, 64)
 found = []
-for k in range(4):
+for k in range(12):
     d = ((a[:, None] - b[None]) ** 2).sum(-1)
     found.append(d.min().item())
 print(found)
@@ -118,7 +118,7 @@ print(len(sizes))
 torch.autograd.set_detect_anomaly(True)
 model = nn.Sequential(nn.Linear(16, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 4))
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
-for k in range(150):
+for k in range(220):
     optimizer.zero_grad()
     loss = F.cross_entropy(model(x), labels)
     loss.backward()

@@ -72,3 +72,17 @@ keeper = Keeper()
     first = cell(text, space).findings[0]
     assert first.kind == "alias"
     assert "earlier cell> line 16 keeps no copy" in first.message
+
+
+def test_data_and_a_model_in_float64(cell: Any, earlier: Any) -> None:
+    made = "import numpy as np\ndata = torch.from_numpy(np.ones((64, 16)))\nnet = nn.Linear(16, 4).double()\n"
+    used = "def batch(i):\n    return (data[i::2] - 1.0).reshape(-1, 16)\n"
+    train = "for i in range(3):\n    F.cross_entropy(net(batch(0)), labels[::2]).backward()\n"
+    (first,) = [f for f in cell(train, earlier(made + used)).findings if f.kind == "dtype"]
+    assert (first.line, first.severity) == (None, "note")
+    assert "earlier cell> line 2 brings in float64: data is what NumPy makes" in first.message
+    assert "`nn.Linear(16, 4).double()` (<an earlier cell> line 3) goes along" in first.message
+    assert first.remedy.startswith("Convert the data once, where it is made (.float())")
+    # float32 data that is made float64 on the way is meant so
+    meant = earlier(made.replace("np.ones((64, 16))", "np.ones((64, 16), 'f')") + used.replace("data", "data.double()"))
+    assert not [f for f in cell(train, meant).findings if f.kind == "dtype"]
