@@ -14,6 +14,7 @@ from core.base.device import kind
 from ..recorder import tensor_types
 from .arrays import as_array
 
+DENSE = 1 << 24  # elements of a sparse tensor up to which its zeros are written out
 KEY = "gradlab"  # of the op's row that is noted in a graph node's metadata
 
 
@@ -217,13 +218,15 @@ class Tensors:
                     with self._dispatching():
                         return self._values(t)
                 return self._values(t)
-        except Exception:  # sparse, quantised, of a vmap: no values to look at
+        except Exception:  # quantised, of a vmap: no values to look at
             return np.empty(0, np.float32)
         finally:
             self._busy = busy
 
     def _values(self, t: Any) -> Any:
         a = t.detach()
+        if a.layout is not self.torch.strided:  # zeros are values too, where there is room for them
+            a = a.to_dense() if a.numel() <= DENSE else a.coalesce().values()
         if a.dtype in self._arrays:
             a = a.to(self._arrays[a.dtype])
         return as_array(a.cpu().resolve_conj().resolve_neg())

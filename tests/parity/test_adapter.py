@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lab  # noqa: E402
+from lab.adapters import tensors  # noqa: E402
 from lab.recorder import tensor_types  # noqa: E402
 from tests.lab.conftest import run_cell  # noqa: E402
 from tests.lab.diagnose import test_healthy  # noqa: E402
@@ -63,6 +64,26 @@ def test_the_card_shows_pytorchs_graph_lines_and_modules(space: dict[str, Any]) 
     mine = space["model"][0].weight.grad.norm().item()
     assert next(g.norm for g in record.gradients if g.name == "model.0.weight") == pytest.approx(mine, rel=1e-5)
     assert record.ops[0].backend == "PyTorch"
+
+
+@pytest.mark.parametrize("room", [1 << 24, 100])
+def test_a_sparse_gradient_has_the_norm_of_its_values(
+    space: dict[str, Any], room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tensors, "DENSE", room)
+    text = """table, head = nn.Embedding(300, 16, sparse=True), nn.Linear(16, 4)
+some = torch.arange(64) % 50
+for step in range(5):
+    table.zero_grad()
+    head.zero_grad()
+    F.cross_entropy(head(table(some)), labels).backward()
+"""
+    record = run_cell(text, space)
+    (row,) = [g for g in record.gradients if g.name == "table.weight"]
+    dense = space["table"].weight.grad.to_dense()
+    assert row.norm == pytest.approx(dense.norm().item(), rel=1e-5)
+    assert row.zeros == (pytest.approx(1 - 50 / 300) if room > 300 * 16 else 0.0)
+    assert [f.message for f in record.findings if f.severity != "note"] == []
 
 
 def test_nothing_is_left_behind(space: dict[str, Any]) -> None:
