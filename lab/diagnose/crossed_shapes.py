@@ -8,9 +8,11 @@ from .finding import Found, capital, code_of, where
 from .losses import broadcast
 from .order import rule
 
-PAIRWISE = {"sub", "add", "mul", "div", "eq", "ne", "lt", "gt", "le", "ge", "pow", "minimum", "maximum", "sub_"}
+PAIRWISE = {"sub", "add", "mul", "div", "eq", "ne", "lt", "gt", "le", "ge", "pow", "minimum", "maximum", "sub_",
+            "min", "max"}  # fmt: skip
 ALONG = {"abs", "pow", "square", "cast", "float", "double", "to", "neg", "mul", "div", "add", "sub", "exp", "log",
-         "clamp", "sqrt", "where", "minimum", "maximum", "type", "int", "long", "squared_error", "relu"}  # fmt: skip
+         "clamp", "sqrt", "where", "minimum", "maximum", "min", "max", "type", "int", "long", "squared_error",
+         "relu"}  # fmt: skip
 """Ops that keep an (N, N) as it is, element by element."""
 REDUCES = {"mean", "sum", "nanmean", "nansum"}
 MAKES = {"linear", "addmm", "matmul", "conv1d", "conv2d", "embedding", "bilinear"}

@@ -160,3 +160,16 @@ def test_a_recording_that_was_dropped_leaves_nothing_to_the_next(space: dict[str
     record = run_cell("model = nn.Linear(16, 4)\nmodel(x).square().mean().backward()", space)
     assert [g.name for g in record.gradients] == ["model.weight", "model.bias"]
     assert record.findings == []
+
+
+@pytest.mark.parametrize("clipped", ["torch.min(ratio * adv, ratio.clamp(0.8, 1.2) * adv)", "torch.max(ratio, adv)"])
+def test_a_column_against_a_row_in_a_clipped_ratio(space: dict[str, Any], clipped: str) -> None:
+    text = f"""actor, critic = nn.Linear(16, 4), nn.Linear(16, 1)
+ratio = actor(x).log_softmax(1)[torch.arange(64), labels].exp()
+with torch.no_grad():
+    adv = y[:, None] - critic(x)
+loss = -{clipped}.mean()
+loss.backward()
+"""
+    first = run_cell(text, space).findings[0]
+    assert (first.kind, first.line) == ("broadcast", 5)

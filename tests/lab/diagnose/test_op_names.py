@@ -285,7 +285,7 @@ KNOWN: dict[str, Known] = {
         crossed_shapes.crossed,
         CROSSED,
         "sub",
-        "sub|add|mul|div|eq|ne|lt|gt|le|ge|pow|minimum|maximum|sub_",
+        "sub|add|mul|div|eq|ne|lt|gt|le|ge|pow|minimum|maximum|sub_|min|max",
         "atan2|squared_error",
         2,
     ),
@@ -293,7 +293,7 @@ KNOWN: dict[str, Known] = {
         crossed_shapes.crossed,
         CROSSED,
         "abs",
-        "abs|pow|square|cast|float|double|to|neg|mul|div|add|sub|exp|log|clamp|sqrt|where|minimum|maximum|type|int|"
+        "abs|pow|square|cast|float|double|to|neg|mul|div|add|sub|exp|log|clamp|sqrt|where|minimum|maximum|min|max|type|int|"
         "long|squared_error|relu|eq|mse_loss|l1_loss|smooth_l1_loss|huber_loss",
         "matmul|cumsum",
     ),
