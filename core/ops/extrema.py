@@ -155,6 +155,9 @@ def _one(op: Any, whole: Any, pairs: Any, result: Any, name: str, input: Tensor,
     if isinstance(dim, Tensor) or other is not None:
         return pairs(input, dim if other is None else other)
     if dim is None:
+        if keepdim:
+            raise TypeError(text(f"{name}() takes keepdim with dim alone", op=name, came=f"keepdim={keepdim}, no dim",
+                                 remedy=f"a{name}(keepdim=True)"))  # fmt: skip
         dims = tuple(range(input.ndim))
         _need_elements(input, dims, False, name)
         y = whole(input, dim=dims, keepdim=False)

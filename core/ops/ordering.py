@@ -262,6 +262,9 @@ def _median_for(
     need_tensor(input, name)
     need_bool(keepdim, name)
     if dim is None:
+        if keepdim:
+            raise TypeError(text(f"{name}() takes keepdim with dim alone", op=name, came=f"keepdim={keepdim}, no dim",
+                                 remedy=f"{name}().reshape((1,) * input.ndim)"))  # fmt: skip
         return _median_of_all(input, ignore_nan=ignore_nan)
     return _one_of(result, _median, input, _need_size(name, input, dim), keepdim, out, ignore_nan=ignore_nan)
 

@@ -55,7 +55,7 @@ def test_kept_dimensions_have_one_place(name: str, shape: tuple[int, ...]) -> No
         for a, b in zip(without, kept, strict=True):
             np.testing.assert_array_equal(b.numpy().reshape(-1), a.numpy().reshape(-1))
             if dim is None:  # everything, the last dimensions, or as one number where none is named
-                assert all(n in (1, size) for n, size in zip(b.shape, shape, strict=bool(b.ndim)))
+                assert all(n in (1, size) for n, size in zip(b.shape, shape, strict=True))
                 continue
             reduced = [d % len(shape) for d in (dim if isinstance(dim, tuple) else (dim,))]
             assert tuple(b.shape) == tuple(1 if d in reduced else n for d, n in enumerate(shape)), dim
@@ -66,3 +66,14 @@ def test_kept_dimensions_have_one_place(name: str, shape: tuple[int, ...]) -> No
             got = function(x, core.tensor([0.25, 0.5], dtype=core.float64), dim, True)
             want = np.quantile(x.numpy(), [0.25, 0.5], dim, keepdims=True)
             np.testing.assert_allclose(got.numpy(), want)
+
+
+@pytest.mark.parametrize("name", ["max", "min", "median", "nanmedian"])
+def test_a_whole_extreme_keeps_no_dimensions(name: str) -> None:
+    x = core.ones(2, 3)
+    for call in (getattr(core, name), getattr(core.Tensor, name)):
+        with pytest.raises(
+            TypeError, match=rf"{name}\(\) takes keepdim with dim alone\n  op: {name}; came"
+        ):
+            call(x, keepdim=True)
+        assert call(x, keepdim=False).shape == ()
