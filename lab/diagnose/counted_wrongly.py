@@ -8,7 +8,8 @@ import math
 import re
 from typing import Any
 
-from ..recorder.cell_trace import Leaf, Ref, Row, Trace
+from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace
+from ..recorder.user_files import shown_name
 from .finding import Found, capital, code_of, last_line, where
 from .order import rule
 from .user_sources import Source, assigned, called, names_in, own_nodes, sources
@@ -308,6 +309,54 @@ def mean_of_means(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 remedy = f"Divide by the batches, len({of[1]}), or add loss.item() * len(y)."  # type: ignore[index]
                 return [Found("evaluation", "note", line, col, message, remedy)]
     return []
+
+
+@rule(748)
+def whole_set_for_a_part(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A sum over what a sampler draws, and ``total / len(loader.dataset)``: all that the data set has."""
+    parts = {_at(trace, chain): fetched.drawn for chain, fetched in trace.fetched.items() if fetched.drawn[0]}
+    for source in sources(trace) if parts else ():
+        for scope in source.scopes():
+            nodes = list(own_nodes(scope))
+            for loop in (n for n in nodes if isinstance(n, ast.For)):
+                drawn = parts.get((source.name, loop.lineno))
+                if drawn is None:
+                    continue
+                sums = {ast.unparse(n.target) for n in ast.walk(loop) if isinstance(n, ast.AugAssign)}
+                for node in nodes:
+                    divided = _divided(node)
+                    if divided is None or divided[0] not in sums:
+                        continue
+                    of = re.match(r"len\((\w+)\.dataset\)$", divided[1])
+                    if of is None or of[1] not in names_in(loop.iter):
+                        continue
+                    line, col, place = source.place(node)
+                    message = capital(
+                        f"{place} divides by {drawn[1]:,} samples a sum over {drawn[0]:,}: `{divided[1]}` is the whole "
+                        f"data set, of which the sampler of {of[1]} draws a part ({source.place(loop).words})."
+                    )
+                    remedy = f"Divide by what is drawn: len({of[1]}.sampler)."
+                    return [Found("evaluation", "warning", line, col, message, remedy)]
+    return []
+
+
+def _at(trace: Trace, chain: Chain) -> tuple[str, int]:
+    """The source, as sentences call it, and the line of the innermost place of a chain."""
+    code, lasti = chain[0]
+    line, offset = trace.place(code, lasti).line, trace.files.get(code.co_filename)
+    return (shown_name(code.co_filename), line) if offset is None else ("", line + offset)
+
+
+def _divided(node: ast.AST) -> tuple[str, str] | None:
+    """What a division divides, without a factor before it, and by what; of ``total /= n`` too."""
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div):
+        return ast.unparse(node.target), ast.unparse(node.value)
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+        return None
+    left = node.left
+    if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mult):
+        left = left.right
+    return ast.unparse(left), ast.unparse(node.right)
 
 
 def _counts(node: ast.expr) -> bool:

@@ -39,6 +39,8 @@ class Fetched:
     """The part of `ns` that passed before the first batch of each pass."""
     weights: tuple[int, int] = (0, 0)
     """How many weights a sampler draws by, and how many samples the data set has; (0, 0) where no sampler does."""
+    drawn: tuple[int, int] = (0, 0)
+    """How many samples a pass draws, and how many the data set has; (0, 0) where it draws all."""
     rest: tuple[int, int] = (0, 0)
     """The samples of a batch, and how many fewer the last one has; (0, 0) where all are alike or nobody knows."""
     makers: tuple[CodeType, ...] = ()
@@ -123,7 +125,7 @@ class Fetches:
             found.passes += 1
             found.starts_ns += wait
             found.workers, found.makers = _loading(iterator)
-            found.weights = _weights(iterator)
+            found.weights, found.drawn = _weights(iterator), _drawn(iterator)
             found.rest = _rest(iterator)
         found.ns += wait
         found.loop_ns += wait
@@ -139,19 +141,33 @@ class Fetches:
         return () if frame is None else fold.chain(fold.site((frame.f_code, frame.f_lasti)))
 
 
-def _weights(iterator: Any) -> tuple[int, int]:
-    """Return how many weights the sampler of an iterator has, and how many samples there are to draw from."""
+def _sampling(iterator: Any) -> tuple[Any, Any]:
+    """Return what gives an iterator its indices, and the data set; None for one of a class of the user's own, which is
+    not asked."""
     loader = getattr(iterator, "loader", iterator)
     data: Any = getattr(loader, "dataset", getattr(iterator, "_dataset", None))
     batches = getattr(loader, "_index_sampler", None)
     sampler: Any = getattr(batches, "sampler", batches)  # their truth would be their length, which some do not have
-    if type(sampler).__name__ != "WeightedRandomSampler" or not type(sampler).__module__.startswith(
-        ("core.", "torch.")
-    ):
-        return 0, 0
-    if not type(data).__module__.startswith(("core.", "torch.")):  # a class of the user's own is not asked
+    known = ("core.", "torch.", "builtins")
+    return tuple(part if type(part).__module__.startswith(known) else None for part in (sampler, data))  # type: ignore[return-value]
+
+
+def _weights(iterator: Any) -> tuple[int, int]:
+    """Return how many weights the sampler of an iterator has, and how many samples there are to draw from."""
+    sampler, data = _sampling(iterator)
+    if type(sampler).__name__ != "WeightedRandomSampler" or data is None:
         return 0, 0
     return len(sampler.weights), len(data)
+
+
+def _drawn(iterator: Any) -> tuple[int, int]:
+    """Return how many samples a pass of an iterator draws, and how many there are, where those are more."""
+    sampler, data = _sampling(iterator)
+    try:
+        drawn, there = len(sampler), len(data)
+    except Exception:  # a stream, of which nobody knows how long it is
+        return 0, 0
+    return (drawn, there) if drawn < there else (0, 0)
 
 
 def _rest(iterator: Any) -> tuple[int, int]:

@@ -115,6 +115,22 @@ for epoch in range(2):
     print(total / len(loader{of}))
 """
 
+_PARTS = """
+data = torch.utils.data.TensorDataset(x, labels)
+some = torch.utils.data.SubsetRandomSampler(torch.randperm(64)[:48].tolist())
+loader = torch.utils.data.DataLoader(data, batch_size=16, sampler=some)
+model = nn.Sequential(nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(3):
+    total = 0.0
+    for batch, target in loader:
+        loss = F.cross_entropy(model(batch), target)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item() * len(target)
+    print(epoch, total / len({by}))
+"""
 PLANTED = {
     "a state for more samples than the last batch has": Planted("error", (13,), _STATE.format(many=24)),
     "padding that the loss counts": Planted("evaluation", (7,), _TOKENS.format(ignored="")),
@@ -125,6 +141,7 @@ PLANTED = {
     "a sum of means divided by samples": Planted(
         "evaluation", (14,), _LOADED.format(divided="", every=1, of=".dataset")
     ),
+    "a sum over a part, divided by the whole set": Planted("evaluation", (14,), _PARTS.format(by="loader.dataset")),
     "a sleeping part that gets gradients": Planted("optimizer", (7,), _FROZEN.format(freeze="")),
 }
 
@@ -135,5 +152,6 @@ HEALTHY = {
     "sequences filled up for a batch": _FILLED.format(longest="max(map(len, texts))"),
     "means that are divided and added up": _LOADED.format(divided=" / 2", every=2, of=""),
     "a sum of means divided by batches": _LOADED.format(divided="", every=1, of=""),
+    "a sum over a part, divided by the part": _PARTS.format(by="some"),
     "a sleeping part that is frozen": _FROZEN.format(freeze="body.requires_grad_(False)"),
 }
