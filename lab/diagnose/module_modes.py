@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import re
+
 from ..recorder.cell_trace import Leaf, Row, Trace
 from .evaluation import dropping
 from .finding import Found, capital, code_of, where
 from .losses import DIFFERENCES, EACH
 from .order import rule
+from .user_sources import called, sources
 
 DROPS = {"dropout", "alpha_dropout", "feature_dropout"}
 JUDGED = {"argmax", "eq", "topk", "max", "gt", "ge", "round"}
@@ -80,6 +84,44 @@ def _judged_in_training(trace: Trace) -> list[Found]:
         remedy = f"Call {name}.eval() before, and {name}.train() afterwards."
         return [Found("mode", "warning", line, col, capital(message), remedy, [row])]
     return []
+
+
+@rule(702)
+def frozen_but_not_still(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """Batch norm of a part whose weights are frozen, below layers that are trained: it goes by the batch and renews its
+    averages."""
+    readers = trace.consumers()
+    for row in trace.rows if trace.optimized else ():
+        weights = [ref for ref in row.refs if isinstance(ref, Leaf) and ref.module]
+        if not row.op.startswith("batch_norm") or row.requires_grad or len(weights) < 2:
+            continue
+        runs = trace.modes.get(row.path, {}).get((True, True), 0)
+        if runs < 2 or any(_wants_gradient(leaf) for leaf in weights):
+            continue
+        if not any(ref in trace.optimized for r in _after(row, readers) for ref in r.refs if isinstance(ref, Leaf)):
+            continue  # a second network that is compared with, and meant so
+        model, part = _model(trace, row.path), trace.paths[row.path].rpartition(".")[0]
+        part = re.sub(r"\.(\d+)", r"[\1]", part)  # net.0 is net[0]
+        line, col, place = _outermost(trace, row)
+        for source in sources(trace):
+            calls = [n for n in source.nodes if called(n) == "train" and ast.unparse(n) == f"{model}.train()"]
+            if calls:
+                line, col, place = source.place(calls[0])
+                break
+        message = capital(
+            f"{place} puts what is frozen into training mode too: the weights of {trace.paths[row.path]} stay as they "
+            f"are, but it goes by each batch and renews its averages ({runs:,} runs), so in evaluation the part "
+            "computes something else than before."
+        )
+        remedy = f"Call {part}.eval() after {model}.train()." if part != model else "Call eval() of the frozen part."
+        return [Found("mode", "note", line, col, message, remedy, [row])]
+    return []
+
+
+def _wants_gradient(leaf: Leaf) -> bool:
+    """Whether a parameter is to get a gradient now; it may have been frozen after it was first met."""
+    t = leaf.tensor()
+    return leaf.requires_grad if t is None else bool(t._requires_grad)
 
 
 def _compared(row: Row, after: set[Row]) -> bool:

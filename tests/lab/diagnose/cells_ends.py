@@ -131,6 +131,20 @@ for epoch in range(3):
         total += loss.item() * len(target)
     print(epoch, total / len({by}))
 """
+_SLEEPS = """
+body = nn.Sequential(nn.Linear(16, 8), nn.BatchNorm1d(8), nn.ReLU())
+net = nn.Sequential(body, nn.Linear(8, 4))
+for p in body.parameters():
+    p.requires_grad_(False)
+optimizer = torch.optim.SGD(net[1].parameters(), lr=0.1)
+for step in range(8):
+    net.train()
+    {still}
+    loss = F.cross_entropy(net(x), labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
 PLANTED = {
     "a state for more samples than the last batch has": Planted("error", (13,), _STATE.format(many=24)),
     "padding that the loss counts": Planted("evaluation", (7,), _TOKENS.format(ignored="")),
@@ -142,6 +156,7 @@ PLANTED = {
         "evaluation", (14,), _LOADED.format(divided="", every=1, of=".dataset")
     ),
     "a sum over a part, divided by the whole set": Planted("evaluation", (14,), _PARTS.format(by="loader.dataset")),
+    "a frozen part whose averages move": Planted("mode", (7,), _SLEEPS.format(still="pass")),
     "a sleeping part that gets gradients": Planted("optimizer", (7,), _FROZEN.format(freeze="")),
 }
 
@@ -153,5 +168,16 @@ HEALTHY = {
     "means that are divided and added up": _LOADED.format(divided=" / 2", every=2, of=""),
     "a sum of means divided by batches": _LOADED.format(divided="", every=1, of=""),
     "a sum over a part, divided by the part": _PARTS.format(by="some"),
+    "a frozen part whose averages are still": _SLEEPS.format(still="body.eval()"),
+    "a second network that stays as it was": """
+ours = nn.Sequential(nn.Linear(16, 8), nn.BatchNorm1d(8))
+theirs = nn.Sequential(nn.Linear(16, 8), nn.BatchNorm1d(8)).requires_grad_(False)
+optimizer = torch.optim.SGD(ours.parameters(), lr=0.1)
+for step in range(8):
+    loss = F.mse_loss(ours(x + 0.1 * torch.randn(64, 16)), theirs(x).detach())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
     "a sleeping part that is frozen": _FROZEN.format(freeze="body.requires_grad_(False)"),
 }
