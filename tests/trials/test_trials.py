@@ -9,7 +9,6 @@ import pytest
 
 from tests.trials.__main__ import HERE, cases, judged, run
 
-
 WHOLE = {"slow": 20, "numerical": 10, "mistake": 30, "healthy": 30}
 KINDS = {1: WHOLE, 2: WHOLE, 3: WHOLE, 4: {"slow": 12, "numerical": 6, "mistake": 20, "healthy": 10}}
 
