@@ -72,8 +72,6 @@ def test_kept_dimensions_have_one_place(name: str, shape: tuple[int, ...]) -> No
 def test_a_whole_extreme_keeps_no_dimensions(name: str) -> None:
     x = core.ones(2, 3)
     for call in (getattr(core, name), getattr(core.Tensor, name)):
-        with pytest.raises(
-            TypeError, match=rf"{name}\(\) takes keepdim with dim alone\n  op: {name}; came"
-        ):
+        with pytest.raises(TypeError, match=rf"{name}\(\) takes keepdim with dim alone\n  op: {name}; came"):
             call(x, keepdim=True)
         assert call(x, keepdim=False).shape == ()
