@@ -179,5 +179,19 @@ for step in range(8):
     loss.backward()
     optimizer.step()
 """,
+    "targets of which some were not measured": """
+import numpy as np
+there = np.arange(256).reshape(64, 4) % 3
+target = torch.tensor(np.where(there == 0, np.nan, there - 1.0).astype("float32"))
+net = nn.Linear(16, 4)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for some in torch.randperm(48).split(8):
+    wanted = target[:48][some]
+    measured = wanted == wanted
+    loss = F.binary_cross_entropy_with_logits(net(x[:48][some])[measured], wanted[measured])
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
     "a sleeping part that is frozen": _FROZEN.format(freeze="body.requires_grad_(False)"),
 }
