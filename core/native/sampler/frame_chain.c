@@ -72,8 +72,7 @@ int frame_chain(PyThreadState *thread, int within, frame_at *frames, int most) {
     else if (!peek(loop, &inner, sizeof inner)) return -1;
     /* loops lie on the stack of C, the first one in the thread's state */
     if (inner.previous != &thread->root_cframe && (uintptr_t)inner.previous <= (uintptr_t)loop) return -1;
-    if (within) outer = *inner.previous;
-    else if (!peek(inner.previous, &outer, sizeof outer)) return -1;
+    if (!peek(inner.previous, &outer, sizeof outer)) return -1; /* within too: it may be what the stack held before */
     int count = 0;
     frame *at = inner.current_frame, f;
     for (int last = 0; !last; at = f.previous) {
