@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import wraps
 from typing import Any
@@ -127,13 +127,23 @@ class Ear:
         except Exception as error:
             self.course.failed(error)
 
+    def _asked(self, question: Callable[[], bool]) -> bool:
+        """Return what the course answers, where nothing is being compiled; an error of ours is no answer."""
+        if self._compiling():
+            return False
+        try:
+            return question()
+        except Exception as error:
+            self.course.failed(error)
+            return False
+
     def _backward(self, own: Any) -> Any:
         @wraps(own)
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             inputs = kwargs.get("inputs")
             if inputs is None and len(args) < 5:
                 roots = (tensors,) if isinstance(tensors, self.torch.Tensor) else tuple(tensors)
-                if not self._compiling() and self.course.takes_pass():
+                if self._asked(self.course.takes_pass):
                     self._safely(self.course.backward, roots)
                 return own(roots if tensors is not roots and len(roots) != 1 else tensors, *args, **kwargs)
             return own(tensors, *args, **kwargs)
@@ -145,7 +155,7 @@ class Ear:
         def number(t: Any) -> Any:
             value = own(t)
             # what an optimizer reads is its own affair
-            if not self._stepping and not self._compiling() and self.course.takes_number():
+            if not self._stepping and self._asked(self.course.takes_number):
                 self._safely(self.course.number, value)
             return value
 
@@ -153,10 +163,10 @@ class Ear:
 
     def _stepping_begins(self, optimizer: Any, *given: Any) -> None:
         self._stepping = True
-        if not self._compiling() and self.course.takes_weights():
+        if self._asked(self.course.takes_weights):
             self._safely(self.course.before, optimizer)
 
     def _stepping_ends(self, optimizer: Any, *given: Any) -> None:
         self._stepping = False
-        if not self._compiling() and self.course.takes_step():
+        if self._asked(self.course.takes_step):
             self._safely(self.course.after, optimizer)
