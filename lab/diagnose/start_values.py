@@ -178,3 +178,32 @@ def _known_range(ref: Ref) -> tuple[float, float] | None:
         return ref.span
     values = t._a
     return float(values.min()), float(values.max())
+
+
+# -- dropout -----------------------------------------------------------------------------------------------------------
+
+
+@rule(710)
+def dropped_out(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A dropout whose probability is that of keeping."""
+    for row in trace.rows:
+        s = row.stats
+        if (
+            row.op not in ("dropout", "alpha_dropout", "feature_dropout")
+            or s is None
+            or not row.reached
+            or not row.refs
+        ):
+            continue
+        before = row.refs[0].stats.zeros if isinstance(row.refs[0], Row) and row.refs[0].stats is not None else 0.0
+        share = (s.zeros - before) / (1 - before) if before < 1 else 0.0
+        if share < DROPS or math.prod(row.shape) < 64:
+            continue
+        line, col, place = where(trace, row.chain)
+        what = "all values" if share == 1 else f"{100 * share:.0f} % of the values"
+        message = capital(
+            f"{place} drops {what} ({_maker(trace, row)}): the probability of a dropout is that of dropping a value, "
+            "not of keeping it."
+        )
+        return [Found("mode", "warning", line, col, message, "Usual are 0.1 to 0.5: nn.Dropout(0.1).", [row])]
+    return []
