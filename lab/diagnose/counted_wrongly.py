@@ -286,12 +286,8 @@ def mean_of_means(trace: Trace, explained: set[Leaf]) -> list[Found]:
         for scope in source.scopes():
             nodes = list(own_nodes(scope))
             for node in nodes:
-                if not isinstance(node, ast.BinOp | ast.AugAssign) or not isinstance(node.op, ast.Div):
-                    continue
-                left, over = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
-                total, text = ast.unparse(left), ast.unparse(over)
-                of = re.match(r"len\((\w+)\.dataset\)$", text)
-                loops = [n for n in nodes if isinstance(n, ast.For) and of and of[1] in names_in(n.iter)]
+                total, loader = _over_data_set(node)
+                loops = [n for n in nodes if isinstance(n, ast.For) and loader in names_in(n.iter)]
                 adds = [
                     n
                     for loop in loops
@@ -304,9 +300,10 @@ def mean_of_means(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 line, col, place = source.place(node)
                 message = capital(
                     f"{place} divides a sum of means by the number of samples: {total} adds up the mean loss of each "
-                    f"batch ({source.place(adds[0]).words}), so `{text}` makes it smaller by the size of a batch."
+                    f"batch ({source.place(adds[0]).words}), so `len({loader}.dataset)` makes it smaller by the size "
+                    "of a batch."
                 )
-                remedy = f"Divide by the batches, len({of[1]}), or add loss.item() * len(y)."  # type: ignore[index]
+                remedy = f"Divide by the batches, len({loader}), or add loss.item() * len(y)."
                 return [Found("evaluation", "note", line, col, message, remedy)]
     return []
 
@@ -324,18 +321,16 @@ def whole_set_for_a_part(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     continue
                 sums = {ast.unparse(n.target) for n in ast.walk(loop) if isinstance(n, ast.AugAssign)}
                 for node in nodes:
-                    divided = _divided(node)
-                    if divided is None or divided[0] not in sums:
-                        continue
-                    of = re.match(r"len\((\w+)\.dataset\)$", divided[1])
-                    if of is None or of[1] not in names_in(loop.iter):
+                    total, loader = _over_data_set(node)
+                    if total not in sums or loader not in names_in(loop.iter):
                         continue
                     line, col, place = source.place(node)
                     message = capital(
-                        f"{place} divides by {drawn[1]:,} samples a sum over {drawn[0]:,}: `{divided[1]}` is the whole "
-                        f"data set, of which the sampler of {of[1]} draws a part ({source.place(loop).words})."
+                        f"{place} divides by {drawn[1]:,} samples a sum over {drawn[0]:,}: `len({loader}.dataset)` is "
+                        f"the whole data set, of which the sampler of {loader} draws a part "
+                        f"({source.place(loop).words})."
                     )
-                    remedy = f"Divide by what is drawn: len({of[1]}.sampler)."
+                    remedy = f"Divide by what is drawn: len({loader}.sampler)."
                     return [Found("evaluation", "warning", line, col, message, remedy)]
     return []
 
@@ -347,16 +342,18 @@ def _at(trace: Trace, chain: Chain) -> tuple[str, int]:
     return (shown_name(code.co_filename), line) if offset is None else ("", line + offset)
 
 
-def _divided(node: ast.AST) -> tuple[str, str] | None:
-    """What a division divides, without a factor before it, and by what; of ``total /= n`` too."""
+def _over_data_set(node: ast.AST) -> tuple[str, str]:
+    """Return what ``100 * total / len(loader.dataset)`` or ``total /= ...`` divides, and the loader; "" where it is
+    none."""
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div):
-        return ast.unparse(node.target), ast.unparse(node.value)
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
-        return None
-    left = node.left
-    if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mult):
-        left = left.right
-    return ast.unparse(left), ast.unparse(node.right)
+        total, over = node.target, node.value
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        factor = isinstance(node.left, ast.BinOp) and isinstance(node.left.op, ast.Mult)
+        total, over = (node.left.right if factor else node.left), node.right  # type: ignore[attr-defined, assignment]
+    else:
+        return "", ""
+    of = re.match(r"len\((\w+)\.dataset\)$", ast.unparse(over))
+    return (ast.unparse(total), of[1]) if of else ("", "")
 
 
 def _counts(node: ast.expr) -> bool:
