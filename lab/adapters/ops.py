@@ -46,7 +46,7 @@ class Ops(Hooks):
     def run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run one of PyTorch's functions and tell what it did."""
         if function.__class__ is FunctionType and not (function.__module__ or "").startswith("torch"):
-            function = self._under(function)
+            function = self.safely(self._under, function) or function
         call = self.safely(self._heard, function, args, keywords)
         if call is None:
             return function(*args, **keywords)

@@ -129,9 +129,8 @@ def _python(text: str, sentences: bool) -> Iterator[Change]:
         return start + found.start(), start + found.end(), SWAPS[operator], "operator"
 
     tree = ast.parse(text)
-    docs = {id(n.body[0].value) for n in ast.walk(tree)
-            if isinstance(n, ast.Module | ast.ClassDef | ast.FunctionDef) and n.body
-            and isinstance(n.body[0], ast.Expr)}  # fmt: skip
+    # docstrings, those of constants among them
+    docs = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)}
     annotations = {id(sub) for n in ast.walk(tree) for name in ("annotation", "returns")
                    for top in [getattr(n, name, None)] if top is not None for sub in ast.walk(top)}  # fmt: skip
     samples = _samples(tree)

@@ -126,3 +126,8 @@ def test_c(tmp_path: Path) -> None:
     assert library.f(3) == 12  # 4 + (3 + 5)
     seen = {k for k, byte in enumerate(memory.read_bytes()) if byte}
     assert seen == {1, 2, 4, 5, 6, 7}  # not the other branch, and no table
+
+
+def test_no_docstring_is_a_sentence_that_a_fault_changes() -> None:
+    text = 'A = "said"\n"""Of a constant."""\n\ndef f():\n    """Of a function."""\n    return A\n'
+    assert [fault.new for fault in faults("a.py", text, sentences=True)] == ["'?said'", "None"]
