@@ -181,7 +181,8 @@ class Injector:
 # the outermost: functions that hold the guard, and what puts the failure down, are not let fail themselves
 UNTOUCHED = {"__class_getitem__", "failed", "_break", "safely", "_safely", "_watch", "_timed", "drop",
              "lab.adapters.ops.Ops.run", "lab.adapters.ops.Ops._custom", "lab.adapters.hooks.Ear.begin",
-             "lab.adapters.hooks.Ear.end", "lab.adapters.hooks._Came.__call__",
+             "lab.adapters.hooks.Ear.end", "lab.adapters.hooks._Came.__call__", "lab.adapters.torch_course.Ear._asked",
+             "lab.adapters.torch_course.Ear._stepping_begins", "lab.adapters.torch_course.Ear._stepping_ends",
              "lab.notebook.tracebacks.shortened",  # where it fails, the whole traceback is shown, which is longer
              # the shell's way in: what the user typed is refused there, and what follows is guarded
              "guarded", "lab.notebook.magics.LabMagics.autograd", "lab.notebook.magics.flags_of",
@@ -258,8 +259,13 @@ def in_a_shell(source: str, library: str, injector: Injector | None) -> tuple[An
     return out.getvalue(), lines, f"{type(error).__name__}: {error}", state, values
 
 
-def injections(library: str, wanted: int, seed: int = 0, shell: bool = False) -> Iterator[tuple[str, str, int]]:
-    """(cell, function, which call of it), `wanted` of them: every function at its first and last call, then others."""
+def injections(
+    library: str, wanted: int, seed: int = 0, shell: bool = False, within: str = ""
+) -> Iterator[tuple[str, str, int]]:
+    """(cell, function, which call of it), `wanted` of them: every function at its first and last call, then others.
+
+    Those whose module's name begins with `within` alone.
+    """
     rng = random.Random(seed)
     first, others = [], []
     for cell, source in CELLS.items():
@@ -267,6 +273,8 @@ def injections(library: str, wanted: int, seed: int = 0, shell: bool = False) ->
         with injector.installed():
             (in_a_shell if shell else outcome)(source, library, injector)
         for name, count in injector.calls.items():
+            if not name.startswith(within):
+                continue
             first.append((cell, name, 1))
             others += [(cell, name, k) for k in {count, (count + 1) // 2} - {1}]
     rng.shuffle(first)
@@ -293,12 +301,12 @@ def left_behind() -> list[str]:
     return left
 
 
-def run(library: str, wanted: int, seed: int = 0, shell: bool = False) -> tuple[int, list[str]]:
+def run(library: str, wanted: int, seed: int = 0, shell: bool = False, within: str = "") -> tuple[int, list[str]]:
     """Let `wanted` calls fail, each by itself; how many did, and which of them a cell noticed."""
     outcome_of = in_a_shell if shell else outcome
     plain = {cell: outcome_of(source, library, None) for cell, source in CELLS.items()}
     failed, noticed = 0, []
-    for cell, name, k in injections(library, wanted, seed, shell):
+    for cell, name, k in injections(library, wanted, seed, shell, within):
         injector = Injector(shell)
         injector.at = name, k
         with injector.installed():
