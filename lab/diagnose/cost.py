@@ -9,10 +9,11 @@ from typing import TypeGuard
 from widgets.figures import size_text, time_text
 
 from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
-from .finding import Found, capital, code_of, where
+from .finding import Found, capital, code_of, spot, where
 from .neighbour_loops import recipe
 from .order import rule
-from .user_sources import Place, assigned, sources
+from .time_shares import busiest_loop, header
+from .user_sources import Place, assigned, called, sources
 
 MANY = 2000  # op runs below which a cell is over before anybody waits
 SMALL_US = 20.0  # an op shorter than this is mostly the call
@@ -21,6 +22,7 @@ FEW_BYTES = 1 << 12  # results below which an op on a processor is worth no more
 ROWS, PER_STEP = 32, 8  # passes over single rows, in all and for each step, from which they should be one
 GATHERING = {"stack", "cat", "select", "getitem", "unbind", "view", "reshape", "unsqueeze"}
 SHAPING = {"view", "reshape", "unsqueeze", "squeeze", "flatten", "to", "cast", "float", "expand"}
+IN_LOOP = 0.6  # share of the ops from which a loop is what runs them
 IDLE = 0.6  # share of the wall time outside ops from which Python is what is waited for
 
 
@@ -234,22 +236,29 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
     by_line: dict[tuple[str, int], tuple[int, Row]] = {}
     for row in forward:
         if row.line is not None and row.place is not None:
-            spot = row.place.file, row.place.line
-            by_line[spot] = (by_line.get(spot, (0, row))[0] + row.runs, row)
+            at = row.place.file, row.place.line
+            by_line[at] = (by_line.get(at, (0, row))[0] + row.runs, row)
     if not by_line:
         return []
     count, row = max(by_line.values(), key=lambda pair: pair[0])
     line, _, place = where(trace, row.chain)
+    does, most = f"{place} runs {count:,} of {runs:,} ops", ""
+    busiest = busiest_loop(trace, forward, IN_LOOP)
+    if busiest is not None and not any(called(n) in ("backward", "step") for n in ast.walk(busiest.loop)):
+        does = f"the loop at {busiest.words}, `{header(busiest.loop)}`, runs {busiest.runs:,} of {runs:,} ops"
+        there = spot(trace, row.chain[0])
+        most = f" (most of them on {there})" if there not in (busiest.words, busiest.own) else ""
+        line = busiest.line
     remedy = "Work on whole tensors in place of elements or rows: one op over a batch costs as much as one over a row."
     if bound:
         mean = size_text(sum(r.size * r.runs for r in on_gpu) / launched)
         message = (
-            f"{place} runs {count:,} of {runs:,} ops, each on {mean} on average: launching such a kernel takes "
+            f"{does}{most}, each on {mean} on average: launching such a kernel takes "
             "longer than its work, so the GPU waits for Python."
         )
     else:
         message = (
-            f"{place} runs {count:,} of {runs:,} ops that take {time_text(spent / runs / 1e6)} each: "
+            f"{does} that take {time_text(spent / runs / 1e6)} each{most}: "
             f"{100 * idle:.0f} % of this cell's time is Python between the ops and not in them."
         )
     return [Found("overhead", "note", line, None, capital(message), remedy, [row])]

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from types import CodeType
 
 from ..recorder.cell_trace import Chain, Leaf, Row, Trace
 from ..recorder.user_files import shown_name
@@ -72,6 +73,14 @@ def where(trace: Trace, chain: Chain) -> tuple[int | None, int | None, str]:
     if own is None:
         return None, None, words
     return own.line, own.col, f"line {own.line} ({words})"
+
+
+def spot(trace: Trace, frame: tuple[CodeType, int]) -> str:
+    """The line of one frame in words: of this cell, or of the file or the earlier cell that it is in."""
+    place = trace.place(*frame)
+    if place.file in trace.files:
+        return f"line {place.line + trace.files[place.file]}"
+    return f"{shown_name(place.file)} line {place.line}"
 
 
 def code_of(trace: Trace, row: Row) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from types import CodeType
-from typing import Any
 
 import numpy as np
 
@@ -14,10 +13,11 @@ from widgets.figures import size_text, time_text
 from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Sample, Trace, ancestors
 from ..recorder.loader_waits import Fetched
 from ..recorder.sampling import loop_of
-from ..recorder.user_files import is_users, shown_name
+from ..recorder.user_files import is_users
 from .cost import _inside
-from .finding import Found, capital, code_of, listed, verb, where
+from .finding import Found, capital, code_of, listed, spot, verb, where
 from .order import rule
+from .time_shares import Frame
 
 HALF = 0.5  # share of a cell's time from which a loader is what it waits for
 LEAST_NS = 20_000_000  # waits shorter than this in all are over before anybody notices
@@ -124,20 +124,11 @@ def _waited(
     line, col, words = at
     if each < SMALL_NS and spent < LONG_NS:
         return None
-    inside: dict[tuple[str, int], tuple[int, Any]] = {}
-    for s in samples:
-        within = [p for p in s.places[: loop_of(s)] if p[0].co_filename in trace.files or is_users(p[0].co_filename)]
-        spot = next((p for p in within if p[0].co_filename in trace.files), next(iter(within), None))
-        if spot is not None:
-            key = _at(trace, spot)
-            inside[key] = (inside.get(key, (0, spot))[0] + s.ns, spot)
-    slow = max(inside.values(), key=lambda pair: pair[0], default=None)
+    slow = _slowest(trace, [(s.ns, s.places[: loop_of(s)]) for s in samples])
     where_slow, remedy_line = "", ""
-    if slow is not None and slow[0] > 0.5 * sum(s.ns for s in samples):
-        code_of_slow, function = trace.place(*slow[1]).code, slow[1][0].co_name
-        there = _words(trace, slow[1])
-        text = f" (`{code_of_slow}`)" if code_of_slow and len(code_of_slow) < 60 else ""
-        where_slow = f"; {there}{text} in {function} takes most of it"
+    if slow is not None:
+        there = spot(trace, slow)
+        where_slow = f"; {there}{_quoted(trace, slow)} in {slow[0].co_name} takes most of it"
         remedy_line = f"Make {there} faster or do its work once, before the loop"
     message = capital(
         f"{words} waits for its data: {share} passes in `{code}` before "
@@ -155,6 +146,30 @@ def _waited(
     remedy = capital("; or ".join(ways) + ".")
     severity = "warning" if each >= BATCH_NS and spent >= MATTERS_NS else "note"
     return Found("data-loader", severity, line, col, message, remedy)
+
+
+def _slowest(trace: Trace, met: list[tuple[int, Chain]]) -> Frame | None:
+    """Return the innermost place of the user's, in this cell before others, in which most of the time passes."""
+    inside: dict[tuple[str, int], tuple[int, Frame]] = {}
+    for ns, places in met:
+        within = [p for p in places if p[0].co_filename in trace.files or is_users(p[0].co_filename)]
+        place = next((p for p in within if p[0].co_filename in trace.files), next(iter(within), None))
+        if place is not None:
+            key = _at(trace, place)
+            inside[key] = (inside.get(key, (0, place))[0] + ns, place)
+    ns, place = max(inside.values(), key=lambda pair: pair[0], default=(0, None))
+    return place if ns > HALF * sum(ns for ns, _ in met) else None
+
+
+def _own_at(trace: Trace, sample: Sample) -> int:
+    """Return which of a sample's places is the innermost of this cell."""
+    return next((k for k, p in enumerate(sample.places) if p[0].co_filename in trace.files), 0)
+
+
+def _quoted(trace: Trace, frame: Frame) -> str:
+    """Return what runs at a place as it is quoted behind it; nothing where that is long."""
+    code = trace.place(*frame).code
+    return f" (`{code}`)" if code and len(code) < 60 else ""
 
 
 def _by_workers(trace: Trace, fetched: Fetched) -> tuple[str, list[str]]:
@@ -187,15 +202,8 @@ def _asked(trace: Trace, sample: Sample, turns: int) -> int:
 
 
 def _at(trace: Trace, place: tuple[CodeType, int]) -> tuple[str, int]:
-    spot = trace.place(*place)
-    return spot.file, spot.line
-
-
-def _words(trace: Trace, place: tuple[CodeType, int]) -> str:
-    spot = trace.place(*place)
-    if spot.file in trace.files:
-        return f"line {spot.line + trace.files[spot.file]}"
-    return f"{shown_name(spot.file)} line {spot.line}"
+    there = trace.place(*place)
+    return there.file, there.line
 
 
 def _header(code: str) -> str:
@@ -218,12 +226,14 @@ def _slow_line(trace: Trace, lines: dict[int, list[Sample]], total: int, scale: 
     if spent * scale < LEAST_NS or spent < HALF * total or turns < TURNS or spent * scale / turns < SMALL_NS:
         return []
     caller = max(samples, key=lambda s: s.ns)
-    own = next((k for k, p in enumerate(caller.places) if p[0].co_filename in trace.files), 0)
+    own = _own_at(trace, caller)
     called = [p for p in caller.places if p[0].co_filename in trace.files][1:2]
-    who = f", called on {_words(trace, called[0])}" if called and called[0][0] is not caller.places[own][0] else ""
+    who = f", called on {spot(trace, called[0])}" if called and called[0][0] is not caller.places[own][0] else ""
+    slow = _slowest(trace, [(s.ns, s.places[: _own_at(trace, s)]) for s in samples])
+    most = f"; most of that in {slow[0].co_name}, {spot(trace, slow)}{_quoted(trace, slow)}" if slow else ""
     message = (
         f"Line {line} (`{_text(trace, line)}`{who}) takes about {_share(spent, total)} of this cell's time and "
-        f"runs no op: the training step waits for it ({time_text(spent / 1e6)} in all)."
+        f"runs no op: the training step waits for it ({time_text(spent / 1e6)} in all{most})."
     )
     remedy = "Do its work once, before the loop, or in a DataLoader with num_workers, which works while the step runs."
     return [Found("data-loader", "note", line, None, message, remedy)]

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import CodeType
+from typing import NamedTuple
 
 from widgets.figures import time_text
 
@@ -207,14 +208,70 @@ def _covers(node: ast.AST, line: int, col: int, end_line: int, end_col: int) -> 
     return at <= (line, col) and to >= (end_line, end_col)
 
 
-def loop_around(trace: Trace, frame: Frame) -> Loop | None:
-    """Return the innermost loop in whose body a place of the user's stands."""
+def loops_around(trace: Trace, frame: Frame) -> Iterator[Loop]:
+    """Yield the loops in whose bodies a place of the user's stands, innermost first."""
     inner: ast.AST | None = None
     for node in around(trace, frame):
         if isinstance(node, Loop) and inner is not getattr(node, "iter", None) and inner is not None:
-            return node
+            yield node
         inner = node
-    return None
+
+
+def loop_around(trace: Trace, frame: Frame) -> Loop | None:
+    """Return the innermost loop in whose body a place of the user's stands."""
+    return next(loops_around(trace, frame), None)
+
+
+def header(loop: Loop) -> str:
+    """Return a loop's first line, or the whole of a comprehension, cut where it is long.
+
+    >>> header(ast.parse("for k in range(9):\\n    f(k)").body[0])
+    'for k in range(9)'
+    """
+    text = ast.unparse(loop).partition("\n")[0].rstrip(":")
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+class Busiest(NamedTuple):
+    """The innermost loop that runs most of some ops, and how many: its line in this cell, where that is in words, and
+    its own line alone, in this cell or another file."""
+
+    loop: Loop
+    runs: int
+    line: int | None
+    words: str
+    own: str
+
+
+def busiest_loop(trace: Trace, rows: Iterable[Row], most: float) -> Busiest | None:
+    """Return the innermost loop that runs at least a part `most` of all runs of rows; None where there is none."""
+    known: dict[Frame, list[Loop]] = {}
+    runs: dict[tuple[str, Loop], int] = {}
+    first: dict[tuple[str, Loop], Chain] = {}
+    total = 0
+    for row in rows:
+        total += row.runs
+        own: dict[tuple[str, Loop], Chain] = {}
+        for k, frame in enumerate(row.chain):
+            if frame not in known:
+                known[frame] = list(loops_around(trace, frame))
+            for loop in known[frame]:
+                own.setdefault((frame[0].co_filename, loop), row.chain[k:])
+        for key, chain in own.items():
+            runs[key] = runs.get(key, 0) + row.runs
+            first.setdefault(key, chain)
+    # an outer loop runs no less than one in it, and comes after it
+    often = [key for key, count in runs.items() if count >= most * total]
+    if not often:
+        return None
+    key = min(often, key=lambda key: runs[key])
+    (file, loop), chain = key, first[key]
+    at = getattr(loop, "lineno", 0)
+    line = where(trace, chain)[0]
+    if file in trace.files:
+        return Busiest(loop, runs[key], at, f"line {at}", f"line {at}")
+    there = f"{shown_name(file)} line {at}"
+    return Busiest(loop, runs[key], line, there if line is None else f"line {line} ({there})", there)
 
 
 def in_loop(trace: Trace, chain: Chain) -> Chain:

@@ -86,3 +86,28 @@ def test_data_and_a_model_in_float64(cell: Any, earlier: Any) -> None:
     # float32 data that is made float64 on the way is meant so
     meant = earlier(made.replace("np.ones((64, 16))", "np.ones((64, 16), 'f')") + used.replace("data", "data.double()"))
     assert not [f for f in cell(train, meant).findings if f.kind == "dtype"]
+
+
+def test_the_loop_of_small_ops_is_the_one_that_runs_them(cell: Any, earlier: Any) -> None:
+    space = earlier(
+        "def distance(a, b):\n    d = a - b\n    return (d * d).sum()\ndef matrix(rows):\n"
+        "    out = torch.zeros(len(rows), len(rows))\n    for i, a in enumerate(rows):\n"
+        "        for j, b in enumerate(rows):\n            out[i, j] = distance(a, b)\n    return out\n"
+    )
+    found = cell("D = matrix(list(x[:30]))", space).findings[0]
+    assert (found.kind, found.line) == ("overhead", 1)
+    assert found.message.startswith(
+        "The loop at line 1 (<an earlier cell> line 7), `for j, b in enumerate(rows)`, runs"
+    )
+    assert "(most of them on <an earlier cell> line 3)" in found.message
+
+
+def test_the_line_of_another_file_that_takes_the_time(cell: Any, earlier: Any) -> None:
+    space = earlier(
+        "class Memory:\n    def sample(self):\n        rows = sorted(range(200_000), key=abs)\n        return rows\n"
+    )
+    text = "net, memory = nn.Linear(16, 4), Memory()\nfor k in range(12):\n    rows = memory.sample()\n"
+    found = cell(text + "    net(x).sum().backward()", space).findings
+    (found,) = (f for f in found if f.kind == "data-loader")
+    assert found.line == 3
+    assert "; most of that in sample, <an earlier cell> line 3 (`sorted(range(200_000), key=abs)`)" in found.message

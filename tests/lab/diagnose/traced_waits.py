@@ -148,6 +148,12 @@ def ops(each_us: float, wall_ms: float, gpu: bool = False, size: int = 4) -> Cal
 
 
 MANY = "t = torch.zeros(())\nfor k in range({n}):\n    t = t + 1.0"
+TWO = "for k in range(40):\n    t = torch.zeros(())\n    for j in range(60):\n        t = t + 1.0"
+STEPS = (
+    "t = torch.zeros((), requires_grad=True)\nfor k in range(800):\n    u = t + 1.0\n    u = u * 2.0\n    u = u - 1.0\n"
+    "    u.backward()"
+)
+HALVES = "t = torch.zeros(())\nfor k in range({n}):\n    t = t + 1.0\nfor k in range(1200):\n    t = t * 1.0"
 LOADER, LOOP = ("loader", 0), 1
 WAITS = {
     "a line of Python that takes the time": wait((3, "python", 600, 9, -1), (7, "op", 400, 9, -1)),
@@ -231,6 +237,13 @@ WAITS = {
     "rows one at a time, few": Case(ops(1.0, 10.0), ROWS.format(n=15), False),
     "many small ops": Case(ops(1.0, 5.0), MANY.format(n=2000)),
     "many small ops, not so many": Case(ops(1.0, 5.0), MANY.format(n=1999), False),
+    "many small ops in two loops": Case(ops(1.0, 9.0), TWO),
+    "many small ops in a loop's call": Case(ops(1.0, 5.0), "def add(t):\n    return t + 1.0\n" + MANY.format(n=2000)
+                                            .replace("t + 1.0", "add(t)")),
+    "many small ops of a training loop": Case(ops(1.0, 9.0), STEPS),
+    "many small ops, three fifths of them in a loop": Case(ops(1.0, 9.0), HALVES.format(n=1800)),
+    "many small ops, fewer of them in a loop": Case(ops(1.0, 9.0), HALVES.format(n=1799)),
+    "many small ops in a comprehension": Case(ops(1.0, 5.0), "t = torch.zeros(())\nu = [t + k for k in range(2000)]"),
     "many ops of 20 µs": Case(ops(20.0, 100.0), MANY.format(n=2000)),
     "many ops of more": Case(ops(20.1, 101.0), MANY.format(n=2000), False),
     "many small ops without pauses": Case(ops(1.0, 4.9), MANY.format(n=2000), False),
