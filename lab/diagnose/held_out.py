@@ -34,11 +34,14 @@ def seen(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if trace.error is not None:
         return []
     for source in sources(trace):
-        for scope in source.scopes():
+        for scope in source.scopes(earlier=trace.steps.count > 0):
             nodes = list(own_nodes(scope))
             pairs = list(assigned(nodes))
             splits = _splits(nodes, pairs)
-            for look in (_shared_rows, _two_draws, _whole_set, _chosen_columns, _scaled_together, _scaled_apart):
+            looks = [_shared_rows, _two_draws, _whole_set, _chosen_columns, _scaled_together, _scaled_apart]
+            if scope is source.program and source.earlier:
+                looks.remove(_whole_set)  # who reads a part may be a cell that is not among them
+            for look in looks:
                 found = look(source, nodes, pairs, splits)
                 if found is not None:
                     return [found]

@@ -22,7 +22,7 @@ HOOKS = {"register_forward_hook", "register_full_backward_hook", "register_hook"
 def shared(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """One of several things that a line makes or names only once."""
     for source in sources(trace):
-        for scope in source.scopes():
+        for scope in source.scopes(earlier=trace.steps.count > 0):
             nodes = list(own_nodes(scope))
             for node in nodes:
                 found = _repeated(source, nodes, node) or _named_twice(trace, source, nodes, node)

@@ -9,10 +9,24 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
+from core.base import source
+
 from ..recorder.cell_trace import Trace
 from ..recorder.user_files import is_users, shown_name
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+CELLS = 64  # earlier cells of which the statements are read, at most
+
+
+class Earlier(NamedTuple):
+    """An earlier cell that made what this one reads."""
+
+    name: str
+    """What sentences call it: "In [3]"."""
+    tree: ast.Module
+    """Its lines are numbered as if this cell followed it: the last one is 0, or less where others lie between."""
+    shift: int
+    """What has to be added to such a line for that of the cell."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +37,8 @@ class Source:
     """What sentences call it: "" for this cell, else "tinygpt.py" or "In [3]"."""
     tree: ast.Module
     text: str
+    earlier: tuple[Earlier, ...] = ()
+    """Of this cell: those that made what it reads, in the order in which they ran."""
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
@@ -30,9 +46,15 @@ class Source:
         return list(ast.walk(self.tree))
 
     @cached_property
+    def program(self) -> ast.Module:
+        """The statements of the earlier cells that made what this cell reads, and then its own."""
+        before = [statement for cell in self.earlier for statement in cell.tree.body]
+        return ast.Module([*before, *self.tree.body], [])
+
+    @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
         """What each node stands in."""
-        return {inner: node for node in self.nodes for inner in ast.iter_child_nodes(node)}
+        return {inner: node for node in ast.walk(self.program) for inner in ast.iter_child_nodes(node)}
 
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield what a node stands in, innermost first."""
@@ -41,10 +63,14 @@ class Source:
             yield above
             above = self.parents.get(above)
 
-    def scopes(self) -> Iterator[ast.Module | Function]:
-        """Yield the bodies whose statements run one after another: of an earlier cell or a file, its functions only."""
+    def scopes(self, earlier: bool = False) -> Iterator[ast.Module | Function]:
+        """Yield the bodies whose statements run one after another: of an earlier cell or a file, its functions only.
+
+        With `earlier` the statements of earlier cells stand before this cell's: not all of them, so that what is used
+        nowhere in them may be used all the same.
+        """
         if not self.name:
-            yield self.tree
+            yield self.program if earlier else self.tree
         yield from (n for n in self.nodes if isinstance(n, Function))
 
     def place(self, node: ast.AST) -> Place:
@@ -52,6 +78,9 @@ class Source:
         line = int(getattr(node, "lineno", 0))
         if self.name:
             return Place(None, None, f"{self.name} line {line}")
+        if line <= 0:
+            cell = [cell for cell in self.earlier if line + cell.shift > 0][-1]
+            return Place(None, None, f"{cell.name} line {line + cell.shift}")
         return Place(line, int(getattr(node, "col_offset", 0)), f"line {line}")
 
 
@@ -95,11 +124,13 @@ def sources(trace: Trace) -> list[Source]:
 
 def _sources(trace: Trace) -> list[Source]:
     tree = trace.tree()
-    found = [Source("", tree, trace.code)] if tree is not None else []
+    made = _makers(trace, tree) if tree is not None else {}
+    found = [Source("", tree, trace.code, _numbered(made))] if tree is not None else []
     files = dict.fromkeys(code.co_filename for row in trace.rows for code, _ in row.chain)
     for chain in (*trace.backwards, trace.steps.last_step):
         files.update(dict.fromkeys(code.co_filename for code, _ in chain))
     files.update(dict.fromkeys(trace.authors))
+    files.update(dict.fromkeys(made))
     for file in files:
         if file in trace.files or not is_users(file):
             continue
@@ -110,7 +141,63 @@ def _sources(trace: Trace) -> list[Source]:
     return found
 
 
-@lru_cache(32)
+def _makers(trace: Trace, tree: ast.Module) -> dict[str, str]:
+    """Return the earlier cells, and their texts, that give the variables their values which the cell reads, and those
+    which these read in turn: of cells that were run again with another text the last one."""
+    ran = [
+        (name, file)
+        for file in list(linecache.cache)
+        if file not in trace.files and (name := source.name_of_file(file))
+    ]
+    ran.sort(key=lambda cell: int("".join(filter(str.isdigit, cell[0])) or 0))
+    wanted = _bound_and_read(tree)[1]
+    found = {}
+    for _, file in ran[: -CELLS - 1 : -1]:
+        text = "".join(linecache.getlines(file))
+        parsed = _parsed(text)
+        bound, read = _bound_and_read(parsed) if parsed is not None else (set(), set())
+        if bound & wanted:
+            found[file] = text
+            wanted = wanted - bound | read
+    return dict(reversed(found.items()))
+
+
+def _bound_and_read(tree: ast.Module) -> tuple[set[str], set[str]]:
+    """Return the variables that a cell's own statements set, and those that it reads before it sets them itself.
+
+    >>> bound, read = _bound_and_read(ast.parse("y = x + 1\\nz = f(y)\\ndef g(): return w"))
+    >>> sorted(bound), sorted(read)
+    (['g', 'y', 'z'], ['f', 'w', 'x'])
+    """
+    bound: set[str] = set()
+    certain: set[str] = set()
+    read: set[str] = set()
+    for statement in tree.body:
+        names = [n for n in ast.walk(statement) if isinstance(n, ast.Name)]
+        read |= {n.id for n in names if not isinstance(n.ctx, ast.Store)} - certain
+        if isinstance(statement, Function | ast.ClassDef):
+            stored = {statement.name}
+        else:
+            stored = {n.id for n in own_nodes(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        bound |= stored
+        if isinstance(statement, ast.AugAssign):
+            read |= stored - certain
+        elif isinstance(statement, ast.Assign | Function | ast.ClassDef):
+            certain |= stored
+    return bound, read
+
+
+def _numbered(cells: dict[str, str]) -> tuple[Earlier, ...]:
+    """Return the earlier cells with trees of their own, whose lines are numbered so that this cell's begin with 1."""
+    found, shift = [], 0
+    for file, text in reversed(cells.items()):
+        shift += text.count("\n") + 1
+        tree = ast.parse(text)
+        found.append(Earlier(shown_name(file), ast.increment_lineno(tree, -shift), shift))  # type: ignore[type-var]
+    return tuple(reversed(found))
+
+
+@lru_cache(128)
 def _parsed(text: str) -> ast.Module | None:
     try:
         return ast.parse(text) if text else None

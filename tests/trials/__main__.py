@@ -45,9 +45,12 @@ from tests.lab.conftest import run_cell
 module = types.ModuleType("__main__")
 sys.modules["__main__"] = module
 cells = sorted(Path(".").glob("cell*.py"), key=lambda p: int(p.stem[4:]))
+core.base.source.name_of_file = lambda file: file if any(path.name == file for path in cells[:-1]) else None
 with redirect_stdout(io.StringIO()):
     for path in cells[:-1]:
-        exec(compile(path.read_text(), path.name, "exec"), vars(module))
+        text = path.read_text()
+        linecache.cache[path.name] = len(text), None, text.splitlines(True), path.name  # as IPython keeps its cells
+        exec(compile(text, path.name, "exec"), vars(module))
 """
 # The last, recorded.
 _RUN = f"""{BEFORE}

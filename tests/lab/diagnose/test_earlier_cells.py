@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from core.base import source
+
 Space = dict[str, Any]
 TRAIN = """
 opt = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], lr=0.1)
@@ -39,6 +41,70 @@ def earlier(space: Space) -> Any:
 
     yield run
     linecache.cache.pop("<an earlier cell>", None)
+
+
+@pytest.fixture
+def notebook(space: Space, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Run texts as the cells of a notebook, In [1] and so on."""
+    names: dict[str, str] = {}
+    monkeypatch.setattr(source, "name_of_file", names.get)
+
+    def run(*texts: str) -> Space:
+        for text in texts:
+            name = f"<cell of a notebook {len(names) + 1}>"
+            names[name] = f"In [{len(names) + 1}]"
+            monkeypatch.setitem(linecache.cache, name, (len(text), None, text.splitlines(True), name))  # type: ignore[misc]
+            exec(compile(text, name, "exec"), space)
+        return space
+
+    return run
+
+
+STEPS = (
+    "\nnet = nn.Linear(16, 4)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor k in range(3):\n"
+    "    opt.zero_grad()\n    F.cross_entropy(net(x_train), labels[:40]).backward()\n    opt.step()\n"
+)
+SCALE, SPLIT = "x = (x - x.mean(0)) / x.std(0)\n", "x_train, x_test = x[:40], x[40:]\n"
+
+
+@pytest.mark.parametrize(
+    ("cells", "line"),
+    [
+        ([SCALE, "\n" + SPLIT], "In [1] line 1 scales x"),
+        (["seen = len(x)\n", SCALE + SPLIT], "In [2] line 1 scales x"),
+        ([SCALE + SPLIT, "def part():\n    return x_train\n", "x_train = part()\n"], "In [1] line 1 scales x"),
+        (["\nx = x * 1.0\n\n", "\n" + SCALE, SPLIT], "In [2] line 2 scales x"),
+    ],
+)
+def test_statements_of_earlier_cells(cell: Any, notebook: Any, cells: list[str], line: str) -> None:
+    found = cell(STEPS, notebook(*cells)).findings
+    assert [f.message.startswith(line) for f in found if f.kind == "evaluation"] == [True]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [SCALE, "x = torch.randn(64, 16)\n", SPLIT],  # another x
+        [SCALE + SPLIT, "x = torch.randn(64, 16)\n" + SPLIT],  # run again, mended
+        [SPLIT, SCALE],  # scaled for another purpose
+        [SPLIT, "def unused():\n    z = x\n    z = z - z.mean(0)\n    return z[:40], z[40:]\n"],
+    ],
+)
+def test_statements_of_earlier_cells_that_are_right(cell: Any, notebook: Any, cells: list[str]) -> None:
+    found = cell(STEPS, notebook(*cells)).findings
+    assert [f.message for f in found if f.kind == "evaluation"] == []
+
+
+def test_statements_of_earlier_cells_are_told_of_a_cell_that_trains(cell: Any, notebook: Any) -> None:
+    space = notebook(SCALE, SPLIT)
+    assert [f for f in cell("print(x_train.sum())", space).findings if f.kind == "evaluation"] == []
+
+
+def test_a_second_name_that_an_earlier_cell_gives_a_network(cell: Any, notebook: Any) -> None:
+    space = notebook("x_train = x[:40]\nnet = nn.Linear(16, 4)\n", "target_net = net\n")
+    text = STEPS.replace("net = nn.Linear(16, 4)", "y = target_net(x_train)")
+    (message,) = (f.message for f in cell(text, space).findings)
+    assert message.startswith("In [2] line 1 gives net a second name and makes no copy")
 
 
 def test_a_misspelt_attribute(cell: Any, earlier: Any) -> None:
