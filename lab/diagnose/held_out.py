@@ -37,7 +37,7 @@ def seen(trace: Trace, explained: set[Leaf]) -> list[Found]:
         for scope in source.scopes(earlier=trace.steps.count > 0):
             nodes = list(own_nodes(scope))
             pairs = list(assigned(nodes))
-            splits = _splits(nodes, pairs)
+            splits = splits_in(nodes, pairs)
             looks = [_shared_rows, _two_draws, _whole_set, _chosen_columns, _scaled_together, _scaled_apart]
             if scope is source.program and source.earlier:
                 looks.remove(_whole_set)  # who reads a part may be a cell that is not among them
@@ -48,20 +48,20 @@ def seen(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
-def _rows(node: ast.AST) -> ast.expr | None:
+def rows_of(node: ast.AST) -> ast.expr | None:
     """By what an expression ``x[rows]`` or ``x[rows, ...]`` takes samples of a variable."""
     if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
         return None
     return node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
 
 
-def _splits(nodes: list[ast.AST], pairs: list[Pair]) -> dict[str, Split]:
+def splits_in(nodes: list[ast.AST], pairs: list[Pair]) -> dict[str, Split]:
     """The variables of which one part is for training and another for tests."""
     found: dict[str, Split] = {}
     taken: dict[str, list[tuple[ast.expr, ast.AST]]] = {}
     data = {p.name: names_in(p.value) for p in pairs if called(p.value).endswith("Dataset")}
     for node in nodes:
-        rows = _rows(node)
+        rows = rows_of(node)
         if rows is not None and isinstance(node.ctx, ast.Load):  # type: ignore[attr-defined]
             taken.setdefault(node.value.id, []).append((rows, node))  # type: ignore[attr-defined]
         if isinstance(node, ast.Call) and called(node) in PARTS:
@@ -93,7 +93,7 @@ def _shared_rows(source: Source, nodes: list[ast.AST], pairs: list[Pair], splits
     numbers = {p.name: p.value.value for p in pairs if isinstance(p.value, ast.Constant)}
     parts: dict[str, list[tuple[Pair, int, int]]] = {}
     for pair in pairs:
-        rows = _rows(pair.value)
+        rows = rows_of(pair.value)
         if isinstance(rows, ast.Slice) and rows.step is None:
             begin, end = _number(rows.lower, numbers, 0), _number(rows.upper, numbers, OPEN)
             if begin is not None and end is not None and 0 <= begin < end:
@@ -216,7 +216,7 @@ def _chosen_columns(source: Source, nodes: list[ast.AST], pairs: list[Pair], spl
 
 def _whole(node: ast.AST) -> set[str]:
     """The variables that an expression reads, but for those of which it takes some samples only."""
-    rows = _rows(node)
+    rows = rows_of(node)
     if rows is not None and not (isinstance(rows, ast.Slice) and rows.lower is None and rows.upper is None):
         return set()
     if isinstance(node, ast.Name):

@@ -8,7 +8,7 @@ import re
 from ..recorder.cell_trace import Leaf, Trace
 from .finding import Found, capital, listed, where
 from .order import rule
-from .user_sources import Function, Source, called, own_nodes, sources
+from .user_sources import Function, Source, called, names_in, own_nodes, sources
 
 SEEDS = {"manual_seed", "manual_seed_all", "seed", "seed_everything", "set_seed", "seed_all"}
 DRAWS = {"randn", "rand", "randint", "randperm", "randn_like", "rand_like", "randint_like", "normal", "normal_",
@@ -41,6 +41,37 @@ def seeded_again(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     f"drawn after it (`{ast.unparse(drawn)}`, {source.place(drawn).words}) is the same every time."
                 )
                 remedy = "Set the seed once, before the loop; for draws of their own make one torch.Generator there."
+                return [Found("loop", "warning", line, col, message, remedy)]
+    return []
+
+
+@rule(564)
+def seeded_by_sample(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``np.random.seed(i)`` in the ``__getitem__`` of a set that changes its samples at random."""
+    for source in sources(trace):
+        for method in (n for n in source.nodes if isinstance(n, Function) and n.name == "__getitem__"):
+            nodes = list(own_nodes(method))
+            index = {arg.arg for arg in method.args.args[1:]}
+            stored = [n for n in nodes if isinstance(n, ast.Subscript) and ast.unparse(n.value).startswith("self.")]
+            for node in nodes:
+                if not isinstance(node, ast.Call) or called(node) not in SEEDS or not node.args or not stored:
+                    continue
+                tests = [ast.unparse(a.test) for a in source.around(node) if isinstance(a, ast.If)]
+                tests += [a.name for a in source.around(node) if isinstance(a, ast.ClassDef)]
+                read = names_in(node.args[0]) - {"self"}
+                if not read or not read <= index or any(JUDGES.search(t) or "not " in t for t in tests):
+                    continue  # what judges a model is to be the same each time
+                drawn = [n for n in nodes if called(n) in DRAWS and n.lineno >= node.lineno and n is not node]  # type: ignore[attr-defined]
+                if not drawn:
+                    continue
+                line, col, place = source.place(node)
+                message = capital(
+                    f"{place} sets the random state by the number of the sample each time one is loaded "
+                    f"(`{ast.unparse(node)}`): what is drawn after it (`{ast.unparse(drawn[0])}`, "
+                    f"{source.place(drawn[0]).words}) is the same for a sample in every epoch, so it is changed in one "
+                    "way only, which the model learns by heart."
+                )
+                remedy = "Leave the random state alone there, or keep one generator that goes on from sample to sample."
                 return [Found("loop", "warning", line, col, message, remedy)]
     return []
 

@@ -11,12 +11,13 @@ import numpy as np
 
 from core.events import observe
 
-from .cell_trace import Row, Trace
+from .cell_trace import Ref, Row, Trace
 from .tensor_stats import on_host
 from .tensor_types import TENSORS
 
 FEW, MANY = 4, 1 << 16  # runs that are looked at, and elements
 BATCHES, SAMPLES = 64, 8  # batches of which the classes are, and samples from which they tell anything
+RUNS, CLASSES = 4096, 1024  # runs of which the targets are counted, and classes
 SAMPLE = 4096
 EPS = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 """The spacing of a dtype's numbers at 1."""
@@ -28,6 +29,8 @@ SUMS = {"add", "add_"}
 LOSSES = {"cross_entropy", "nll_loss"}
 ATTENDING = {"scaled_dot_product_attention", "multi_head_attention_forward"}
 COMPARES = {"eq", "ne"}
+CHOOSES = {"argmax", "max", "max_dim", "topk"}
+SHAPES = {"squeeze", "view", "reshape", "flatten", "select", "getitem"}
 NOTED = DIFFERENCES | SUMS | LOSSES | ATTENDING | COMPARES | {"embedding"}
 
 
@@ -80,6 +83,8 @@ class ValueFacts:
     """Comparisons of class numbers -> the share that the loss leaves out, and the number by which it knows them."""
     classes: dict[Row, tuple[int, int, set[int]]] = field(default_factory=dict)
     """Cross entropies -> batches that were looked at, of these the ones of one class, and which classes those were."""
+    targets: dict[Row, dict[int, int]] = field(default_factory=dict)
+    """Cross entropies, and predictions that are compared with classes -> how often each class was the target."""
     commonest: dict[Row, tuple[int, float, int | None]] = field(default_factory=dict)
     """Cross entropies of sequences -> their commonest target, its share, and the class that is left out."""
     blank: dict[Row, tuple[int, float]] = field(default_factory=dict)
@@ -105,6 +110,8 @@ def note(trace: Trace, row: Row, e: observe.OpEvent) -> None:
         facts.ignored = _ignored(e)
         if row.requires_grad and row.count <= BATCHES and row.device == "cpu":
             _classes(facts, row, e)
+    if e.op in LOSSES | COMPARES and row.count <= RUNS and row.device == "cpu":
+        _count_targets(facts, row, e)
     if row.count > FEW or row.device != "cpu":
         return
     tensors = [t for t in e.inputs if isinstance(t, TENSORS)]
@@ -225,6 +232,33 @@ def _classes(facts: ValueFacts, row: Row, e: observe.OpEvent) -> None:
     looked, single, classes = facts.classes.get(row, (0, 0, set()))
     one = bool(values.min() == values.max())
     facts.classes[row] = looked + 1, single + one, classes | ({int(values[0])} if one else set())
+
+
+def _count_targets(facts: ValueFacts, row: Row, e: observe.OpEvent) -> None:
+    """Count the classes that a loss or a comparison has as targets: of the latter what the model did not choose."""
+    tensors = [t for t in e.inputs[:2] if isinstance(t, TENSORS)]
+    if len(tensors) < 2:
+        return
+    target = tensors[1]
+    if e.op in COMPARES:
+        chosen = [choice_of(ref) is not None for ref in row.refs]
+        if row.requires_grad or sum(chosen) != 1 or len(chosen) != 2:
+            return
+        target = tensors[chosen.index(False)]
+    values = on_host(target._a) if target._kind.dtype.name.startswith("int") else None
+    if values is None or not 0 < values.size <= MANY:
+        return
+    counts = facts.targets.setdefault(row, {})
+    for number, count in zip(*np.unique(values, return_counts=True), strict=True):
+        if number >= 0 and number != facts.ignored and (number in counts or len(counts) < CLASSES):
+            counts[int(number)] = counts.get(int(number), 0) + int(count)
+
+
+def choice_of(ref: Ref) -> Row | None:
+    """Return the op that chose the classes which a value holds, by the largest score; None where none did."""
+    while isinstance(ref, Row) and ref.op in SHAPES and len(ref.refs) == 1:
+        ref = ref.refs[0]
+    return ref if isinstance(ref, Row) and ref.op in CHOOSES else None
 
 
 def _blank(facts: ValueFacts, row: Row, ids: Any) -> None:

@@ -312,6 +312,56 @@ SEEDED = {
         "        return self.x[i] + np.random.rand()"
     ),
 }
+BY_SAMPLE = {
+    "a seed by the sample": (
+        "class Set:\n    def __getitem__(self, i):\n        x = self.x[i]\n        np.random.seed(i)\n"
+        "        return x + np.random.standard_normal(3)"
+    ),
+    "a seed by the sample, of its own": (
+        "class Set:\n    def __getitem__(self, index):\n        torch.manual_seed(self.seed + index)\n"
+        "        return self.x[index] + 0.1 * torch.randn(3)"
+    ),
+    "a seed by the sample of a training part": (
+        "class Set:\n    def __getitem__(self, i):\n        img = open(self.files[i])\n        if self.train:\n"
+        "            random.seed(i)\n            img = img.rotate(random.uniform(-9, 9))\n        return img"
+    ),
+}
+BY_SAMPLE_NOT = {
+    "a seed by the sample that is made of it": (
+        "class Set:\n    def __getitem__(self, i):\n        torch.manual_seed(i)\n        return torch.randn(3)"
+    ),
+    "a seed by the sample of a test part": (
+        "class Set:\n    def __getitem__(self, i):\n        x = self.x[i]\n        if not self.train:\n"
+        "            torch.manual_seed(i)\n        return x + torch.randn(3)"
+    ),
+    "a seed by the sample that is for evaluation": (
+        "class Set:\n    def __getitem__(self, i):\n        x = self.x[i]\n        if self.split == 'valid':\n"
+        "            torch.manual_seed(i)\n        return x + torch.randn(3)"
+    ),
+    "a seed by sample and epoch": (
+        "class Set:\n    def __getitem__(self, i):\n        x = self.x[i]\n"
+        "        torch.manual_seed(i + epoch * 1000)\n        return x + torch.randn(3)"
+    ),
+    "a seed by the sample after the draws": (
+        "class Set:\n    def __getitem__(self, i):\n        x = self.x[i] + torch.randn(3)\n"
+        "        torch.manual_seed(i)\n        return x"
+    ),
+    "a generator by the sample": (
+        "class Set:\n    def __getitem__(self, i):\n        x = self.x[i]\n        g = np.random.default_rng(i)\n"
+        "        return x + g.standard_normal(3)"
+    ),
+    "a seed by the sample of a set for tests": (
+        "class NoisyTestSet:\n    def __getitem__(self, i):\n        x = self.x[i]\n        torch.manual_seed(i)\n"
+        "        return x + torch.randn(3)"
+    ),
+    "a seed of another method": (
+        "class Set:\n    def start(self, i):\n        x = self.x[i]\n        torch.manual_seed(i)\n"
+        "        return x + torch.randn(3)"
+    ),
+    "a seed of a set without a number": (
+        "class Set:\n    def __getitem__():\n        torch.manual_seed(0)\n        return self.x[0] + torch.randn(3)"
+    ),
+}
 SEEDED_NOT = {
     "a seed of each turn": "for k in range(9):\n    torch.manual_seed(k)\n    h = torch.randn(3)\n    h.backward()",
     "a seed of its own time": "for k in range(9):\n    torch.seed()\n    h = torch.randn(3)\n    h.backward()",

@@ -311,6 +311,7 @@ RULES: list[tuple[Rule, dict[str, str], dict[str, str]]] = [
     (MADE.stored_changed, objects.STORED, objects.STORED_NOT),
     (MADE.turned_alone, objects.TURNED, objects.TURNED_NOT),
     (MADE.target_in_window, objects.WINDOWS, objects.WINDOWS_NOT),
+    (same_draws.seeded_by_sample, objects.BY_SAMPLE, objects.BY_SAMPLE_NOT),
     (same_draws.seeded_again, objects.SEEDED, objects.SEEDED_NOT),
     (last_states.both_directions, objects.DIRECTIONS, objects.DIRECTIONS_NOT),
 ]
