@@ -12,6 +12,7 @@ from .dimension_order import _moved as moved
 from .dimension_order import _remedy as remedy_of
 from .dimension_order import _words as words
 from .finding import Found, code_of, where
+from .size_origins import size_of
 
 _PRODUCT = re.compile(r"shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)")
 _BATCHES = re.compile(r"Expected input batch_size \((\d+)\) to match target batch_size \((\d+)\)")
@@ -186,6 +187,11 @@ def _indices(trace: Trace, error: ErrorRow, row: Row, text: str) -> Found | None
         remedy = "An index is 0 or more: give padding a row of its own (padding_idx)."
     elif bad > 4 * n:
         remedy = f"Number what is looked up from 0 to {n - 1}: a mapping from ids to rows."
+    origin = size_of(trace, code_of(trace, row).partition("(")[0])
+    if origin is not None and not origin.code.isdigit():
+        why += f"; their number is `{origin.code}` ({origin.words})"
+        if bad == n and origin.code.startswith("len("):
+            remedy = f"Where numbers begin with 1, the table needs a row more: {origin.code} + 1."
     return _told(trace, error, row, why, remedy)
 
 
@@ -204,6 +210,10 @@ def _classes(trace: Trace, error: ErrorRow, row: Row, text: str) -> Found | None
         remedy = f"Number the classes from 0: target - {s.min:.0f}."
     elif s.min < 0:
         remedy = "Number the classes from 0; for samples without a class say ignore_index."
+    last = row.refs[0]
+    origin = size_of(trace, code_of(trace, last).partition("(")[0]) if isinstance(last, Row) else None
+    if origin is not None and not origin.code.isdigit():
+        why += f"; their number is `{origin.code}` ({origin.words})"
     return _told(trace, error, row, why, remedy)
 
 
