@@ -123,18 +123,18 @@ print(len(found))
 net = nn.GRU(6, 32, batch_first=True)
 optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
 series = torch.randn(16, 80, 6)
-for k in range(24):
+for k in range(60):
     loss = (net(series)[0] - 1).pow(2).mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
 """,
     "the same product in each step": """
-graph = torch.randn(500, 500)
-weight = nn.Linear(500, 4)
+graph = torch.randn(600, 600)
+weight = nn.Linear(600, 4)
 optimizer = torch.optim.SGD(weight.parameters(), lr=1e-6)
-marks = torch.arange(500) % 4
-spread = graph @ graph @ graph
+marks = torch.arange(600) % 4
+spread = graph @ graph
 for k in range(40):
     loss = F.cross_entropy(weight(spread[:64]), marks[:64])
     optimizer.zero_grad()

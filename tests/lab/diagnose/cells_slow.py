@@ -266,7 +266,7 @@ class Net(nn.Module):
 net = Net()
 optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
 series = torch.randn(16, 80, 6)
-for k in range(24):
+for k in range(60):
     loss = (net(series) - 1).pow(2).mean()
     optimizer.zero_grad()
     loss.backward()
@@ -277,12 +277,12 @@ for k in range(24):
         "slow",
         (6,),
         """
-graph = torch.randn(500, 500)
-weight = nn.Linear(500, 4)
+graph = torch.randn(600, 600)
+weight = nn.Linear(600, 4)
 optimizer = torch.optim.SGD(weight.parameters(), lr=1e-6)
-marks = torch.arange(500) % 4
+marks = torch.arange(600) % 4
 for k in range(40):
-    spread = graph @ graph @ graph
+    spread = graph @ graph
     loss = F.cross_entropy(weight(spread[:64]), marks[:64])
     optimizer.zero_grad()
     loss.backward()
