@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ..recorder.cell_trace import Chain, Row, Trace
 from ..recorder.user_files import is_users
+from .finding import spot
 from .time_shares import Frame, Loop, Saving, Shares, around, in_loop, loop_around, quoted, spent, tree_of
 
 HOT = 0.15  # share of a cell's time from which a line of Python is
@@ -23,10 +24,14 @@ class Costly(NamedTuple):
     pattern: re.Pattern[str]
     does: str
     remedy: str
+    rarely: bool = False
+    """Whether it is to run less often, so that the line to change is the one in the loop."""
+    makes: bool = False
+    """Whether it makes an array of values, of which a few that stand in the call cost nothing."""
 
 
-def _costly(pattern: str, does: str, remedy: str) -> Costly:
-    return Costly(re.compile(pattern), does, remedy)
+def _costly(pattern: str, does: str, remedy: str, **facts: bool) -> Costly:
+    return Costly(re.compile(pattern), does, remedy, **facts)
 
 
 CALLS = (
@@ -35,21 +40,25 @@ CALLS = (
         "makes a tensor of Python's values, element by element",
         "Put them together as one array first: torch.from_numpy(np.stack(list)), or torch.stack where they are "
         "tensors; or keep the data as one tensor and index it.",
+        makes=True,
     ),
     _costly(
         r"\bnp\.(array|asarray|stack|vstack)\(",
         "makes an array of Python's values",
         "Keep the data as one array, made once, and index it.",
+        makes=True,
     ),
     _costly(
         r"\b(torch|core|pickle|joblib|np)\.(save|savez|dump|dumps)\(|\.to_csv\(|json\.dumps?\(",
         "writes a file or a string of all that it is given, object by object",
         "Stack many small tensors into few large ones before it is written, and write it more rarely.",
+        rarely=True,
     ),
     _costly(
         r"\b(torch|core|pickle|joblib|np)\.loads?\(|read_csv\(|imread\(|Image\.open\(|\bopen\(|json\.loads?\(",
         "reads a file again and again",
         "Read it once, before the loop, and keep what it holds.",
+        rarely=True,
     ),
     _costly(r"deepcopy\(", "copies objects in depth", "Copy only what is needed (a state_dict), and only when it is."),
     _costly(
@@ -63,7 +72,12 @@ CALLS = (
         "Keep a list (a ring buffer), or preallocated tensors, and draw indices: torch.randint.",
     ),
     _costly(r"\.(tolist|item|numpy)\(", "takes single values out of tensors", "Take them all at once, after the loop."),
-    _costly(r"\b(plt|ax|fig)\.|savefig\(", "draws a figure", "Draw once, after the loop, or every so many steps."),
+    _costly(
+        r"\b(plt|ax|fig)\.|savefig\(",
+        "draws a figure",
+        "Draw once, after the loop, or every so many steps.",
+        rarely=True,
+    ),
     _costly(r"\.(iterrows|iloc|loc|apply)\b", "goes through a table row by row", "Take the columns as arrays, once."),
 )
 
@@ -90,22 +104,22 @@ def lines(shares: Shares) -> Iterator[Saving]:
         share = ns / shares.looked
         in_ops = ops.get(frame, 0) / shares.total
         code = trace.place(*frame).code or quoted(trace, chain, 200)
-        if _few(trace, frame):
-            continue
         if frame in passive or in_ops > 0.4 * share or PASSIVE.search(code) or not in_loop(trace, chain):
             continue
         known = known_call(code)
-        if known is not None:
+        if known is not None and not (known.makes and _few(trace, frame)):
             groups.setdefault((frame[0], known), []).append((share - in_ops, share, chain))
     for (_, known), found in groups.items():
         net, chain = sum(net for net, _, _ in found), max(found, key=lambda each: each[0])[2]
         if net < HOT:
             continue
         more = f" and {len(found) - 1} more like it" if len(found) > 1 else ""
+        outer = in_loop(trace, chain) if known.rarely else chain
+        there = f" ({spot(trace, chain[0])})" if outer[0][0] is not chain[0][0] else ""
         yield from shares.saving(
             0.8 * net * shares.total,
-            chain,
-            f"{known.does}: about {100 * net:.0f} % of this cell's time passes in {quoted(trace, chain)}{more}.",
+            outer,
+            f"{known.does}: about {100 * net:.0f} % of this cell's time passes in {quoted(trace, chain)}{there}{more}.",
             known.remedy,
         )
 

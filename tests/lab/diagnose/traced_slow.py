@@ -85,6 +85,10 @@ def longest(shares: Shares) -> list[Found]:
 
 
 MAKE = "rows = [[1.0, 2.0]] * 9\nfor k in range(9):\n    t = {code}\n    y = x * k"
+PUT = (
+    "import copy, json\nrows = [[1.0, 2.0]] * 9\ndef put(v):\n    return {code}\nfor k in range(9):\n    y = x * k\n"
+    "    z = put(rows)"
+)
 CALLS = (
     "import json, math, random\ndef put(v):\n    return math.sqrt(v)\nfor k in range(9):\n    y = x * k\n    z = put(k)"
 )
@@ -116,6 +120,12 @@ ONE = (
 def made(code: str, found: bool = True, ns: float = 5.0, line: int = 3, **more: Any) -> Case:
     rule = by_clock(slow_python.lines, (line, "python", ns, 9), (4, "op", 10.0 - ns, 9), **more)
     return Case(rule, MAKE.format(code=code), found)
+
+
+def put(code: str, found: bool = True) -> Case:
+    """A call that is slow, in a function that a loop calls."""
+    rule = by_clock(slow_python.lines, ((4, 7), "python", 5.0, 9), (6, "op", 5.0, 9))
+    return Case(rule, PUT.format(code=code), found)
 
 
 def appended(code: str, found: bool = True, ns: float = 5.0) -> Case:
@@ -152,6 +162,11 @@ SLOW = {
     "a tensor of a list of its own": made("torch.tensor([1.0, 2.0])", False),
     "a tensor of a number": made("torch.tensor(3.0)", False),
     "a tensor, on a busy machine": made("torch.tensor(rows)", False, blind_ns=3 * SECOND),
+    "a file that a function writes": put("json.dumps(v)"),
+    "a file that a function reads": put("json.loads('[1]')"),
+    "a copy that a function makes": put("copy.deepcopy(v)"),
+    "a tensor that a function makes": put("torch.tensor(v)"),
+    "values that a function draws": put("np.random.choice(9, p=np.ones(9) / 9)"),
     "what is not known to be slow": made("len(rows)", False),
     "a test in each turn": Case(
         by_clock(slow_loops.used_after, (5, "python", 6.0, 9), (4, "op", 4.0, 9)), TEST
