@@ -34,6 +34,37 @@ train_part, test_part = torch.utils.data.random_split(data, [48, 16])
 loader = torch.utils.data.DataLoader({loaded}, batch_size=16, shuffle=True)
 z = x
 print(len(train_part), len(test_part), len(loader))"""
+_SORTED_SPLIT = """
+classes, order = {order}
+z_train, y_train, z_test, y_test = x[order][:48], classes[:48], x[order][48:], classes[48:]
+classes_train, classes_test = classes[:48], classes[48:]
+net = nn.Linear(16, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(6):
+    loss = F.cross_entropy(net(z_train), classes_train)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+with torch.no_grad():
+    print(F.cross_entropy(net(z_test), classes_test).item())
+"""
+_AUGMENTED = """
+class Noisy(torch.utils.data.Dataset):
+    def __len__(self):
+        return len(labels)
+    def __getitem__(self, i):
+        sample = x[i]
+        {seed}
+        return sample * float(np.random.uniform(0.8, 1.2)), self.classes[i]
+    classes = labels
+net = nn.Linear(16, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for xb, yb in torch.utils.data.DataLoader(Noisy(), batch_size=16, shuffle=True):
+    loss = F.cross_entropy(net(xb), yb)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
 _BINARY = """
 torch.manual_seed(0)
 net = nn.Linear(16, 1)
@@ -88,6 +119,10 @@ print(F.cosine_similarity(a[:, None], b[None]{dim}).shape)
 """
 
 PLANTED = {
+    "classes that only the test part has": Planted(
+        "evaluation", (2,), _SORTED_SPLIT.format(order="torch.arange(64) // 16, torch.arange(64)")
+    ),
+    "a seed by the number of the sample": Planted("loop", (6,), _AUGMENTED.format(seed="np.random.seed(i)")),
     "scaled before the split": Planted("evaluation", (1,), _fit("z = (x - x.mean(0)) / x.std(0)")),
     "test samples in a scale of their own": Planted(
         "evaluation",
@@ -216,6 +251,8 @@ for width in (8, 16):
         loss.backward()
         opt.step()
 """,
+    "classes of both parts": _SORTED_SPLIT.format(order="torch.arange(64) % 4, torch.arange(64)"),
+    "samples that are changed in other ways each time": _AUGMENTED.format(seed="pass"),
     "batches of a shuffled set": _SORTED.format(shuffle=", shuffle=True"),
     "a similarity along the features": _COSINE.format(dim=", dim=-1"),
 }
