@@ -12,7 +12,7 @@ from ..recorder.cell_trace import Leaf, Trace
 from .expressions import Flow, flow_of, losses
 from .finding import Found, capital
 from .order import rule
-from .user_sources import Function, Source, called, names_in, sources
+from .user_sources import Function, Source, assigned, called, names_in, sources
 
 CONSTANTS = {"ones": 1.0, "ones_like": 1.0, "zeros": 0.0, "zeros_like": 0.0}
 GRADIENTS = re.compile(r"grad|slope", re.I)
@@ -59,12 +59,12 @@ def _network(function: ast.expr) -> bool:
 def _optimizers(found: list[Source]) -> Iterator[tuple[str, str]]:
     """Yield each optimizer's name and the network whose parameters it is made of."""
     for source in found:
-        for node in source.nodes:
-            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call) or not node.value.args:
-                continue
-            given = re.fullmatch(r"([\w.]+)\.parameters\(\)", ast.unparse(node.value.args[0]))
+        made = [(ast.unparse(n.targets[0]), n.value) for n in source.nodes if isinstance(n, ast.Assign)]
+        for name, value in (*made, *((p.name, p.value) for p in assigned(source.nodes))):
+            first = value.args[0] if isinstance(value, ast.Call) and value.args else None
+            given = re.fullmatch(r"([\w.]+)\.parameters\(\)", ast.unparse(first)) if first is not None else None
             if given is not None:
-                yield ast.unparse(node.targets[0]), given[1]
+                yield name, given[1]
 
 
 def _next_step(flow: Flow, call: ast.AST) -> str | None:

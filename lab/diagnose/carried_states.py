@@ -159,10 +159,16 @@ def _layers(source: Source, kinds: set[str]) -> dict[str, bool]:
     """The names of layers of some kinds, each with whether it takes the batch first."""
     found: dict[str, bool] = {}
     for node in source.nodes:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and called(node.value) in kinds:
-            inner = [n for n in ast.walk(node.value) if isinstance(n, ast.Call)]
-            given = {k.arg: getattr(k.value, "value", None) for n in inner for k in n.keywords}
-            found[ast.unparse(node.targets[0])] = given.get("batch_first") is True
+        if not isinstance(node, ast.Assign):
+            continue
+        target, value = node.targets[0], node.value
+        several = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+        pairs = zip(target.elts, value.elts, strict=False) if several else [(target, value)]  # type: ignore[attr-defined]
+        for name, made in pairs:
+            if called(made) in kinds:
+                inner = [n for n in ast.walk(made) if isinstance(n, ast.Call)]
+                given = {k.arg: getattr(k.value, "value", None) for n in inner for k in n.keywords}
+                found[ast.unparse(name)] = given.get("batch_first") is True
     return found
 
 

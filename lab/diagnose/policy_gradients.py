@@ -92,9 +92,11 @@ def _words(node: ast.AST) -> bool:
 
 
 def _same(node: ast.expr) -> ast.expr | None:
-    """What a call gives on with its sign: ``adv.detach()``, ``torch.tensor(returns)``."""
-    if isinstance(node, ast.Call) and called(node) in ("detach", "unsqueeze", "to", "item"):
+    """What a call gives on with its sign: ``adv.detach()``, ``log_probs.gather(1, actions)``, ``log_probs[:, 0]``."""
+    if isinstance(node, ast.Call) and called(node) in ("detach", "unsqueeze", "to", "item", "gather", "index_select"):
         return getattr(node.func, "value", None)
+    if isinstance(node, ast.Subscript):
+        return node.value
     return reduced(node)
 
 
@@ -105,9 +107,11 @@ def _log_probability(flow: Flow, node: ast.expr) -> int | None:
         return None
     sign, one = terms[0]
     while (of := _same(one)) is not None:
-        one = of
-    if called(one) == "log_prob":
+        one = flow.inner(of)
+    if called(one) in ("log_prob", "log_softmax"):
         return sign
+    if called(one) in ("cross_entropy", "nll_loss"):
+        return -sign
     text = one.id if isinstance(one, ast.Name) else one.attr if isinstance(one, ast.Attribute) else ""
     return sign if LOG_PROBABILITY.match(text) else None
 
@@ -285,5 +289,7 @@ def _surrogate(flow: Flow, node: ast.expr) -> tuple[bool, int] | None:
     texts = [ast.unparse(factor.node) for factor in flow.factors(terms[0].node)]
     clipped = any(called(factor) in ("clamp", "clip") for factor in factors)
     of_ratio = clipped or any(called(factor) == "exp" for factor in factors) or any("ratio" in t for t in texts)
-    rewarded = any(_words(factor) for factor in factors) or any(re.search(r"\badv", t) for t in texts)
+    rewarded = any(_words(factor.node) for factor in flow.factors(terms[0].node)) or any(
+        re.search(r"\badv", t) for t in texts
+    )
     return (clipped, terms[0].sign) if of_ratio and rewarded else None

@@ -284,5 +284,6 @@ def _bootstraps(node: ast.AST) -> bool:
         if not isinstance(rest, ast.BinOp) or not isinstance(rest.op, ast.Mult):
             continue
         if any(DISCOUNT.match(ast.unparse(part)) for part in (rest.left, rest.right)):
-            return bool(REWARD.search(ast.unparse(reward)) or re.fullmatch(r"\w{1,3}", ast.unparse(reward)))
+            asks = any(isinstance(n, ast.Call) for n in ast.walk(rest))
+            return bool(REWARD.search(ast.unparse(reward))) or (asks and isinstance(reward, ast.Name))
     return False
