@@ -19,6 +19,7 @@ REWARDED = re.compile(
 EXPECTED = re.compile(r"(^|_)(baselines?|values?|vals?|vs?|critic|mean)(_|$|\d)", re.I)
 LOST = re.compile(r"cost|loss|penalt|regret|neg|nll|kl|temperature|target_entropy", re.I)
 ENTROPY = re.compile(r"entropy|entropies|(^|_)ent$", re.I)
+PROBABILITY = re.compile(r"^(self\.)?(p|pi|probs?|probabilit(y|ies)|action_probs?)$")
 POLICY = re.compile(r"polic|actor|surr|ratio|log_?prob|logp|advant|(^|_)pg(_|$)|reinforce", re.I)
 DISCOUNTS = {"gamma", "discount", "discount_factor"}
 
@@ -146,7 +147,8 @@ def _entropy(flow: Flow, node: ast.expr) -> int:
         return 1
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         logs = [side for side in (node.left, node.right) if _log_probability(flow, side) or called(side) == "log"]
-        return -1 if len(logs) == 1 and not _words(node) else 0
+        rest = [side for side in (node.left, node.right) if side not in logs]
+        return -1 if len(logs) == 1 and _probability(flow, rest[0]) else 0
     text = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
     if not ENTROPY.search(text) or LOST.search(text) or "cross" in text.lower():
         return 0
@@ -155,6 +157,11 @@ def _entropy(flow: Flow, node: ast.expr) -> int:
         return 0 if "loss" in text else 1
     terms = list(flow.terms(value))
     return terms[0].sign * _entropy(flow, terms[0].node) if len(terms) == 1 else 0
+
+
+def _probability(flow: Flow, node: ast.expr) -> bool:
+    """Whether a factor is the probabilities themselves."""
+    return called(flow.inner(node)) in ("exp", "softmax") or bool(PROBABILITY.match(ast.unparse(node)))
 
 
 def _all_names(flow: Flow, node: ast.expr) -> set[str]:

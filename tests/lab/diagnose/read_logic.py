@@ -93,6 +93,10 @@ ENTROPIES_NOT = {
     "minus an entropy that is added": "entropy_loss = -dist.entropy().mean()\nloss = actor_loss + entropy_loss" + BACK,
     "minus an entropy, written out": "ent = (p * logp).sum(1).mean()\nloss = actor_loss + 0.01 * ent" + BACK,
     "an entropy that is to be small": "loss = F.cross_entropy(a, y) + 0.1 * entropy" + BACK,
+    "log-probabilities by what they brought": (
+        "parts = []\nfor t in range(8):\n    logp = F.log_softmax(policy(x[t]), 0)\n"
+        "    parts.append(-logp[a] * float(a == 1))\nloss = torch.stack(parts).sum()" + BACK
+    ),
     "a factor below zero": "COEF = -0.01\nloss = policy_loss + COEF * entropy" + BACK,
     "an entropy of which nobody knows": "loss = policy_loss + 0.01 * entropy_loss" + BACK,
 }
