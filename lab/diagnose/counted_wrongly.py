@@ -311,7 +311,7 @@ def mean_of_means(trace: Trace, explained: set[Leaf]) -> list[Found]:
 @rule(748)
 def whole_set_for_a_part(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A sum over what a sampler draws, and ``total / len(loader.dataset)``: all that the data set has."""
-    parts = {_at(trace, chain): fetched.drawn for chain, fetched in trace.fetched.items() if fetched.drawn[0]}
+    parts = {fetched_at(trace, chain): fetched.drawn for chain, fetched in trace.fetched.items() if fetched.drawn[0]}
     for source in sources(trace) if parts else ():
         for scope in source.scopes():
             nodes = list(own_nodes(scope))
@@ -335,8 +335,8 @@ def whole_set_for_a_part(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
-def _at(trace: Trace, chain: Chain) -> tuple[str, int]:
-    """The source, as sentences call it, and the line of the innermost place of a chain."""
+def fetched_at(trace: Trace, chain: Chain) -> tuple[str, int]:
+    """Return the source, as sentences call it, and the line of the innermost place of a chain."""
     code, lasti = chain[0]
     line, offset = trace.place(code, lasti).line, trace.files.get(code.co_filename)
     return (shown_name(code.co_filename), line) if offset is None else ("", line + offset)

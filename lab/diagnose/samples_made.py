@@ -238,4 +238,16 @@ def _last_of(node: ast.expr, name: str, end: ast.expr) -> bool:
     if not isinstance(node, ast.Subscript) or ast.unparse(node.value) != name:
         return False
     rows = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) else node.slice
-    return ast.unparse(rows).replace(" ", "") == f"{ast.unparse(end)}-1".replace(" ", "")
+    last, (names, number) = _summed(rows), _summed(end)
+    return last == (names, number - 1)
+
+
+def _summed(node: ast.expr, sign: int = 1) -> tuple[tuple[str, ...], int]:
+    """Of an index its terms other than numbers, in order, and the sum of those: ``i + L + 1`` is (i, L) and 1."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        left, one = _summed(node.left, sign)
+        right, other = _summed(node.right, sign if isinstance(node.op, ast.Add) else -sign)
+        return tuple(sorted(left + right)), one + other
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return (), sign * node.value
+    return (f"{'' if sign > 0 else '-'}{ast.unparse(node)}",), 0

@@ -43,6 +43,8 @@ class Fetched:
     """How many samples a pass draws, and how many the data set has; (0, 0) where it draws all."""
     rest: tuple[int, int] = (0, 0)
     """The samples of a batch, and how many fewer the last one has; (0, 0) where all are alike or nobody knows."""
+    shuffled: bool = False
+    """Whether each pass draws an order of its own."""
     makers: tuple[CodeType, ...] = ()
     """What makes the samples and puts them together: the data set's own method, the collate function."""
 
@@ -126,6 +128,7 @@ class Fetches:
             found.starts_ns += wait
             found.workers, found.makers = _loading(iterator)
             found.weights, found.drawn = _weights(iterator), _drawn(iterator)
+            found.shuffled = type(_sampling(iterator)[0]).__name__ in ("RandomSampler", "SubsetRandomSampler")
             found.rest = _rest(iterator)
         found.ns += wait
         found.loop_ns += wait

@@ -288,6 +288,8 @@ WINDOWS = {
         "for i in range(n):\n    xs.append(s[i : i + w])\n    ys.append(s[i + w - 1])"
     ),
     "a target in its window, named": "def item(i):\n    a = s[i : i + w, 1:]\n    b = s[i + w - 1, 0]\n    return a, b",
+    "a window that is one too long": ("for i in range(n):\n    xs.append(s[i : i + w + 1])\n    ys.append(s[i + w])"),
+    "a window of numbers": "def item(i):\n    return s[i : i + 24], s[i + 23]",
     "a target in its window, as a pair": "pair = (torch.tensor(s[i : j]), torch.tensor(s[j - 1]))",
 }
 WINDOWS_NOT = {
@@ -296,6 +298,8 @@ WINDOWS_NOT = {
     "a window from the begin": "def item(i):\n    return s[: i + w], s[i + w - 1]",
     "a window to the end": "def item(i):\n    return s[i :], s[i + w - 1]",
     "a window of another": "def item(i):\n    return s[i : i + w], t[i + w - 1]",
+    "a target behind a longer window": "def item(i):\n    return s[i : i + w + 1], s[i + w + 1]",
+    "a target behind its numbers": "def item(i):\n    return s[i : i + 24], s[i + 24]",
     "a window alone": "def item(i):\n    return s[i : i + w]",
 }
 SEEDED = {

@@ -15,22 +15,37 @@ from typing import NamedTuple
 import pytest
 
 from lab.diagnose import (
+    adversarial_steps,
+    carried_states,
+    class_weights,
+    compared_samples,
     constant_weights,
     counted_wrongly,
     held_out,
     judged_wrongly,
+    kept_models,
     kept_references,
     last_states,
+    latent_losses,
     names_shared,
+    noise_schedules,
+    overlapping_windows,
+    policy_gradients,
+    said_twice,
     same_draws,
     samples_made,
+    scaled_gradients,
+    target_networks,
+    wrong_parts,
 )
 from lab.diagnose.finding import Found
 from lab.diagnose.order import Rule
 from lab.recorder.cell_trace import Leaf, Trace
 
 from . import read_figures as figures
+from . import read_logic as logic
 from . import read_objects as objects
+from . import read_parts as parts
 from .test_sentences import page
 
 PAGE = Path(__file__).parent / "read_sentences.md"
@@ -314,6 +329,40 @@ RULES: list[tuple[Rule, dict[str, str], dict[str, str]]] = [
     (same_draws.seeded_by_sample, objects.BY_SAMPLE, objects.BY_SAMPLE_NOT),
     (same_draws.seeded_again, objects.SEEDED, objects.SEEDED_NOT),
     (last_states.both_directions, objects.DIRECTIONS, objects.DIRECTIONS_NOT),
+    (latent_losses.variance_as_spread, logic.SPREADS, logic.SPREADS_NOT),
+    (latent_losses.divergence_subtracted, logic.DIVERGENCES, logic.DIVERGENCES_NOT),
+    (policy_gradients.less_likely, logic.LIKELY, logic.LIKELY_NOT),
+    (policy_gradients.entropy_lowered, logic.ENTROPIES, logic.ENTROPIES_NOT),
+    (policy_gradients.summed_from_the_start, logic.RETURNS, logic.RETURNS_NOT),
+    (target_networks.loaded_from_itself, logic.ITSELF, logic.ITSELF_NOT),
+    (target_networks.never_brought_up, logic.FOLLOWED, logic.FOLLOWED_NOT),
+    (target_networks.mixed_the_wrong_way, logic.MIXED, logic.MIXED_NOT),
+    (target_networks.end_unpacked, logic.UNPACKED, logic.UNPACKED_NOT),
+    (adversarial_steps.detached_for_the_generator, logic.ADVERSARIES, logic.ADVERSARIES_NOT),
+    (adversarial_steps.asked_to_be_found_out, logic.FOUND_OUT, logic.FOUND_OUT_NOT),
+    (class_weights.by_their_counts, parts.WEIGHTS, parts.WEIGHTS_NOT),
+    (carried_states.state_of_strangers, parts.STRANGERS, parts.STRANGERS_NOT),
+    (carried_states.last_of_padding, parts.PADDED, parts.PADDED_NOT),
+    (carried_states.batch_as_time, parts.ALONG, parts.ALONG_NOT),
+    (carried_states.one_position_for_all, parts.POSITIONS, parts.POSITIONS_NOT),
+    (noise_schedules.level_of_another_step, logic.LEVELS, logic.LEVELS_NOT),
+    (noise_schedules.noise_without_its_root, logic.ROOTS, logic.ROOTS_NOT),
+    (wrong_parts.augmented_validation, parts.AUGMENTED, parts.AUGMENTED_NOT),
+    (wrong_parts.loop_over_another_part, parts.OTHER_LOOPS, parts.OTHER_LOOPS_NOT),
+    (wrong_parts.divided_by_another_part, parts.OTHER_LENGTHS, parts.OTHER_LENGTHS_NOT),
+    (wrong_parts.chosen_on_the_test, parts.CHOSEN, parts.CHOSEN_NOT),
+    (scaled_gradients.clipped_scaled, logic.SCALED, logic.SCALED_NOT),
+    (compared_samples.pushed_the_wrong_way, logic.TRIPLETS, logic.TRIPLETS_NOT),
+    (policy_gradients.larger_surrogate, logic.SURROGATES, logic.SURROGATES_NOT),
+    (said_twice.easy_ones_first, logic.FOCAL, logic.FOCAL_NOT),
+    (said_twice.with_itself, logic.ONESELF, logic.ONESELF_NOT),
+    (said_twice.residual_of_itself, logic.RESIDUALS, logic.RESIDUALS_NOT),
+    (said_twice.largest_of_all, logic.LARGEST, logic.LARGEST_NOT),
+    (said_twice.masked_too_late, logic.MASKED, logic.MASKED_NOT),
+    (said_twice.scaled_twice, parts.TWICE, parts.TWICE_NOT),
+    (kept_models.kept_by_chance, parts.KEPT, parts.KEPT_NOT),
+    (kept_models.sum_that_goes_on, parts.GOES_ON, parts.GOES_ON_NOT),
+    (overlapping_windows.dealt_out, parts.DEALT, parts.DEALT_NOT),
 ]
 CASES = {
     name: Case(rule, text, found)

@@ -1,0 +1,99 @@
+"""Variational autoencoders: a spread that is a variance, and a divergence with the other sign."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from ..recorder.cell_trace import Leaf, Trace
+from .expressions import Flow, flow_of, losses
+from .finding import Found, capital
+from .order import rule
+from .user_sources import Function, called, names_in, sources
+
+LOG_VARIANCE = re.compile(
+    r"^(z_|q_|self\.)?(log_?var(iance)?|lv|log_?sigma_?(2|sq|squared)|logvars?)(_\w+)?$|_log_?var$", re.I
+)
+DRAWS = {"randn_like", "randn", "normal", "normal_", "standard_normal"}
+
+
+@rule(413)
+def variance_as_spread(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``mu + torch.exp(logvar) * eps``: the exponential of a log-variance is a variance, and no standard deviation."""
+    for source in sources(trace):
+        for scope in source.scopes():
+            flow = flow_of(source, scope)
+            for spread in (flow.inner(given) for node in flow.nodes for given in _spreads(flow, node)):
+                of = _exponential(spread)
+                if of is None:
+                    continue
+                line, col, place = source.place(spread)
+                name = ast.unparse(of)
+                message = capital(
+                    f"{place} takes a variance for a standard deviation: `{ast.unparse(spread)}` is the variance if "
+                    f"{name} is its logarithm, and what is drawn is multiplied with it: at a variance of 4 the samples "
+                    "spread four times as wide as at 1, and not twice."
+                )
+                remedy = f"Take half of it: torch.exp(0.5 * {name})."
+                return [Found("loss", "warning", line, col, message, remedy)]
+    return []
+
+
+def _spreads(flow: Flow, node: ast.AST) -> list[ast.expr]:
+    """By what a node multiplies noise, or what it gives a normal distribution as its standard deviation."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        sides = [node.left, node.right]
+    elif isinstance(node, ast.Call) and called(node) in ("mul", "mul_") and len(node.args) == 1:
+        sides = [getattr(node.func, "value", node.func), node.args[0]]
+    elif isinstance(node, ast.Call) and called(node) in ("Normal", "normal") and len(node.args) == 2:
+        return [node.args[1]]
+    else:
+        return []
+    drawn = [called(flow.inner(side)) in DRAWS for side in sides]
+    return [side for side, own in zip(sides, drawn, strict=True) if not own] if any(drawn) else []
+
+
+def _exponential(node: ast.AST) -> ast.expr | None:
+    """The variable whose exponential an expression is, where its name says that it is a logarithm of a variance."""
+    if not isinstance(node, ast.Call) or called(node) != "exp":
+        return None
+    of = node.args[0] if node.args else getattr(node.func, "value", None)
+    return of if isinstance(of, ast.Name | ast.Attribute) and LOG_VARIANCE.search(ast.unparse(of)) else None
+
+
+@rule(415)
+def divergence_subtracted(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``loss = recon + 0.5 * (1 + logvar - mu ** 2 - logvar.exp()).sum()``: minus the divergence, which then grows."""
+    if not trace.steps.count:
+        return []
+    for source in sources(trace):
+        for scope in source.scopes():
+            flow = flow_of(source, scope)
+            roots = [of for of, _ in losses(flow)]
+            if isinstance(scope, Function) and re.search("loss|criterion", scope.name, re.I):
+                roots += [n.value for n in flow.nodes if isinstance(n, ast.Return) and n.value is not None]
+            for root in roots:
+                parts = root.elts[:1] if isinstance(root, ast.Tuple) else [root]
+                terms = [term for part in parts for term in flow.terms(part)]
+                logs = [
+                    t
+                    for t in terms
+                    if isinstance(t.node, ast.Name | ast.Attribute) and LOG_VARIANCE.search(ast.unparse(t.node))
+                ]
+                grown = [t for t in terms if _exponential(t.node) is not None]
+                if len(logs) != 1 or len(grown) != 1 or logs[0].sign != 1 or grown[0].sign != -1:
+                    continue
+                if ast.unparse(_exponential(grown[0].node) or grown[0].node) != ast.unparse(logs[0].node):
+                    continue
+                others = [t for t in terms if not names_in(t.node) & names_in(logs[0].node) and names_in(t.node)]
+                if len(others) < 2:  # the squared mean, and what is reconstructed
+                    continue
+                line, col, place = source.place(grown[0].node)
+                message = capital(
+                    f"{place} gives the divergence to the loss with the other sign: {ast.unparse(logs[0].node)} enters "
+                    f"the loss with a plus and its exponential with a minus, which is minus the divergence, so each "
+                    "step makes the divergence larger."
+                )
+                remedy = "Put a minus before it: -0.5 * torch.sum(1 + logvar - mu ** 2 - logvar.exp())."
+                return [Found("loss", "warning", line, col, message, remedy)]
+    return []

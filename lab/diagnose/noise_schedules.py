@@ -1,0 +1,108 @@
+"""Diffusion: a sampler that takes its noise levels from steps which it does not visit, and noise that is mixed without
+its root."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from ..recorder.cell_trace import Leaf, Trace
+from .expressions import Flow, defaults, flow_of
+from .finding import Found, capital
+from .order import rule
+from .user_sources import Function, called, names_in, own_nodes, sources
+
+LEVELS = re.compile(r"alpha|sigma|beta|abar|a_bar|cumprod|noise_level|(^|_)acp", re.I)
+NOISE = re.compile(r"noise|eps|(^|_)z$|randn", re.I)
+
+
+@rule(424)
+def level_of_another_step(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``for t in range(T - 1, 0, -10)`` and ``alpha_bar[t - 1]``: the next step that is visited is t - 10."""
+    for source in sources(trace):
+        for scope in [source.tree, *(n for n in source.nodes if isinstance(n, Function))]:
+            flow = flow_of(source, scope)
+            given = defaults(scope)
+            for loop in (n for n in own_nodes(scope) if isinstance(n, ast.For)):
+                stride = _stride(loop.iter)
+                if stride is None or not isinstance(loop.target, ast.Name):
+                    continue
+                number = flow.number(stride)
+                if number is None and (default := given.get(ast.unparse(stride).lstrip("-"))) is not None:
+                    number = flow.number(default)
+                if number is not None and abs(number) == 1:
+                    continue
+                t = loop.target.id
+                parts = [n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Subscript)]
+                levels = {ast.unparse(n.value): n for n in parts if LEVELS.search(ast.unparse(n.value))}
+                here = {ast.unparse(n.value) for n in parts if ast.unparse(n.slice) == t}
+                before = next((n for n in parts if ast.unparse(n.value) in levels.keys() & here
+                               and ast.unparse(n.slice) == f"{t} - 1"), None)  # fmt: skip
+                if before is None:
+                    continue
+                line, col, place = source.place(before)
+                step = ast.unparse(stride).lstrip("-")
+                message = capital(
+                    f"{place} takes the noise level of step {t} - 1 (`{ast.unparse(before)}`), and the loop goes on to "
+                    f"{t} - {step} (`{ast.unparse(loop.iter)}`, {source.place(loop).words}): each turn removes the "
+                    "noise of one step where it jumps over several, and most of it stays."
+                )
+                levels_of = ast.unparse(before.value)
+                remedy = f"Take the level of the next step that is visited: {levels_of}[max({t} - {step}, 0)]."
+                return [Found("loss", "warning", line, col, message, remedy)]
+    return []
+
+
+def _stride(node: ast.expr) -> ast.expr | None:
+    """The step of a range that does not go one by one."""
+    while called(node) in ("reversed", "tqdm", "trange", "list") and isinstance(node, ast.Call) and node.args:
+        node = node.args[0]
+    if called(node) == "range" and isinstance(node, ast.Call) and len(node.args) == 3:
+        return node.args[2]
+    return None
+
+
+@rule(423)
+def noise_without_its_root(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``a.sqrt() * x + (1 - a) * noise``: the squares of the two shares do not sum to 1."""
+    for source in sources(trace):
+        for scope in [source.tree, *(n for n in source.nodes if isinstance(n, Function))]:
+            flow = flow_of(source, scope)
+            for node in flow.nodes:
+                if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+                    continue
+                for signal, noise in ((node.left, node.right), (node.right, node.left)):
+                    kept = next((r for f in flow.factors(signal) if (r := _root(flow.inner(f.node))) is not None), None)
+                    rest = next((f.node for f in flow.factors(noise) if _rest(flow, f.node, kept)), None)
+                    if kept is None or rest is None or not isinstance(noise, ast.BinOp):
+                        continue
+                    if not any(
+                        NOISE.search(name) for name in names_in(noise) - names_in(rest)
+                    ) and "randn" not in ast.unparse(noise):
+                        continue
+                    line, col, place = source.place(rest)
+                    message = capital(
+                        f"{place} adds {ast.unparse(rest)} of the noise, and the signal has the root of its share "
+                        f"(`{ast.unparse(node)}`): the two variances do not sum to 1, and there is less noise than the "
+                        "schedule says."
+                    )
+                    remedy = "Take the root here too: (1 - a).sqrt() * noise."
+                    return [Found("loss", "warning", line, col, message, remedy)]
+    return []
+
+
+def _root(node: ast.expr) -> str | None:
+    """What an expression is the root of."""
+    if called(node) == "sqrt" and isinstance(node, ast.Call):
+        return ast.unparse(node.args[0] if node.args else getattr(node.func, "value", node.func))
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and ast.unparse(node.right) == "0.5":
+        return ast.unparse(node.left)
+    return None
+
+
+def _rest(flow: Flow, node: ast.expr, kept: str | None) -> bool:
+    """Whether an expression is ``1 - a`` of an ``a.sqrt()``."""
+    inner = flow.inner(node)
+    if not isinstance(inner, ast.BinOp) or not isinstance(inner.op, ast.Sub) or kept is None:
+        return False
+    return flow.number(inner.left) == 1 and ast.unparse(inner.right) == kept
