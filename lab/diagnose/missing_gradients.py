@@ -36,8 +36,9 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if not uses:
             if not template:  # what a model was copied from is no part of it
                 unused.append(leaf)
-        elif stopped is not None and any(made_to_train(g) or g in trace.optimized for g in trace.gradients):
-            halted.setdefault(stopped, []).append(leaf)
+        elif stopped is not None:
+            if any(made_to_train(g) or g in trace.optimized for g in trace.gradients):
+                halted.setdefault(stopped, []).append(leaf)
         elif not alive:
             if leaf in trace.optimized:
                 quiet.setdefault(uses[0], []).append(leaf)

@@ -118,11 +118,13 @@ def cleared(trace: Trace, explained: set[Leaf]) -> list[Found]:
         )
         remedy = "The order of a step is zero_grad(), the loss, backward(), step()."
         return [Found("optimizer", "error", step, None, message, remedy)]
-    clears = [at for at, _ in calls(trace, "zero_grad")]
+    spots = calls(trace, "zero_grad")
+    clears = [at for at, _ in spots]
     before = back is not None and clears and all(at < back for at in clears)
     if before and len({_function(trace, at) for at in (*clears, back)}) == 1:  # type: ignore[arg-type]
         return []  # they are zero by themselves
-    line, col = _call_between(trace, "zero_grad", back, step) or (step, None)
+    # in a function it stands elsewhere than between the two
+    line, col = _call_between(trace, "zero_grad", back, step) or (spots[0] if len(spots) == 1 else (step, None))
     at = f"line {line}" if line != step else place
     message = capital(
         f"{at} clears the gradients after backward() has made them, so step() on {place} has nothing to go by and the "
@@ -202,7 +204,7 @@ def _others(trace: Trace, chain: Chain, others: list[Leaf]) -> Found:
     if named and roots and not remade and not named & set(roots):
         made = [n for n in trace.nodes() if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)]
         at = [n.lineno for n in made if isinstance(n.value, ast.Call) and of_optim(n.value)]
-        there = f"on line {at[0]}, " if len(at) == 1 else ""
+        there = f"on line {at[0]} " if len(at) == 1 else ""
         remedy = f"Give the optimizer {there}the parameters that train: {roots[0]}.parameters()."
     return Found("optimizer", "error", line, col, message, remedy, [], others)
 

@@ -24,12 +24,13 @@ from .traced_loops import LOOPS
 from .traced_losses import PROGRAMS
 from .traced_slow import SLOW
 from .traced_terms import TERMS
+from .traced_training import TRAINING
 from .traced_values import VALUES
 from .traced_waits import WAITS
 
 PAGE = Path(__file__).parent / "traced_sentences.md"
 Space = dict[str, Any]
-GROUPS = (ERRORS, VALUES, PROGRAMS, GRAPHS, LOOPS, SLOW, WAITS, TERMS)
+GROUPS = (ERRORS, VALUES, PROGRAMS, GRAPHS, LOOPS, SLOW, WAITS, TERMS, TRAINING)
 CASES: dict[str, Case] = {name: case for group in GROUPS for name, case in group.items()}
 
 

@@ -72,6 +72,8 @@ TERMS = {
     "a divergence without its half": vae(kl="(m.pow(2) + v.exp() - 1 - v).sum(1).mean()", found=False),
     "a divergence of samples of 15": vae(n=15, found=False),
     "a divergence of a sum": vae("F.mse_loss(r, t, reduction='sum') / 64", found=False),
+    "a divergence of a plain sum": vae("F.mse_loss(r, t, reduction='sum')", found=False),
+    "a divergence beside a large average": vae("(r - 20 * t).pow(2).mean()"),
     "a divergence that has not won": vae(size=3.0, found=False),
     "no divergence": vae(kl="(m.abs() + v).sum(1).mean() * 0.5", found=False),
     "two averages beside a divergence": vae("F.mse_loss(r, t) + F.l1_loss(r, t)", found=False),
