@@ -250,16 +250,15 @@ def remade(trace: Trace, explained: set[Leaf]) -> list[Found]:
     line, col, place = where(trace, facts.last_step)
     names = {leaf.name.partition(".")[0] for leaf in trace.optimized}
     back = where(trace, facts.last_backward)[0]
-    for node in trace.nodes():
-        if (
-            isinstance(node, ast.Assign)
-            and names & {ast.unparse(t) for t in node.targets}
-            and _looped(trace, node, back)
-        ):
-            line, col = node.lineno, node.col_offset
+    nodes = [n for n in trace.nodes() if isinstance(n, ast.Assign) and names & {ast.unparse(t) for t in n.targets}]
+    looped = [n for n in nodes if _looped(trace, n, back)]
+    does = f"{place} steps a model that is made anew"
+    for node in (looped or (nodes if len(nodes) == 1 else []))[-1:]:  # one in a function may be called in a loop
+        line, col = node.lineno, node.col_offset
+        does = f"line {line} makes the model anew"
     message = capital(
-        f"line {line} makes the model anew in every iteration: {len(made):,} models made one step each ({place}), and "
-        "what a step learns is gone with its model."
+        f"{does} in every iteration: {len(made):,} models made one step each ({place}), and what a step learns is gone "
+        "with its model."
     )
     remedy = "Make the model and the optimizer once, before the loop."
     return [Found("optimizer", "warning", line, col, message, remedy, [], list(trace.optimized))]

@@ -3,8 +3,6 @@ in losses, draws, writes to places, schedulers, layers that forward() makes, sta
 
 from __future__ import annotations
 
-from typing import Any
-
 from lab.diagnose import (
     constant_terms,
     default_dims,
@@ -17,11 +15,9 @@ from lab.diagnose import (
     sampled_values,
     schedule,
 )
-from lab.diagnose.finding import Found
-from lab.diagnose.order import Rule
 from lab.recorder.cell_trace import Trace
 
-from .traced_case import Case
+from .traced_case import Case, by_name
 from .traced_waits import ops
 
 # -- a number in a loss ------------------------------------------------------------------------------------------------
@@ -233,19 +229,6 @@ MADE = (
     "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor k in range(3):\n"
     "    F.cross_entropy({out}, labels).backward()\n    opt.step()"
 )
-
-
-def by_name(rule: Rule) -> Rule:
-    """A rule of whose parameters one of each name is marked: how many there are, the memory decides."""
-
-    def look(trace: Trace, explained: set[Any]) -> list[Found]:
-        found = rule(trace, explained)
-        for one in found:
-            named = {leaf.name: leaf for leaf in one.leaves}
-            one.leaves = [named[name] for name in sorted(named)]
-        return found
-
-    return look
 
 
 def made(body: str, out: str = "net(x)", found: bool = True, named: bool = False) -> Case:

@@ -8,7 +8,7 @@ from lab.diagnose import growing_values, missing_gradients, training_steps
 from lab.diagnose.order import Rule
 from lab.recorder.cell_trace import Trace
 
-from .traced_case import Case
+from .traced_case import Case, by_name
 
 NET = "net = nn.Linear(16, 4)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
 TWO = (
@@ -172,6 +172,7 @@ HELD = {
     ),
 }  # fmt: skip
 
+REMADE = by_name(training_steps.remade)
 ANEW = {
     "an Adam in each turn": each(
         training_steps.made_anew, "opt = torch.optim.Adam(net.parameters(), lr=0.01)", "Z", "L", "S"
@@ -197,28 +198,33 @@ ANEW = {
         times=8, found=False,
     ),
     "a model in each turn": each(
-        training_steps.remade, "net = nn.Linear(16, 4)", "opt = torch.optim.SGD(net.parameters(), lr=0.1)", "Z", "L",
+        REMADE, "net = nn.Linear(16, 4)", "opt = torch.optim.SGD(net.parameters(), lr=0.1)", "Z", "L",
         "S", times=3,
     ),
     "a model in each of two turns": each(
-        training_steps.remade, "net = nn.Linear(16, 4)", "opt = torch.optim.SGD(net.parameters(), lr=0.1)", "Z", "L",
+        REMADE, "net = nn.Linear(16, 4)", "opt = torch.optim.SGD(net.parameters(), lr=0.1)", "Z", "L",
         "S", times=2, found=False,
     ),
     "a model in each turn of a function": each(
-        training_steps.remade, "train()", times=3, head="def train():\n    net = nn.Linear(16, 4)\n"
+        REMADE, "train()", times=3, head="def train():\n    net = nn.Linear(16, 4)\n"
+        f"    opt = torch.optim.SGD(net.parameters(), lr=0.1)\n    {LOSS}.backward()\n    opt.step()\n",
+    ),
+    "a model in each turn of a function, of two": each(
+        REMADE, "train(k)", times=4, head="def train(k):\n    if k:\n"
+        "        net = nn.Linear(16, 4)\n    else:\n        net = nn.Linear(16, 4, bias=False)\n"
         f"    opt = torch.optim.SGD(net.parameters(), lr=0.1)\n    {LOSS}.backward()\n    opt.step()\n",
     ),
     "a model for each of several kinds": each(
-        training_steps.remade, "net = nn.Linear(16, 4)",
+        REMADE, "net = nn.Linear(16, 4)",
         "opt = [torch.optim.SGD, torch.optim.Adam, torch.optim.SGD][k](net.parameters(), lr=0.1)", "Z", "L", "S",
         times=3, found=False,
     ),
     "a model for each of several rates": each(
-        training_steps.remade, "net = nn.Linear(16, 4)",
+        REMADE, "net = nn.Linear(16, 4)",
         "opt = torch.optim.SGD(net.parameters(), lr=0.1 * (k + 1))", "Z", "L", "S", times=3, found=False,
     ),
     "a model for each of several steps": each(
-        training_steps.remade, "net = nn.Linear(16, 4)", "opt = torch.optim.SGD(net.parameters(), lr=0.1)", "Z", "L",
+        REMADE, "net = nn.Linear(16, 4)", "opt = torch.optim.SGD(net.parameters(), lr=0.1)", "Z", "L",
         "S", "L", "S", times=3, found=False,
     ),
 }  # fmt: skip
