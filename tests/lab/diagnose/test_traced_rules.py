@@ -18,6 +18,7 @@ from lab.recorder.cell_trace import Leaf
 from .test_sentences import alike, page
 from .test_slow_code import space_of, traced_of
 from .traced_case import Case
+from .traced_cuts import CUTS
 from .traced_errors import ERRORS
 from .traced_graphs import GRAPHS
 from .traced_loops import LOOPS
@@ -30,7 +31,7 @@ from .traced_waits import WAITS
 
 PAGE = Path(__file__).parent / "traced_sentences.md"
 Space = dict[str, Any]
-GROUPS = (ERRORS, VALUES, PROGRAMS, GRAPHS, LOOPS, SLOW, WAITS, TERMS, TRAINING)
+GROUPS = (ERRORS, VALUES, PROGRAMS, GRAPHS, LOOPS, SLOW, WAITS, TERMS, TRAINING, CUTS)
 CASES: dict[str, Case] = {name: case for group in GROUPS for name, case in group.items()}
 
 
