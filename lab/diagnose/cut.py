@@ -390,9 +390,6 @@ def _switches_off(node: ast.expr) -> bool:
 
 def freezing(trace: Trace) -> int | None:
     """The last line on which the cell sets requires_grad to False."""
-    tree = trace.tree()
-    if tree is None:
-        return None
     found = [0]
     for node in trace.nodes():
         off: ast.expr | None = None

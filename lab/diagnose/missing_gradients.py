@@ -269,9 +269,6 @@ def _stopped(alive: list[Row], readers: dict[Ref, list[Row]]) -> Row | None:
 
 def _backward_of(trace: Trace, name: str) -> int | None:
     """The line on which the cell's class of that name defines backward()."""
-    tree = trace.tree()
-    if tree is None:
-        return None
     for node in trace.nodes():
         if isinstance(node, ast.ClassDef) and node.name == name:
             return next((f.lineno for f in node.body if isinstance(f, ast.FunctionDef) and f.name == "backward"), None)

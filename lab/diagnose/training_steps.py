@@ -307,27 +307,19 @@ def _unconditional(trace: Trace, line: int, back: int | None) -> bool:
 
 def _reads_gradients(trace: Trace) -> bool:
     """Whether the cell looks at .grad itself: then clearing it before a step may be meant."""
-    tree = trace.tree()
-    if tree is None:
-        return True
     reads = (n for n in trace.nodes() if isinstance(n, ast.Attribute) and n.attr == "grad")
-    return any(isinstance(n.ctx, ast.Load) and ast.unparse(n.value).rpartition(".")[2] != "autograd" for n in reads)
+    looks = (isinstance(n.ctx, ast.Load) and ast.unparse(n.value).rpartition(".")[2] != "autograd" for n in reads)
+    return trace.tree() is None or any(looks)  # of a cell that cannot be read it may
 
 
 def calls(trace: Trace, name: str) -> list[tuple[int, int]]:
     """Where the cell calls a method."""
-    tree = trace.tree()
-    if tree is None:
-        return []
     calls = (n for n in trace.nodes() if isinstance(n, ast.Call))
     return sorted((n.lineno, n.col_offset) for n in calls if getattr(n.func, "attr", getattr(n.func, "id", "")) == name)
 
 
 def _outside(trace: Trace, step: int | None, back: int | None) -> bool:
     """Whether the innermost loop around `back` does not contain `step`."""
-    tree = trace.tree()
-    if tree is None:
-        return False
     around = [
         (n.lineno, last_line(n))
         for n in trace.nodes()

@@ -108,6 +108,9 @@ ERRORS = {
     ),
     "an activation that is named by its last change": Case(told_of(of("64, 8", "Add")), TANH, facts=by_pytorch),
     "an activation that is named by another change": Case(told_of(of("64, 9", "Add")), TANH, facts=by_pytorch),
+    "an activation that is changed twice": Case(
+        told_of(of("64, 8", "Tanh")), TANH.replace("h.add_(1.0)", "h.add_(1.0)\nh.mul_(2.0)"), facts=by_pytorch
+    ),
     "a weight that is changed": Case(told_of(of("16, 8")), LEAF, facts=by_pytorch),
     "a weight that is changed, read by a view": Case(told_of(of("8, 16", "AsStrided")), LEAF, facts=by_pytorch),
     "a weight that is changed, of another op": Case(told_of(of("8, 16", "Tanh")), LEAF, facts=by_pytorch),
