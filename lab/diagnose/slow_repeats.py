@@ -27,7 +27,10 @@ def again(shares: Shares) -> Iterator[Saving]:
     for chain, pairs in groups.items():
         ns = sum(ns for _, ns in pairs)
         rows = [row for row, _ in pairs]
-        runs = max(sum(row.count for row in rows if row.op == op) for op in {row.op for row in rows})
+        counts: dict[tuple[str, Chain], int] = {}
+        for row in rows:  # at one place, so that two products of one function are no two runs of it
+            counts[row.op, row.chain] = counts.get((row.op, row.chain), 0) + row.count
+        runs = max(counts.values())
         if runs < TURNS:
             continue
         shown = max(pairs, key=lambda pair: pair[1])[0]

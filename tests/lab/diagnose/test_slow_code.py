@@ -197,6 +197,15 @@ CASES: dict[str, Case] = {
     "products of pairs": pairs("(a[:, None] * b[None]).sum(-1)", True),
     "products of pairs, squared": pairs("((a[:, None] * b[None]) ** 2).sum(-1)", False),
     "pairs with few rows": pairs(DISTANCES, False, m=7),
+    "pairs that are spread": pairs("((a[:, None].expand(16, 16, 8) - b[None].expand(16, 16, 8)) ** 2).sum(-1)", True),
+    "pairs that are spread as others": pairs(
+        "((a[:, None].expand_as(torch.ones(16, 16, 8)) - b[None].expand_as(torch.ones(16, 16, 8))) ** 2).sum(-1)", True
+    ),
+    "pairs of powers": pairs("(a[:, None] - b[None]).abs().pow(3).sum(-1)", True),
+    "pairs of means": pairs("(a[:, None] - b[None]).square().mean(-1)", True),
+    "pairs of norms": pairs("(a[:, None] - b[None]).norm(dim=-1)", True),
+    "pairs of roots": pairs("(a[:, None] - b[None]).abs().sqrt().sum(-1)", False),
+    "pairs that are read twice": pairs("(lambda d: (d ** 2).sum(-1) + d.amax(-1))(a[:, None] - b[None])", False),
     "pairs with eight rows": pairs(DISTANCES, True, m=8),
     "pairs with few rows of many": pairs(
         DISTANCES.replace("a[", "a.repeat(1, 4)[").replace("b[", "b.repeat(1, 4)["), False, m=7

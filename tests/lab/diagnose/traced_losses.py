@@ -52,6 +52,18 @@ TERMS = {
     "both scores, turned twice": critic("-(critic(x).mean() * -1.0) + critic(fake).mean()"),
     "both scores, and no cut": critic("critic(x).mean() + critic(fake).mean()", False, cut=""),
     "both scores, under no_grad": critic("critic(x).mean() + critic(fake).mean()", True, cut=".data"),
+    "both scores, behind ten factors": critic("critic(x).mean()" + " * 1.0" * 10 + " + critic(fake).mean()"),
+    "both scores, behind eleven factors": critic("critic(x).mean()" + " * 1.0" * 11 + " + critic(fake).mean()", False),
+    "both scores, and one of no network": Case(
+        loss_terms.same_sign,
+        "critic, w = nn.Linear(16, 1), P(16, 16)\nloss = critic(x).mean() + critic((x @ w).detach()).mean()\n"
+        "loss.backward()",
+    ),
+    "both scores, and one of values of no network": Case(
+        loss_terms.same_sign,
+        "critic, w = nn.Linear(16, 1), P(16, 16)\nloss = critic(x).mean() + critic((x @ w).data).mean()\n"
+        "loss.backward()",
+    ),
     "scores of two signs": critic("critic(fake).mean() - critic(x).mean()", False),
     "scores of two signs, turned": critic("-critic(x).mean() + critic(fake).mean()", False),
     "scores of two signs, by a factor": critic("-1.0 * critic(x).mean() + critic(fake).mean()", False),
