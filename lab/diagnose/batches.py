@@ -125,8 +125,7 @@ def _same(a: Ref, b: Ref) -> bool:
     if a is b:
         return True
     names = [r.name if isinstance(r, Leaf) else "" for r in (a, b)]
-    drawn = all(not n or n.startswith("unnamed") or n != m for n, m in ((names[0], names[1]), (names[1], names[0])))
-    return not drawn
+    return names[0] == names[1] and bool(names[0]) and not names[0].startswith("unnamed")
 
 
 @rule(550)

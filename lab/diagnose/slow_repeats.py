@@ -93,7 +93,7 @@ def twice(shares: Shares) -> Iterator[Saving]:
     pairs: dict[tuple[Chain, Chain], list[Row]] = {}
     for row, first in trace.again_of.items():
         looked, repeated, _ = trace.again.get(row, (0, 0, 0))
-        if first is row or first.chain == row.chain or first not in trace.rows or repeated < 0.8 * looked:
+        if first.chain == row.chain or first not in trace.rows or repeated < 0.8 * looked:
             continue
         if row.requires_grad and not first.requires_grad:
             continue  # a step's forward after an evaluation, whose result has no graph

@@ -210,6 +210,17 @@ SLOW = {
     "    h = i * c\n"),
     "an RNN by hand, of 23 steps": stepped("    h = torch.tanh(h @ U + s[:, t] @ V)\n", False, n=23),
     "an RNN by hand, of 24 steps": stepped("    h = torch.tanh(h @ U + s[:, t] @ V)\n", n=24),
+    **{
+        f"a loop over nn.{kind}": Case(
+            by_clock(slow_python.stepped, op=0.1),
+            f"cell, s = nn.{kind}(16, 16), torch.randn(4, 48, 16)\nh = {start}\nfor t in range(48):\n"
+            f"    h = cell(s[:, t], h)\n{end}.sum().backward()",
+        )
+        for kind, start, end in (
+            ("RNNCell", "torch.zeros(4, 16)", "h"), ("GRUCell", "torch.zeros(4, 16)", "h"),
+            ("LSTMCell", "(torch.zeros(4, 16), torch.zeros(4, 16))", "h[0]"),
+        )
+    },
     "an RNN whose layers a function goes through": Case(
         by_clock(slow_python.stepped),
         "U, V, h, s = P(16, 16), P(16, 16), torch.zeros(4, 16), torch.randn(4, 48, 16)\ndef through(h):\n"
