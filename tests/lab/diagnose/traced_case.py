@@ -19,14 +19,15 @@ class Case(NamedTuple):
     facts: Callable[[Trace], None] = lambda trace: None
 
 
-def by_name(rule: Rule) -> Rule:
-    """A rule of whose parameters one of each name is marked: how many there are, the memory decides."""
+def by_name(rule: Rule, marks: bool = True) -> Rule:
+    """A rule of whose parameters one of each name is marked, or none: how many there are, the memory decides, and of
+    layers without a name which of them stood at one place in it."""
 
     def look(trace: Trace, explained: set[Any]) -> list[Found]:
         found = rule(trace, explained)
         for one in found:
             named = {leaf.name: leaf for leaf in one.leaves}
-            one.leaves = [named[name] for name in sorted(named)]
+            one.leaves = [named[name] for name in sorted(named) if marks]
         return found
 
     return look

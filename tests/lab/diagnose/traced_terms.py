@@ -241,7 +241,7 @@ LAYERS = {
     "a layer without a name": made("return nn.Linear(8, 4)(self.first(x))"),
     "a layer without a name, and one of the cell": made(
         "return nn.Linear(8, 4)(self.first(x))", out="nn.Linear(4, 4)(net(x))"
-    ),
+    )._replace(rule=by_name(parameters_in_forward.made_elsewhere, marks=False)),
     "a layer without a name, and one that is kept": made("return nn.Linear(8, 4)(self.first(x))", out="other(net(x))"),
     "a layer without a name in each of the cell": made(
         "return self.first(x)[:, :4]", out="nn.Linear(4, 4)(net(x))", found=False
