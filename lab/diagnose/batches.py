@@ -95,23 +95,15 @@ def apart(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     continue
                 line, col, _ = where(trace, b.chain)
                 first = where(trace, a.chain)[2]
+                beside = "the inputs" if first == f"line {line}" else f"{first} the inputs"
                 message = (
-                    f"Line {line} brings the targets into another order than {first} the inputs: "
+                    f"Line {line} brings the targets into another order than {beside}: "
                     f"`{code_of(trace, b)}` and `{code_of(trace, a)}` draw two permutations, so inputs and targets no "
                     "longer belong together."
                 )
                 remedy = f"Draw one and use it for both: p = {library(trace)}.randperm(n); x[p], y[p]."
                 return [Found("loop", "warning", line, col, message, remedy, [a, b])]
     return []
-
-
-def _order(code: str) -> str:
-    """The index of ``x[index]``; "" for any other expression."""
-    try:
-        tree = ast.parse(code.strip(), mode="eval").body
-    except (SyntaxError, ValueError):
-        return ""
-    return ast.unparse(tree.slice) if isinstance(tree, ast.Subscript) else ""
 
 
 def _permutes(row: Row) -> bool:
@@ -133,8 +125,7 @@ def _same(a: Ref, b: Ref) -> bool:
     if a is b:
         return True
     names = [r.name if isinstance(r, Leaf) else "" for r in (a, b)]
-    drawn = all(not n or n.startswith("unnamed") or n != m for n, m in ((names[0], names[1]), (names[1], names[0])))
-    return not drawn
+    return names[0] == names[1] and bool(names[0]) and not names[0].startswith("unnamed")
 
 
 @rule(550)

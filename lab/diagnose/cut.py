@@ -326,6 +326,9 @@ def nothing_to_do(trace: Trace, explained: set[Leaf]) -> list[Found]:
         leaves.sort(key=lambda r: not r.module)  # the module's parameters before the data
         why = "nothing that led to it has requires_grad=True"
         frozen = [r for r in leaves if r.module and not r.requires_grad]
+        if quiet and any(isinstance(n, ast.Expr) and _switches_off(n.value) for n in trace.nodes()):
+            found.append(_switched_off(trace, ref, line, col, place))
+            continue
         if quiet:
             why = f"{where(trace, min(quiet, key=lambda r: r.number).chain)[2]} ran under no_grad"
         elif any(r.requires_grad for r in leaves):
@@ -369,21 +372,24 @@ def _switched_off(trace: Trace, ref: Ref, line: int | None, col: int | None, pla
     """Gradients were off for all that followed."""
     made = where(trace, ref.chain)[2] if isinstance(ref, Row) else "the line before"
     by = ""
-    calls = [n for n in trace.nodes() if isinstance(n, ast.Call)]
-    for call in calls:
-        given = call.args[0] if call.args else None
-        if ast.unparse(call.func).endswith("set_grad_enabled") and isinstance(given, ast.Constant) and not given.value:
+    for call in (n for n in trace.nodes() if isinstance(n, ast.Call)):
+        if _switches_off(call):
             by = f", since `{ast.unparse(call)}` on line {call.lineno}"
     message = capital(f"{place} calls backward() on a value that has no graph: gradients were off when {made} ran{by}.")
     remedy = "Use `with torch.no_grad():` for what shall have no graph: it ends with its block."
     return Found("no-gradient", "error", line, col, message, remedy, [ref] if isinstance(ref, Row) else [], [])
 
 
+def _switches_off(node: ast.expr) -> bool:
+    """Whether it is ``torch.set_grad_enabled(False)``."""
+    if not isinstance(node, ast.Call) or not ast.unparse(node.func).endswith("set_grad_enabled"):
+        return False
+    given = node.args[0] if node.args else None
+    return isinstance(given, ast.Constant) and not given.value
+
+
 def freezing(trace: Trace) -> int | None:
     """The last line on which the cell sets requires_grad to False."""
-    tree = trace.tree()
-    if tree is None:
-        return None
     found = [0]
     for node in trace.nodes():
         off: ast.expr | None = None

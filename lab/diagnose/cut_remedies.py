@@ -47,12 +47,12 @@ def mended(trace: Trace, row: Row, last: Row, back: Row | None) -> str:
         return "Look at its condition: it must be True where these parameters shall train."
     if row.quiet:
         own = [place for place in row.chain if place[0].co_filename in trace.files]
-        if len(own) > 1 and own[0][0].co_name not in ("forward", "<lambda>", "<listcomp>"):
+        within = called_quietly(trace, row)
+        if within is None and len(own) > 1 and own[0][0].co_name not in ("forward", "<lambda>", "<listcomp>"):
             function, at = own[0][0].co_name, where(trace, tuple(own[1:2]))[0]
             return (
                 f"Call the model itself on line {at}: {function}() runs it under no_grad, which is right to look only."
             )
-        within = called_quietly(trace, row)
         block = f" on line {within[1]}" if within else ""
         return f"Run it outside no_grad{block} if these parameters shall train."
     if "multinomial(" in code_of(trace, last):

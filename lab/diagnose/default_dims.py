@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 
 from ..recorder.cell_trace import Leaf, Trace
 from .finding import Found, capital
@@ -21,7 +22,8 @@ def along_one(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for row in trace.rows:
         if row.place is not None and row.phase == "forward" and not row.cut:
             key = row.place.file, row.place.line
-            shapes[key] = max(shapes.get(key, ()), *(tuple(ref.shape) for ref in (row, *row.refs)), key=len)
+            met = (shapes.get(key, ()), *(tuple(ref.shape) for ref in (row, *row.refs)))
+            shapes[key] = max(met, key=lambda shape: (len(shape), math.prod(shape)))  # of a norm what it is taken of
     for source in sources(trace):
         for node in source.nodes:
             name = called(node)

@@ -214,9 +214,6 @@ def _carried(trace: Trace, reached: list[Row]) -> tuple[int, str, bool, Row] | N
 
 def _renewed(trace: Trace, chain: Chain) -> tuple[int, str, bool] | None:
     """The variable that a statement on the way to an op reads and binds: ``h`` of ``out, h = cell(x, h)``."""
-    tree = trace.tree()
-    if tree is None:
-        return None
     for k in range(len(chain) - 1, -1, -1):
         place = trace.own_place(chain[k : k + 1])
         offset = trace.files.get(chain[k][0].co_filename)

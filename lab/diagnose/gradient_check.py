@@ -153,6 +153,8 @@ class Checker(observe.Observer):
         scale = np.maximum(size, least) if least else np.where(size > 0, size, JITTER * (_rms(size) or 1.0))
         direction = self._normal(x) * scale
         g, weights = rerun.gradient(values, k, self._weigh)
+        if not any(bool(np.any(w)) for w in weights):
+            return None  # no output is finite: nothing is compared
         said = 0.0 if g is None else _product(g, direction)
         totals, noise = [], 0.0
         for sign in (1, -1):

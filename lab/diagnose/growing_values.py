@@ -48,8 +48,11 @@ def growing(trace: Trace, explained: set[Leaf]) -> list[Found]:
     weights = list(dict.fromkeys(weights))
     explained.update(weights)
     over = "and then overflow" if there == place else f"and {there} (`{code_of(trace, first)}`) overflows"
-    each = best[1] ** (1 / (len(rows) - 1))
-    begin, end = _size(rows[0]) or start, _size(rows[-1]) or top
+    # a run that overflowed has no size, that of the run before is the last; before the first run it is that of the data
+    sizes = [(k, size) for k, size in enumerate(map(_size, rows)) if size]
+    first_at, begin = sizes[0] if sizes and sizes[0][0] == 0 else (-1, start)
+    last_at, end = sizes[-1] if sizes and sizes[-1][0] > first_at else (len(rows) - 2, top)
+    each = (end / begin) ** (1 / (last_at - first_at))
     message = capital(
         f"{place} lets values explode: `{code_of(trace, rows[0])}` ran {len(rows):,} times, each on the result of the "
         f"one before, and took them from {number(begin)} to {number(end)}, {each:.2g} times in each pass, {over}."

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from ..recorder.cell_trace import Leaf, Trace
-from .finding import Found, capital
+from ..recorder.cell_trace import Leaf, Row, Trace
+from .finding import Found, capital, end_of
 from .order import rule
 from .user_sources import Source, called, own_nodes, sources
 
@@ -54,9 +54,10 @@ def _dropped(trace: Trace, source: Source, node: ast.Expr) -> Found | None:
         return None
     if any(k.arg in ("out", "inplace") for k in call.keywords):
         return None
-    own = [r for r in trace.rows if not source.name and r.line == node.lineno and r.op == called(call)]
+    # by its place and not by its name: masked_fill() is where(), reshape() a view, normalize() several ops
+    own = [row for row in trace.rows if not source.name and _computes(trace, row, call)]
     readers = trace.consumers()
-    if not own or any(readers.get(row) for row in own):
+    if not own or any(reader not in own for row in own for reader in readers.get(row, ())):
         return None
     line, col, place = source.place(node)
     text = ast.unparse(call.func.value)
@@ -67,3 +68,11 @@ def _dropped(trace: Trace, source: Source, node: ast.Expr) -> Found | None:
         f"{kept} as it is."
     )
     return Found("unused", "warning", line, col, message, f"Write {kept} = {ast.unparse(call)}.")
+
+
+def _computes(trace: Trace, row: Row, call: ast.Call) -> bool:
+    """Whether an op runs in a call of the cell, and in no function of the user's that it calls."""
+    at = trace.own_place(row.chain[:1])
+    if at is None:
+        return False
+    return (at.line, at.col) == (call.lineno, call.col_offset) and (at.end_line, at.end_col) == end_of(call)

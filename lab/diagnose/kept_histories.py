@@ -204,9 +204,6 @@ def _alike(steps: list[str], path: tuple[str, ...]) -> int:
 
 def _appended(trace: Trace, cut: set[Ref]) -> list[Found]:
     """A list in a function that takes a tensor on the graph in each pass, and from which no loss is made."""
-    tree = trace.tree()
-    if tree is None:
-        return []
     readers, made = trace.consumers(), _made(trace)
     seen: set[ast.AST] = set()
     inner = [n for n in trace.nodes() if isinstance(n, ast.For | ast.While)]

@@ -10,7 +10,7 @@ from .finding import Found, capital, last_line
 from .order import rule
 from .user_sources import Function, Source, called, names_in, own_nodes, sources
 
-STEPS = {"step", "fit", "train", "train_epoch", "train_one_epoch", "run_epoch", "update", "training_step"}
+STEPS = {"step", "fit", "update"}  # and what speaks of training or epochs
 LOOPS = ast.For | ast.While
 
 

@@ -207,7 +207,7 @@ def _along(trace: Trace, row: Row, readers: dict[Ref, list[Row]]) -> Found | Non
             by = f"`{code_of(trace, after)}`" + ("" if there == place else f" ({there})")
             message = capital(
                 f"{place} takes a softmax over another dimension than {over} (`{code_of(trace, row)}`): the {what} "
-                f"that {by} reads sum to {low:.2g} to {high:.2g} and not to 1."
+                f"that {by} reads sum to {low:.3g} to {high:.3g} and not to 1."
             )
             remedy = f"Take it over the last dimension, {over}: dim=-1."
             return Found("loss", "warning", line, col, message, remedy, [row, after], [])
@@ -282,7 +282,7 @@ def _wrong_dimension(trace: Trace, row: Row, before: Row) -> Found:
     message = capital(
         f"{place} takes a softmax over another dimension than the classes (`{code_of(trace, before)}`): the "
         f"probabilities that nll_loss{'' if there == place else f' on {there}'} gets for a sample sum to "
-        f"{low:.2g} to {high:.2g} and not to 1."
+        f"{low:.3g} to {high:.3g} and not to 1."
     )
     remedy = "Take it over the classes, which nll_loss wants in dimension 1: dim=1."
     return Found("loss", "warning", line, col, message, remedy, [before, row], [])

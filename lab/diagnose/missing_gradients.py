@@ -36,8 +36,9 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if not uses:
             if not template:  # what a model was copied from is no part of it
                 unused.append(leaf)
-        elif stopped is not None and any(made_to_train(g) or g in trace.optimized for g in trace.gradients):
-            halted.setdefault(stopped, []).append(leaf)
+        elif stopped is not None:
+            if any(made_to_train(g) or g in trace.optimized for g in trace.gradients):
+                halted.setdefault(stopped, []).append(leaf)
         elif not alive:
             if leaf in trace.optimized:
                 quiet.setdefault(uses[0], []).append(leaf)
@@ -268,9 +269,6 @@ def _stopped(alive: list[Row], readers: dict[Ref, list[Row]]) -> Row | None:
 
 def _backward_of(trace: Trace, name: str) -> int | None:
     """The line on which the cell's class of that name defines backward()."""
-    tree = trace.tree()
-    if tree is None:
-        return None
     for node in trace.nodes():
         if isinstance(node, ast.ClassDef) and node.name == name:
             return next((f.lineno for f in node.body if isinstance(f, ast.FunctionDef) and f.name == "backward"), None)

@@ -48,7 +48,7 @@ def told(trace: Trace, leaf: Leaf) -> tuple[str, str, str, int | None] | None:
         return words, "", remedy, None
     kind, line, text = cause
     if kind == "log":
-        return words, f"`{text}` has none there", f"Keep its argument above 0: {_eps(text)}.", line
+        return words, f"`{text}` has none there", f"Keep its argument {_within(text)}.", line
     add = f"Add a small number to the divisor, ({text} + 1e-8)"
     if columns:
         why = f"it divides by `{text}`, which is 0 for a column whose values are all the same"
@@ -56,8 +56,11 @@ def told(trace: Trace, leaf: Leaf) -> tuple[str, str, str, int | None] | None:
     return words, f"it divides by `{text}`, which is 0 there", f"{add}.", line
 
 
-def _eps(text: str) -> str:
-    return "log1p(x), or log(x + 1e-8)" if "log" in text else "np.maximum(x, 0)"
+def _within(text: str) -> str:
+    """Where a function has values, and what keeps its argument there."""
+    if "arc" in text:
+        return "between -1 and 1: np.clip(x, -1, 1)"
+    return "above 0: log1p(x), or log(x + 1e-8)" if "log" in text else "at 0 or above: np.maximum(x, 0)"
 
 
 def _cause(trace: Trace, name: str) -> tuple[str, int, str] | None:

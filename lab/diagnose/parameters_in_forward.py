@@ -91,9 +91,6 @@ def made_in_forward(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Layers and parameters that are bound to a name inside forward()."""
     if not trace.backwards:
         return []
-    tree = trace.tree()
-    if tree is None:
-        return []
     passes = [n for n in trace.nodes() if isinstance(n, ast.FunctionDef) and n.name in PASSES]
     readers = trace.consumers()
     lost: dict[int, list[Leaf]] = {}

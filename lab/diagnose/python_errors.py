@@ -120,9 +120,6 @@ def _number(trace: Trace, error: ErrorRow, method: str) -> Found | None:
     if error.line is None or not 0 < error.line <= len(lines):
         return None
     called = re.search(rf"(\w+)\.{method}\b", lines[error.line - 1])
-    tree = trace.tree()
-    if tree is None:
-        return None
     for node in trace.nodes():
         if not called or not isinstance(node, ast.Assign | ast.AugAssign):
             continue
@@ -154,9 +151,6 @@ def other(error: ErrorRow) -> list[Found]:
 
 def _statement(trace: Trace, line: int | None) -> ast.stmt | None:
     """The innermost statement on a line of the cell."""
-    tree = trace.tree()
-    if tree is None:
-        return None
     found = [n for n in trace.nodes() if isinstance(n, ast.stmt) and line and n.lineno <= line <= last_line(n)]
     return max(found, key=lambda n: n.lineno, default=None)
 
@@ -194,9 +188,6 @@ def _empty(trace: Trace, error: ErrorRow) -> Found:
 
 def _used_up(trace: Trace, name: str, before: int | None) -> tuple[int, int | None] | None:
     """Where a variable was bound to a generator of parameters, and the last line before that reads it."""
-    tree = trace.tree()
-    if tree is None:
-        return None
     made = None
     for node in trace.nodes():
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):

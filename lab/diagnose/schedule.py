@@ -71,10 +71,6 @@ def _schedulers(trace: Trace) -> list[tuple[Source, str, ast.Call]]:
 def _loops(trace: Trace, source: Source, node: ast.AST) -> int:
     """How many loops lie around a place, in its function and around that function's calls."""
     count = sum(isinstance(n, ast.For | ast.While) for n in source.around(node))
-    if not source.name:
-        line = getattr(node, "lineno", 0)
-        around = [n for n in trace.nodes() if isinstance(n, ast.For | ast.While)]
-        return sum(n.lineno < line <= last_line(n) for n in around)
     function = next((n for n in source.around(node) if isinstance(n, Function)), None)
     calls_of = [
         sum(isinstance(n, ast.For | ast.While) for n in other.around(call))

@@ -159,9 +159,9 @@ def stepped(shares: Shares) -> Iterator[Saving]:
     for loop, chain, rows in loops.values():
         if not isinstance(loop, ast.For):
             continue
-        products = [row for row in rows if row.op in ("linear", "matmul", "mm", "addmm", "gru_cell", "lstm_cell")]
+        products = [row for row in rows if row.op in PRODUCTS or _cell(trace, row)]  # core runs a cell as one op
         bends = {row.op.rstrip("_") for row in rows} & {"sigmoid", "tanh", "relu", "gru_cell", "lstm_cell", "rnn_cell"}
-        cells = {c for row in rows for c, _ in trace.entered[row.path][-1:] if c.endswith("Cell") and c[:-4] in LAYERS}
+        cells = {cell for row in rows if (cell := _cell(trace, row))}
         runs = sum(row.runs for row in products)
         carried = _carried(trace, loop, chain)
         if runs < STEPS or not (bends or cells) or not carried or not _walks(loop):
@@ -188,6 +188,13 @@ def stepped(shares: Shares) -> Iterator[Saving]:
 
 
 LAYERS = ("LSTM", "GRU", "RNN")
+PRODUCTS = {"linear", "matmul", "mm", "addmm", "gru_cell", "lstm_cell"}
+
+
+def _cell(trace: Trace, row: Row) -> str:
+    """The class of the recurrent cell that an op runs in; "" for any other module."""
+    kind = trace.entered[row.path][-1][0] if trace.entered[row.path] else ""
+    return kind if kind.endswith("Cell") and kind[:-4] in LAYERS else ""
 
 
 def _carried(trace: Trace, loop: ast.For, chain: Chain) -> set[str]:

@@ -27,7 +27,10 @@ def again(shares: Shares) -> Iterator[Saving]:
     for chain, pairs in groups.items():
         ns = sum(ns for _, ns in pairs)
         rows = [row for row, _ in pairs]
-        runs = max(sum(row.count for row in rows if row.op == op) for op in {row.op for row in rows})
+        counts: dict[tuple[str, Chain], int] = {}
+        for row in rows:  # at one place, so that two products of one function are no two runs of it
+            counts[row.op, row.chain] = counts.get((row.op, row.chain), 0) + row.count
+        runs = max(counts.values())
         if runs < TURNS:
             continue
         shown = max(pairs, key=lambda pair: pair[1])[0]
@@ -90,7 +93,7 @@ def twice(shares: Shares) -> Iterator[Saving]:
     pairs: dict[tuple[Chain, Chain], list[Row]] = {}
     for row, first in trace.again_of.items():
         looked, repeated, _ = trace.again.get(row, (0, 0, 0))
-        if first is row or first.chain == row.chain or first not in trace.rows or repeated < 0.8 * looked:
+        if first.chain == row.chain or first not in trace.rows or repeated < 0.8 * looked:
             continue
         if row.requires_grad and not first.requires_grad:
             continue  # a step's forward after an evaluation, whose result has no graph

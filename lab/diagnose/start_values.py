@@ -120,10 +120,9 @@ def out_of_reach(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 f"{place} ends the model with a {last.op} ({_maker(trace, last)}), which gives {gives}: the targets "
                 f"of `{code_of(trace, row)}`{at_loss} go from {held[0]:.3g} to {held[1]:.3g} and cannot be reached."
             )
-            before = ancestors([last])  # that it is dead there is the same mistake
-            explained.update(x for x, g in trace.gradients.items() if x in before and not g.max_abs)
             remedy = f"Leave out the {last.op} after the last layer"
             remedy += "." if last.op == "relu" else f", or bring the targets to {low:.0f} to {high:.0f}."
+            # that it is dead there is the same mistake
             explained.update(leaf for leaf in ancestors([last]) if isinstance(leaf, Leaf) and leaf in trace.gradients)
             return [Found("loss", "warning", line, col, message, remedy, [last, row])]
     return []

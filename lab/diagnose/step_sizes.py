@@ -151,8 +151,7 @@ def not_divided(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 
 def _steps_a_scheduler(trace: Trace, line: int) -> bool:
-    lines = trace.code.splitlines()
-    return 0 < line <= len(lines) and "sched" in lines[line - 1]
+    return "sched" in trace.texts()[line - 1]
 
 
 def _decays(trace: Trace) -> list[Found]:

@@ -118,11 +118,13 @@ def cleared(trace: Trace, explained: set[Leaf]) -> list[Found]:
         )
         remedy = "The order of a step is zero_grad(), the loss, backward(), step()."
         return [Found("optimizer", "error", step, None, message, remedy)]
-    clears = [at for at, _ in calls(trace, "zero_grad")]
+    spots = calls(trace, "zero_grad")
+    clears = [at for at, _ in spots]
     before = back is not None and clears and all(at < back for at in clears)
     if before and len({_function(trace, at) for at in (*clears, back)}) == 1:  # type: ignore[arg-type]
         return []  # they are zero by themselves
-    line, col = _call_between(trace, "zero_grad", back, step) or (step, None)
+    # in a function it stands elsewhere than between the two
+    line, col = _call_between(trace, "zero_grad", back, step) or (spots[0] if len(spots) == 1 else (step, None))
     at = f"line {line}" if line != step else place
     message = capital(
         f"{at} clears the gradients after backward() has made them, so step() on {place} has nothing to go by and the "
@@ -202,7 +204,7 @@ def _others(trace: Trace, chain: Chain, others: list[Leaf]) -> Found:
     if named and roots and not remade and not named & set(roots):
         made = [n for n in trace.nodes() if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)]
         at = [n.lineno for n in made if isinstance(n.value, ast.Call) and of_optim(n.value)]
-        there = f"on line {at[0]}, " if len(at) == 1 else ""
+        there = f"on line {at[0]} " if len(at) == 1 else ""
         remedy = f"Give the optimizer {there}the parameters that train: {roots[0]}.parameters()."
     return Found("optimizer", "error", line, col, message, remedy, [], others)
 
@@ -248,16 +250,15 @@ def remade(trace: Trace, explained: set[Leaf]) -> list[Found]:
     line, col, place = where(trace, facts.last_step)
     names = {leaf.name.partition(".")[0] for leaf in trace.optimized}
     back = where(trace, facts.last_backward)[0]
-    for node in trace.nodes():
-        if (
-            isinstance(node, ast.Assign)
-            and names & {ast.unparse(t) for t in node.targets}
-            and _looped(trace, node, back)
-        ):
-            line, col = node.lineno, node.col_offset
+    nodes = [n for n in trace.nodes() if isinstance(n, ast.Assign) and names & {ast.unparse(t) for t in n.targets}]
+    looped = [n for n in nodes if _looped(trace, n, back)]
+    does = f"{place} steps a model that is made anew"
+    for node in (looped or (nodes if len(nodes) == 1 else []))[-1:]:  # one in a function may be called in a loop
+        line, col = node.lineno, node.col_offset
+        does = f"line {line} makes the model anew"
     message = capital(
-        f"line {line} makes the model anew in every iteration: {len(made):,} models made one step each ({place}), and "
-        "what a step learns is gone with its model."
+        f"{does} in every iteration: {len(made):,} models made one step each ({place}), and what a step learns is gone "
+        "with its model."
     )
     remedy = "Make the model and the optimizer once, before the loop."
     return [Found("optimizer", "warning", line, col, message, remedy, [], list(trace.optimized))]
@@ -306,27 +307,19 @@ def _unconditional(trace: Trace, line: int, back: int | None) -> bool:
 
 def _reads_gradients(trace: Trace) -> bool:
     """Whether the cell looks at .grad itself: then clearing it before a step may be meant."""
-    tree = trace.tree()
-    if tree is None:
-        return True
     reads = (n for n in trace.nodes() if isinstance(n, ast.Attribute) and n.attr == "grad")
-    return any(isinstance(n.ctx, ast.Load) and ast.unparse(n.value).rpartition(".")[2] != "autograd" for n in reads)
+    looks = (isinstance(n.ctx, ast.Load) and ast.unparse(n.value).rpartition(".")[2] != "autograd" for n in reads)
+    return trace.tree() is None or any(looks)  # of a cell that cannot be read it may
 
 
 def calls(trace: Trace, name: str) -> list[tuple[int, int]]:
     """Where the cell calls a method."""
-    tree = trace.tree()
-    if tree is None:
-        return []
     calls = (n for n in trace.nodes() if isinstance(n, ast.Call))
     return sorted((n.lineno, n.col_offset) for n in calls if getattr(n.func, "attr", getattr(n.func, "id", "")) == name)
 
 
 def _outside(trace: Trace, step: int | None, back: int | None) -> bool:
     """Whether the innermost loop around `back` does not contain `step`."""
-    tree = trace.tree()
-    if tree is None:
-        return False
     around = [
         (n.lineno, last_line(n))
         for n in trace.nodes()

@@ -133,6 +133,9 @@ AVERAGES_NOT = {
     "an average after the weights": AVERAGES["an average before the weights"].replace(
         "ema = Ema(net)\nnet.load_state_dict(saved)", "net.load_state_dict(saved)\nema = Ema(net)"
     ),
+    "an average on the line of the weights": AVERAGES["an average before the weights"].replace(
+        "ema = Ema(net)\nnet.load_state_dict(saved)", "net.load_state_dict(saved); ema = Ema(net)"
+    ),
     "the average's own weights": AVERAGES["an average before the weights"].replace("saved", "ema.w"),
     "an average of another": AVERAGES["an average before the weights"].replace("Ema(net)\n", "Ema(old)\n"),
     "an average that is made again": AVERAGES["an average before the weights"] + "\nema = Ema(net)",

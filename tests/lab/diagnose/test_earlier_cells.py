@@ -122,6 +122,15 @@ def test_a_state_that_nobody_looked_at(cell: Any, earlier: Any) -> None:
     assert cell(TRAIN, space).findings == []
 
 
+@pytest.mark.parametrize(("given", "told"), [
+    ("strict=False", True), ("assign=True, strict=False", True), ("strict=True", False), ("assign=False", False),
+    ("strict=True, assign=False", False), ("", False), ("strict=lenient", False),
+])  # fmt: skip
+def test_a_state_that_is_loaded_leniently(cell: Any, earlier: Any, given: str, told: bool) -> None:
+    space = earlier(MADE + f"lenient = False\nnet.load_state_dict(net.state_dict(), {given})\n")
+    assert [f.kind for f in cell(TRAIN, space).findings] == (["loading"] if told else [])
+
+
 def test_a_class_whose_methods_run_no_op(cell: Any, earlier: Any) -> None:
     keeper = """
 class Keeper:

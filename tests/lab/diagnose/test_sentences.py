@@ -182,7 +182,7 @@ def made() -> Iterator[tuple[str, str, int, int]]:
 ELSEWHERE = {
     "__init__.py": "needs a rule that fails: test_failing_rule.py",
     "loop_waits.py": "needs a GPU or a clock: test_loop_waits.py",
-    "cpu_fallback.py": "needs a GPU: test_loop_waits.py",
+    "cpu_fallback.py": "needs a GPU: test_cpu_fallback.py",
     "gradient_check.py": "needs --check: test_gradient_check.py",
     "unseen_losses.py": "needs steps that are not recorded: tests/lab/recorder/test_sampled_steps.py",
     "precision.py": "needs --precision: test_precision.py",

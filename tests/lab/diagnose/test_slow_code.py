@@ -197,10 +197,28 @@ CASES: dict[str, Case] = {
     "products of pairs": pairs("(a[:, None] * b[None]).sum(-1)", True),
     "products of pairs, squared": pairs("((a[:, None] * b[None]) ** 2).sum(-1)", False),
     "pairs with few rows": pairs(DISTANCES, False, m=7),
+    "pairs that are spread": pairs("((a[:, None].expand(16, 16, 8) - b[None].expand(16, 16, 8)) ** 2).sum(-1)", True),
+    "pairs that are spread as others": pairs(
+        "((a[:, None].expand_as(torch.ones(16, 16, 8)) - b[None].expand_as(torch.ones(16, 16, 8))) ** 2).sum(-1)", True
+    ),
+    "pairs of powers": pairs("(a[:, None] - b[None]).abs().pow(3).sum(-1)", True),
+    "pairs of means": pairs("(a[:, None] - b[None]).square().mean(-1)", True),
+    "pairs of norms": pairs("(a[:, None] - b[None]).norm(dim=-1)", True),
+    "pairs of roots": pairs("(a[:, None] - b[None]).abs().sqrt().sum(-1)", False),
+    "pairs that are read twice": pairs("(lambda d: (d ** 2).sum(-1) + d.amax(-1))(a[:, None] - b[None])", False),
+    "pairs with eight rows": pairs(DISTANCES, True, m=8),
+    "pairs with few rows of many": pairs(
+        DISTANCES.replace("a[", "a.repeat(1, 4)[").replace("b[", "b.repeat(1, 4)["), False, m=7
+    ),
+    "pairs with fewer than 64 numbers": pairs("((a[:, None, :7] - b[None, :, :7]) ** 2).sum(-1)", False, m=9),
     "pairs summed over one side": pairs("((a[:, None] - b[None]) ** 2).sum(0)", False, n=17),
     "one sample in each of 64 steps": Case(slow_samples.single_samples, ONE.format(steps=64, of=16, size=1)),
     "one sample in each of 63 steps": Case(slow_samples.single_samples, ONE.format(steps=63, of=16, size=1), False),
     "two samples in each step": Case(slow_samples.single_samples, ONE.format(steps=64, of=16, size=2), False),
+    "one of 16 samples in each step": Case(
+        slow_samples.single_samples,
+        "x = torch.tensor(np.ones((16, 16), np.float32))\n" + ONE.format(steps=64, of=16, size=1),
+    ),
     "one of few samples in each step": Case(
         slow_samples.single_samples,
         "x = torch.tensor(np.ones((15, 16), np.float32))\n" + ONE.format(steps=64, of=15, size=1),

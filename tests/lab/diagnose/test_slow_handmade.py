@@ -28,7 +28,19 @@ CODES = {
     "(lambda e: e / e.sum())(torch.exp(x))": None,  # over all values
     "0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))": ("gelu", 8),
     "x * 0.5 * (1.0 + torch.erf(x / 2 ** 0.5))": ("gelu", 5),
+    "0.5 * x * (1 + torch.tanh(x))": None,  # a sigmoid of 2 x
+    "0.5 * x * (1 + torch.tanh(q.sum() * 0.1))": None,  # of another tensor
     "x * torch.sigmoid(x)": ("silu", 2),
+    "torch.sigmoid(x) * x": ("silu", 2),
+    "(lambda e: e / e.sum(-1, keepdim=True))(torch.exp(x - x.amax(-1, keepdim=True)))": ("softmax", 5),
+    "(lambda e: e / e.sum(-1, keepdim=True))(torch.exp(x - 3.0))": ("softmax", 3),
+    "(lambda e: e / e.sum(-1))(torch.exp(x[:6, :6]))": None,  # the sums lie along the other dimension
+    "x / torch.sqrt((x * x).mean(-1, keepdim=True) + 1e-6)": ("rms_norm", 5),
+    "x / torch.sqrt(x.abs().mean(-1, keepdim=True) + 1e-6)": None,
+    "x * torch.sqrt(x.square().mean(-1, keepdim=True) + 1e-6)": None,
+    "(x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True)": ("layer_norm", 4),
+    "(x - 3.0) / x.std(-1, keepdim=True)": None,
+    "(x - (2 * x).mean(-1, keepdim=True)) / x.std(-1, keepdim=True)": None,
     "x * torch.sigmoid(2 * x)": None,
     "torch.softmax(q @ q.transpose(-2, -1) / 2.0, -1) @ q": ("scaled_dot_product_attention", 4),
     "(q @ q.transpose(-2, -1) / 2.0) @ q": None,  # attention without a softmax

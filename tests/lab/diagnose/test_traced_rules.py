@@ -12,23 +12,28 @@ from typing import Any
 
 import pytest
 
+from lab.diagnose import diagnose
 from lab.diagnose.finding import Found
 from lab.recorder.cell_trace import Leaf
 
 from .test_sentences import alike, page
 from .test_slow_code import space_of, traced_of
 from .traced_case import Case
+from .traced_cuts import CUTS
+from .traced_data import ABOUT_DATA
 from .traced_errors import ERRORS
 from .traced_graphs import GRAPHS
 from .traced_loops import LOOPS
 from .traced_losses import PROGRAMS
 from .traced_slow import SLOW
+from .traced_terms import TERMS
+from .traced_training import TRAINING
 from .traced_values import VALUES
 from .traced_waits import WAITS
 
 PAGE = Path(__file__).parent / "traced_sentences.md"
 Space = dict[str, Any]
-GROUPS = (ERRORS, VALUES, PROGRAMS, GRAPHS, LOOPS, SLOW, WAITS)
+GROUPS = (ERRORS, VALUES, PROGRAMS, GRAPHS, LOOPS, SLOW, WAITS, TERMS, TRAINING, CUTS, ABOUT_DATA)
 CASES: dict[str, Case] = {name: case for group in GROUPS for name, case in group.items()}
 
 
@@ -67,6 +72,19 @@ def test_what_is_said_of_a_program(name: str, expected: dict[str, str], traced: 
     told = said(name, traced, space)
     assert bool(told) == CASES[name].found, told
     assert alike(told.rstrip(), expected.get(name, "").rstrip()), told
+
+
+@pytest.mark.parametrize("name", list(CASES)[::5])
+def test_a_cell_that_cannot_be_read_is_no_error(name: str, traced: Any, space: Space) -> None:
+    """Of a cell whose text is no Python, as that of a magic, rules tell what ran, or nothing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        trace = traced(CASES[name].text, {**space, "y": space["x"][:, 0] * 0.5})
+    CASES[name].facts(trace)
+    trace.code = "%%magic ("
+    for one in diagnose(trace):
+        assert "One of our rules failed" not in one.message, one.message
+    assert isinstance(CASES[name].rule(trace, set()), list)
 
 
 def test_no_two_programs_have_one_name() -> None:

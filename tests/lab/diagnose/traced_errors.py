@@ -40,6 +40,17 @@ def by_pytorch(trace: Trace) -> None:
             row.op += "_"
 
 
+def written_by(name: str) -> Callable[[Trace], None]:
+    """As if the write into a tensor was called so."""
+
+    def facts(trace: Trace) -> None:
+        for row in trace.rows:
+            if row.op == "copy":
+                row.op = name
+
+    return facts
+
+
 def unbroken(trace: Trace) -> None:
     """As if nobody had noted where the pass broke off."""
     trace.broke = None
@@ -77,6 +88,29 @@ ERRORS = {
     "an activation that is changed, of another shape": Case(told_of(of("64, 9", "Relu")), TANH, facts=by_pytorch),
     "an activation that is changed by parts": Case(told_of(of("64, 8", "Tanh")), PART, facts=by_pytorch),
     "an activation that is changed through a view": Case(told_of(of("64, 8", "Tanh")), SEEN, facts=by_pytorch),
+    **{
+        f"an activation that is changed by parts, by {name}": Case(
+            told_of(of("64, 8", "Tanh")), PART, facts=written_by(name)
+        )
+        for name in ("copy_", "setitem_", "fill_", "index_put_")
+    },
+    **{
+        f"a change of parts that core tells, by {name}": Case(
+            told_of(f"modified by an inplace operation: op: tanh at In [3] line 2; {name} changed it at In [3] line 3"),
+            PART,
+        )
+        for name in ("copy_", "fill_", "index_put_")
+    },
+    "an activation of two words that is changed": Case(
+        told_of(of("5, 5", "LogSoftmax")),
+        TANH.replace("torch.tanh(x @ w)", "torch.log_softmax(x @ w, 1)"),
+        facts=by_pytorch,
+    ),
+    "an activation that is named by its last change": Case(told_of(of("64, 8", "Add")), TANH, facts=by_pytorch),
+    "an activation that is named by another change": Case(told_of(of("64, 9", "Add")), TANH, facts=by_pytorch),
+    "an activation that is changed twice": Case(
+        told_of(of("64, 8", "Tanh")), TANH.replace("h.add_(1.0)", "h.add_(1.0)\nh.mul_(2.0)"), facts=by_pytorch
+    ),
     "a weight that is changed": Case(told_of(of("16, 8")), LEAF, facts=by_pytorch),
     "a weight that is changed, read by a view": Case(told_of(of("8, 16", "AsStrided")), LEAF, facts=by_pytorch),
     "a weight that is changed, of another op": Case(told_of(of("8, 16", "Tanh")), LEAF, facts=by_pytorch),

@@ -52,6 +52,18 @@ TERMS = {
     "both scores, turned twice": critic("-(critic(x).mean() * -1.0) + critic(fake).mean()"),
     "both scores, and no cut": critic("critic(x).mean() + critic(fake).mean()", False, cut=""),
     "both scores, under no_grad": critic("critic(x).mean() + critic(fake).mean()", True, cut=".data"),
+    "both scores, behind ten factors": critic("critic(x).mean()" + " * 1.0" * 10 + " + critic(fake).mean()"),
+    "both scores, behind eleven factors": critic("critic(x).mean()" + " * 1.0" * 11 + " + critic(fake).mean()", False),
+    "both scores, and one of no network": Case(
+        loss_terms.same_sign,
+        "critic, w = nn.Linear(16, 1), P(16, 16)\nloss = critic(x).mean() + critic((x @ w).detach()).mean()\n"
+        "loss.backward()",
+    ),
+    "both scores, and one of values of no network": Case(
+        loss_terms.same_sign,
+        "critic, w = nn.Linear(16, 1), P(16, 16)\nloss = critic(x).mean() + critic((x @ w).data).mean()\n"
+        "loss.backward()",
+    ),
     "scores of two signs": critic("critic(fake).mean() - critic(x).mean()", False),
     "scores of two signs, turned": critic("-critic(x).mean() + critic(fake).mean()", False),
     "scores of two signs, by a factor": critic("-1.0 * critic(x).mean() + critic(fake).mean()", False),
@@ -72,6 +84,8 @@ TERMS = {
     "a divergence without its half": vae(kl="(m.pow(2) + v.exp() - 1 - v).sum(1).mean()", found=False),
     "a divergence of samples of 15": vae(n=15, found=False),
     "a divergence of a sum": vae("F.mse_loss(r, t, reduction='sum') / 64", found=False),
+    "a divergence of a plain sum": vae("F.mse_loss(r, t, reduction='sum')", found=False),
+    "a divergence beside a large average": vae("(r - 20 * t).pow(2).mean()"),
     "a divergence that has not won": vae(size=3.0, found=False),
     "no divergence": vae(kl="(m.abs() + v).sum(1).mean() * 0.5", found=False),
     "two averages beside a divergence": vae("F.mse_loss(r, t) + F.l1_loss(r, t)", found=False),

@@ -154,6 +154,13 @@ def unrolled(trace: Trace) -> None:
         trace.again[row] = [1, 1, 0]
 
 
+def repeated(trace: Trace) -> None:
+    """Products that gave the same in each of five runs."""
+    for row in trace.rows:
+        if row.op == "matmul":
+            trace.again[row] = [5, 5, 0]
+
+
 SLOW = {
     "a tensor of Python's values in a loop": made("torch.tensor(rows)"),
     "an array of Python's values in a loop": made("np.array(rows)"),
@@ -218,6 +225,23 @@ SLOW = {
     "    h = i * c\n"),
     "an RNN by hand, of 23 steps": stepped("    h = torch.tanh(h @ U + s[:, t] @ V)\n", False, n=23),
     "an RNN by hand, of 24 steps": stepped("    h = torch.tanh(h @ U + s[:, t] @ V)\n", n=24),
+    **{
+        f"a loop over nn.{kind}": Case(
+            by_clock(slow_python.stepped, op=0.1),
+            f"cell, s = nn.{kind}(16, 16), torch.randn(4, 48, 16)\nh = {start}\nfor t in range(48):\n"
+            f"    h = cell(s[:, t], h)\n{end}.sum().backward()",
+        )
+        for kind, start, end in (
+            ("RNNCell", "torch.zeros(4, 16)", "h"), ("GRUCell", "torch.zeros(4, 16)", "h"),
+            ("LSTMCell", "(torch.zeros(4, 16), torch.zeros(4, 16))", "h[0]"),
+        )
+    },
+    "an RNN whose layers a function goes through": Case(
+        by_clock(slow_python.stepped),
+        "U, V, h, s = P(16, 16), P(16, 16), torch.zeros(4, 16), torch.randn(4, 48, 16)\ndef through(h):\n"
+        "    for k in range(2):\n        h = torch.tanh(h @ U)\n    return h\nfor t in range(48):\n"
+        "    h = through(h + s[:, t] @ V)\nh.sum().backward()",
+    ),
     "an RNN that bends by relu": stepped("    h = torch.relu(h @ U * 0.1 + s[:, t] @ V)\n", False),
     "an RNN that is fed what it gave": stepped(
         "    k = h.argmax(1)\n    h = torch.tanh(h @ U + s[:, t] @ V)\n", False
@@ -250,6 +274,12 @@ SLOW = {
     ),
     "two samples in each batch": Case(
         by_clock(slow_samples.single_samples, op=0.0001, wall=0.1), ONE.format(size=", batch_size=2"), False
+    ),
+    "the same in a function that a loop calls": Case(
+        by_clock(slow_repeats.again, op=1.0),
+        "w, v = torch.ones(16, 8), torch.ones(8, 4)\ndef both(t):\n    a = t @ w\n    return a @ v\n"
+        "for k in range(5):\n    b = both(x)",
+        facts=repeated,
     ),
     "the same in a graph that unrolls": Case(
         by_clock(slow_repeats.again, op=1.0),
