@@ -127,7 +127,7 @@ def test_a_state_that_nobody_looked_at(cell: Any, earlier: Any) -> None:
     ("strict=True, assign=False", False), ("", False), ("strict=lenient", False),
 ])  # fmt: skip
 def test_a_state_that_is_loaded_leniently(cell: Any, earlier: Any, given: str, told: bool) -> None:
-    space = earlier(MADE + f"lenient = False\nnet.load_state_dict(net.state_dict(), {given})\n")
+    space = earlier(MADE + f"lenient = False\nnet.load_state_dict(Net().state_dict(), {given})\n")
     assert [f.kind for f in cell(TRAIN, space).findings] == (["loading"] if told else [])
 
 
