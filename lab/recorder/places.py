@@ -29,6 +29,7 @@ _PASS_ON = {  # they call what the cell has called, around which they stand
         ("adapters", "torch_marks.py"),
     )
 }
+_RECORDING = os.path.join(OURS, "session", "recording.py")  # one inside of another, which waits meanwhile
 _RUNS_AN_OP = os.path.join(OURS, "adapters", "ops.py")
 _LOADERS = tuple(os.sep + os.path.join(library, "utils", "data") + os.sep for library in ("core", "torch"))
 
@@ -39,6 +40,8 @@ def kind_of(code: CodeType) -> int:
     if name.startswith(OURS):
         if name == _RUNS_AN_OP and code.co_name == "run":
             return OP
+        if name == _RECORDING and code.co_name in ("start", "stop"):
+            return RECORDER
         return PASSING if name in _PASS_ON else RECORDER if name.startswith(_LISTENS) else BETWEEN
     if any(part in name for part in _LOADERS):
         return LOADER

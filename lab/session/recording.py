@@ -68,6 +68,7 @@ class Recording:
         self._ears: list[Any] = []
         self.ended_ns = 0  # where that is known better than by when `stop` is called
         self._undo = ExitStack()  # what takes back all that `start` did
+        self._outer: list[Recorder] = []  # what waits meanwhile, for which this one's own time is no time of the cell's
 
     @property
     def record(self) -> Record:
@@ -88,6 +89,8 @@ class Recording:
         A recording inside another one has its ops to itself: both would mark the same tensors. Where it fails nothing
         is recorded, `error` says why, and what was to be recorded runs as without.
         """
+        begin = perf_counter_ns()
+        self._outer = [o for o in observe.observers if isinstance(o, Recorder)]
         try:
             self._begin(files, boundary, block)
         except Exception as error:
@@ -96,11 +99,13 @@ class Recording:
         except BaseException:
             self.drop()
             raise
+        finally:
+            self._took(begin)
         return self.recorder
 
     def _begin(self, files: Mapping[str, int], boundary: CodeType | None, block: int | None) -> None:
         later = self._undo.callback
-        for outer in [o for o in observe.observers if isinstance(o, Recorder)]:
+        for outer in self._outer:
             observe.remove(outer)
             later(_again, outer)
         # for every object of the cell the recorder makes several that stay: the collector runs as often as without it
@@ -159,7 +164,8 @@ class Recording:
         recorder = self.recorder
         if recorder is None and self.error is None:
             raise RuntimeError("the recording has not begun")
-        wall_ns = 0 if recorder is None else (self.ended_ns or perf_counter_ns()) - recorder.started_ns
+        begin = perf_counter_ns()
+        wall_ns = 0 if recorder is None else (self.ended_ns or begin) - recorder.started_ns
         try:
             self._end()
             if recorder is not None:
@@ -173,6 +179,7 @@ class Recording:
             with suppress(Exception):  # what `_end` could not begin to take back; twice does nothing more
                 self._undo.close()
             self._forget()
+            self._took(begin)
         if self.error is not None:
             self._record = Record(title=self.title, source=text, wall_ms=wall_ns / 1e6)
             if isinstance(raised, KeyboardInterrupt):
@@ -184,6 +191,11 @@ class Recording:
         assert self._record is not None
         _last[:] = [self._record]
         return self._record
+
+    def _took(self, begin: int) -> None:
+        """Tell the recordings around this one what it took itself since then."""
+        for outer in self._outer:
+            outer.own_ns += perf_counter_ns() - begin
 
     def _built(self, recorder: Recorder, space: Mapping[str, Any], text: str, error: ErrorRow | None,
                raised: BaseException | None) -> Record:  # fmt: skip

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from lab.doctor import examine
 from lab.doctor import main as doctor
 from lab.recorder.cell_trace import Gradient
 from lab.recorder.tensor_stats import _figures, finite, gradient, histogram, stats
+from lab.session import recording
 from widgets.record import Record
 
 
@@ -80,6 +83,28 @@ def test_a_recording_inside_another_has_its_ops_to_itself() -> None:
         assert [g.name for g in rec.record.gradients] == ["W"]
         assert rec.record.findings == []
     assert not core.events.observe.observers
+
+
+def test_what_a_recording_inside_another_takes_is_no_time_of_the_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    settle = recording.settle
+
+    def slowly(*args: Any) -> Any:
+        time.sleep(0.6)
+        return settle(*args)
+
+    x = core.ones(3, requires_grad=True)
+    with lab.recording("outer") as outer:
+        with lab.recording("inner") as inner:
+            monkeypatch.setattr(recording, "settle", slowly)
+            x.exp().sum().backward()
+            inner_ended = time.perf_counter()
+        took = time.perf_counter() - inner_ended
+        monkeypatch.undo()
+        (x * 2).sum().backward()
+    assert took > 0.6
+    assert inner.record.findings == outer.record.findings == []
+    assert outer.record.recording_ms > 600
+    assert outer.record.wall_ms - outer.record.recording_ms < 600
 
 
 def test_tables() -> None:
