@@ -1,10 +1,11 @@
-"""What was loaded, kept or filled and then left out: the end of an episode, what a gradient needs, a group of
-parameters."""
+"""What was loaded, kept, filled or set and then left out: the end of an episode, what a gradient needs, a group of
+parameters, a setting of the training."""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from ..recorder.cell_trace import Leaf, Trace
 from .finding import Found, capital
@@ -28,7 +29,7 @@ def end_ignored(trace: Trace, explained: set[Leaf]) -> list[Found]:
             nodes = list(own_nodes(scope))
             bound = [n for n in nodes if isinstance(n, ast.Name) and ENDS.match(n.id) and isinstance(n.ctx, ast.Store)]
             for name in bound:
-                if any(name.id in names_in(n) for n in nodes if isinstance(n, ast.Name)):
+                if any(n.id == name.id and not _filled(source, n) for n in nodes if _loads(n)):  # type: ignore[attr-defined]
                     continue
                 target = next((n for n in nodes if _bootstraps(n)), None)
                 if target is None:
@@ -40,8 +41,20 @@ def end_ignored(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     f"{name.id}, which {source.place(name).words} brings, is read nowhere."
                 )
                 remedy = f"Leave it out there: reward + gamma * next_value * (1 - {name.id}.float())."
+                if any(_loads(n) and n.id == name.id for n in nodes):  # type: ignore[attr-defined]
+                    remedy = f"Begin with 0 again where {name.id} tells that an episode has ended."
                 return [Found("unused", "warning", line, col, message, remedy)]
     return []
+
+
+def _loads(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+
+
+def _filled(source: Source, node: ast.AST) -> bool:
+    """Whether a list is only appended to there."""
+    method = source.parents.get(node)
+    return isinstance(method, ast.Attribute) and method.attr in ("append", "extend", "clear")
 
 
 def _bootstraps(node: ast.AST) -> bool:
@@ -58,6 +71,63 @@ def _bootstraps(node: ast.AST) -> bool:
         if any(DISCOUNT.match(ast.unparse(part)) for part in (rest.left, rest.right)):
             return True
     return False
+
+
+SETTINGS = {
+    re.compile(r"^(weight_decay|wd|l2|l2_reg)$", re.I): "weight_decay={} of the optimizer",
+    re.compile(r"^(lr|learning_rate)$", re.I): "lr={} of the optimizer",
+    re.compile(r"^momentum$", re.I): "momentum={} of the optimizer",
+    re.compile(r"^betas$", re.I): "betas={} of the optimizer",
+    re.compile(r"^label_smoothing$", re.I): "label_smoothing={} of the loss",
+    re.compile(r"^(class_weights?|pos_weight)$", re.I): "weight={} of the loss",
+    re.compile(r"^(clip|grad_clip|max_grad_norm|max_norm|clip_norm|clip_value|clip_grad)$", re.I):
+        "clip_grad_norm_(model.parameters(), {}) after backward()",
+    re.compile(r"^(eps|epsilon)_(decay|decay_rate|min|end|final)$", re.I): "the rule by which exploring becomes rarer",
+    re.compile(r"^(accum|accumulation|accumulate|grad_accum|gradient_accumulation)_?(steps|batches)?$", re.I):
+        "the loop: step every {} batches, of losses divided by it",
+    re.compile(r"^(dropout|drop_rate|p_drop|dropout_p|dropout_rate)$", re.I): "nn.Dropout({}) in the model",
+    re.compile(r"^(warmup|warmup_steps|warmup_epochs)$", re.I): "a scheduler of the learning rate",
+}  # fmt: skip
+
+
+@rule(875)
+def setting_ignored(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A setting of the training that is given a value and read by nobody."""
+    if not trace.steps.count or trace.error is not None:
+        return []
+    for source in sources(trace):
+        read = {n.id for n in ast.walk(source.program) if _loads(n)} | {  # type: ignore[attr-defined]
+            n.value for n in source.nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)
+        }
+        if any(called(n) in ("locals", "globals", "vars") for n in source.nodes):
+            continue
+        for node, name in _settings(source):
+            use = next((use for known, use in SETTINGS.items() if known.match(name)), None)
+            if use is None or (name in read if isinstance(node, ast.Assign) else _reads(source, node, name)):
+                continue
+            line, col, place = source.place(node)
+            given = f"sets `{ast.unparse(node)}`" if isinstance(node, ast.Assign) else f"takes the argument {name}"
+            message = capital(f"{place} {given}, and nothing reads it: the training knows nothing of it.")
+            return [Found("unused", "note", line, col, message, f"Give it to {use.format(name)}, or take it out.")]
+    return []
+
+
+def _settings(source: Source) -> Iterator[tuple[ast.Assign | ast.arg, str]]:
+    """Yield numbers that this cell's own statements give to variables, and arguments of functions that train."""
+    for node in source.tree.body if not source.name else ():
+        plain = isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.Tuple | ast.BinOp)
+        if plain and isinstance(node.targets[0], ast.Name):  # type: ignore[attr-defined]
+            yield node, node.targets[0].id  # type: ignore[attr-defined, misc]
+    for function in source.nodes:
+        if isinstance(function, Function) and any(called(n) == "backward" for n in ast.walk(function)):
+            for argument in function.args.args + function.args.kwonlyargs:
+                yield argument, argument.arg
+
+
+def _reads(source: Source, argument: ast.AST, name: str) -> bool:
+    """Whether a function reads one of its arguments."""
+    function = next((n for n in source.around(argument) if isinstance(n, Function)), None)
+    return function is None or name in names_in(function)
 
 
 @rule(592)

@@ -1,12 +1,14 @@
 """Learning rates that a scheduler takes another way than was meant: past the end of a cosine, in the wrong place of the
-loop, or not at all."""
+loop, by a figure that is better when it is the other way, or not at all."""
 
 from __future__ import annotations
 
 import ast
+import re
 from typing import NamedTuple
 
 from ..recorder.cell_trace import Leaf, OptimizerFacts, Trace
+from .expressions import flow_of
 from .finding import Found, capital, last_line, where
 from .order import rule
 from .training_steps import calls
@@ -14,6 +16,11 @@ from .user_sources import Function, Source, called, sources
 
 GONE, EARLY = 0.02, 0.67  # share of the highest learning rate that is next to nothing, and of the steps by then
 LOW, HIGH = 0.1, 0.5  # shares of the highest learning rate between which it has fallen and risen
+RISES = re.compile(
+    r"(^|_)(accs?|accuracy|accuracies|f1|auc|auroc|iou|miou|dice|recall|precision|psnr|ssim|bleu|r2|correct|rewards?)"
+    r"(_|$)", re.I,
+)  # fmt: skip
+FALLS = re.compile(r"(^|_)(loss|losses|error|err|mse|mae|rmse|nll|perplexity|ppl|wer|cer)(_|$)", re.I)
 
 
 @rule(560)
@@ -36,7 +43,7 @@ def scheduled(trace: Trace, explained: set[Leaf]) -> list[Found]:
         rates = max(trace.steps.optimizers, key=lambda o: o.steps, default=OptimizerFacts("")).rates
         kind = ast.unparse(node.func).rpartition(".")[2]
         said = Scheduler(trace, made_in, name, kind, node, steps, rates)
-        for look in (_past_the_end, _too_fast, *(() if trace.stopped else (_never,)), _too_early):
+        for look in (_by_the_other_way, _past_the_end, _too_fast, *(() if trace.stopped else (_never,)), _too_early):
             found = look(said)
             if found is not None:
                 return [found]
@@ -79,6 +86,50 @@ def _loops(trace: Trace, source: Source, node: ast.AST) -> int:
         if function is not None and called(call) == function.name
     ]
     return count + max(calls_of, default=0)
+
+
+def _by_the_other_way(of: Scheduler) -> Found | None:
+    """A plateau that is looked for in a figure that rises, by a scheduler that waits for it to fall; or the reverse."""
+    if of.kind != "ReduceLROnPlateau":
+        return None
+    given = next((k.value for k in of.node.keywords if k.arg == "mode"), None)
+    given = of.node.args[1] if given is None and len(of.node.args) > 1 else given
+    mode = "min" if given is None else given.value if isinstance(given, ast.Constant) else None
+    for source, step in of.steps:
+        figure = next((k.value for k in step.keywords if k.arg == "metrics"), step.args[0] if step.args else None)
+        better = None if figure is None else _better(source, figure)
+        if better is None or mode not in ("min", "max") or better == mode:
+            continue
+        line, col, place = source.place(step)
+        worse = "rises" if mode == "min" else "falls"
+        made = "by default" if given is None else f"by mode={mode!r}"
+        message = (
+            f"{capital(place)} gives {of.name} a figure that is better the {'higher' if mode == 'min' else 'lower'} it "
+            f"is (`{ast.unparse(figure)}`), and {made} ({of.source.place(of.node).words}) it waits for a "  # type: ignore[arg-type]
+            f"{'lower' if mode == 'min' else 'higher'} one: while that {worse}, it lowers the learning rate"
+        )
+        if of.rates and of.rates[-1] < of.rates[0]:
+            message += f", here from {of.rates[0]:.2g} to {of.rates[-1]:.2g}"
+        return Found("learning-rate", "warning", line, col, message + ".", f"Make it with mode={better!r}.")
+    return None
+
+
+def _better(source: Source, figure: ast.expr) -> str | None:
+    """Which way a figure becomes better, "min" or "max", by its name or by what it was computed of; None where nobody
+    can tell."""
+    scope = next((n for n in source.around(figure) if isinstance(n, Function)), source.program)
+    for node in (figure, flow_of(source, scope).inner(figure)):
+        if any(isinstance(n, ast.USub | ast.Sub) for n in ast.walk(node)):
+            return None  # turned round, most likely
+        words = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        words |= {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
+        words |= {n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+        rises, falls = any(map(RISES.search, words)), any(map(FALLS.search, words))
+        if rises != falls:
+            return "max" if rises else "min"
+        if not falls and "mean" in words and any(isinstance(n, ast.Eq) for n in ast.walk(node)):
+            return "max"  # a share of what is right
+    return None
 
 
 def _past_the_end(of: Scheduler) -> Found | None:

@@ -78,7 +78,11 @@ CALLS = (
         "Draw once, after the loop, or every so many steps.",
         rarely=True,
     ),
-    _costly(r"\.(iterrows|iloc|loc|apply)\b", "goes through a table row by row", "Take the columns as arrays, once."),
+    _costly(
+        r"\.(iterrows|iloc|loc)\b|\.apply\((lambda\b|[^()]*axis=)",
+        "goes through a table row by row",
+        "Take the columns as arrays, once.",
+    ),
 )
 
 

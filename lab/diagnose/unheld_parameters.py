@@ -10,7 +10,7 @@ from .finding import Found, capital, listed, made_to_train, verb, where
 from .left_unused import group_left_out
 from .order import rule
 from .training_steps import of_optim
-from .user_sources import sources
+from .user_sources import Source, called, own_nodes, sources
 
 _UNLISTED = re.compile(r"\w+(\.\w+)+\[[^\]]+\](\.|$)")  # a parameter in a module's plain list, or of a module there
 
@@ -91,6 +91,16 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 remedy = f"Put it among the groups, once it is full: groups.append({name})."
             elif late := _late(trace, leaves):
                 message = f"{message[:-1]}; {late}."
+            elif (thawed := _thawed(sources(trace))) is not None:
+                source, node, made_there = thawed
+                step = place
+                line, col, place = source.place(node)
+                message = capital(
+                    f"{place} lets {listed(leaves)} be trained after {made_there} has made the optimizer of those that "
+                    f"needed a gradient then: {step} steps it without {verb(leaves, 'it', 'them')}, and "
+                    f"{verb(leaves, 'it stays as it is', 'they stay as they are')}."
+                )
+                remedy = "Add them there, optimizer.add_param_group({'params': [...]}), or make it of all parameters."
             elif leaves is before and row is None and (made := _optimizer_made(trace)) is not None:
                 message = f"{message[:-1]}; line {made} made it without."
             elif bare := [leaf for leaf in leaves if not leaf.module and leaf in beside and "." in leaf.name]:
@@ -124,6 +134,30 @@ def _late(trace: Trace, leaves: list[Leaf]) -> str:
             if any(part == text or part.startswith(text + ".") for part in parts):
                 return f"line {node.lineno} made {ast.unparse(target)} after line {made[0]} had made the optimizer"  # type: ignore[attr-defined]
     return ""
+
+
+def _thawed(found: list[Source]) -> tuple[Source, ast.AST, str] | None:
+    """Where parameters begin to need a gradient that an optimizer of those that did was made without."""
+    for source in found:
+        for scope in source.scopes():
+            made: ast.AST | None = None
+            for node in own_nodes(scope):
+                if isinstance(node, ast.Call) and of_optim(node) and "requires_grad" in ast.unparse(node):
+                    made = node
+                elif made is not None and _needs_gradient(node):
+                    return source, node, source.place(made).words
+    return None
+
+
+def _needs_gradient(node: ast.AST) -> bool:
+    """Whether a statement says that a parameter needs a gradient."""
+    if isinstance(node, ast.Assign):
+        target, value = node.targets[0], node.value
+        true = isinstance(value, ast.Constant) and value.value is True
+        return true and isinstance(target, ast.Attribute) and target.attr == "requires_grad"
+    if called(node) != "requires_grad_" or not isinstance(node, ast.Call):
+        return False
+    return not node.args or (isinstance(node.args[0], ast.Constant) and node.args[0].value is True)
 
 
 def _optimizer_made(trace: Trace) -> int | None:

@@ -156,7 +156,9 @@ def test_rows_and_errors(kernels: ModuleType) -> None:
         ((x, w, None, (0, 1), none, one, (3, 3), 1, False), "takes x: real"),
         ((x, w[:, :1], None, one, none, one, (3, 3), 1, False), "takes x: real"),
         ((x, w, np.ones(2, "f"), one, none, one, (3, 3), 1, False), "takes x: real"),
-    ):
+        ((x[..., None, None], w[..., None, None], None, one * 2, none * 2, one * 2, (3, 3, 1, 1), 1, False),
+         "takes x: real"),
+    ):  # fmt: skip
         with pytest.raises(TypeError, match=phrase):
             kernels.kernels["conv"](*arguments)
     with pytest.raises(TypeError, match="takes x: real"):

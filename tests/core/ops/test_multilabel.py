@@ -54,6 +54,10 @@ def test_multilabel_margin(reduction: str) -> None:
     one = F.multilabel_margin_loss(core.tensor(X[0]), core.tensor(SEVERAL[0]), reduction=reduction)
     assert one.shape == ()
     np.testing.assert_allclose(one.item(), losses[0], rtol=1e-12)
+    alone = F.multilabel_margin_loss(core.tensor(0.3), core.tensor(0), reduction=reduction)  # one class, which is right
+    assert (alone.shape, alone.item()) == ((), 0.0)
+    with pytest.raises(RuntimeError, match="classes from 0 to 0"):
+        F.multilabel_margin_loss(core.tensor(0.3), core.tensor(1), reduction=reduction)
 
 
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])

@@ -224,7 +224,7 @@ for epoch in range(5):
     ),
     "frozen then unfrozen but not in optimizer": Planted(
         "optimizer",
-        (10,),
+        (6,),
         """
 model = nn.Sequential(nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 4))
 for p in model[0].parameters(): p.requires_grad = False

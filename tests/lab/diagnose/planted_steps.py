@@ -168,4 +168,38 @@ for i in range(3):
     opt.zero_grad(); loss.backward(); opt.step()
 """,
     ),
+    "a plateau of a figure that rises": Planted(
+        "learning-rate",
+        (12,),
+        """
+torch.manual_seed(0)
+X, y = torch.randn(64, 8), torch.randint(0, 3, (64,))
+net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(opt, factor=0.5, patience=0)
+for ep in range(5):
+    for i in range(0, 48, 16):
+        loss = F.cross_entropy(net(X[i:i+16]), y[i:i+16])
+        opt.zero_grad(); loss.backward(); opt.step()
+    with torch.no_grad():
+        val_acc = (net(X[48:]).argmax(1) == y[48:]).float().mean().item()
+    plateau.step(val_acc)
+""",
+    ),
+    "parameters that are thawed behind the optimizer": Planted(
+        "optimizer",
+        (8,),
+        """
+torch.manual_seed(0)
+X, y = torch.randn(64, 8), torch.randint(0, 3, (64,))
+net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+net[0].requires_grad_(False)
+opt = torch.optim.Adam([p for p in net.parameters() if p.requires_grad], lr=1e-3)
+for ep in range(5):
+    if ep == 2:
+        net[0].requires_grad_(True)
+    loss = F.cross_entropy(net(X), y)
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    ),
 }

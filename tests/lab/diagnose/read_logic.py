@@ -391,3 +391,40 @@ MASKED_NOT = {
     "weights set to zero": "w = scores.softmax(-1).masked_fill(~mask, 0.0)",
     "a mask of others": "w = scores.softmax(-1)\ns = other.masked_fill(~mask, -1e9)",
 }
+BESIDE = {
+    "a sample beside itself": (
+        "def nt_xent(z1, z2, t=0.5):\n    z = F.normalize(torch.cat([z1, z2]), dim=1)\n    sim = z @ z.T / t\n"
+        "    pair = torch.cat([torch.arange(n, 2 * n), torch.arange(n)])\n    return F.cross_entropy(sim, pair)"
+    ),
+    "a sample beside itself, by hand": (
+        "def loss(z, t):\n    s = torch.mm(z, z.t()) / t\n    e = torch.exp(s)\n"
+        "    pos = torch.cat([torch.diag(s, n), torch.diag(s, -n)])\n    return -(pos - torch.log(e.sum(1))).mean()"
+    ),
+    "a sample beside itself, by cosines": (
+        "s = F.cosine_similarity(z.unsqueeze(1), z.unsqueeze(0), dim=-1)\nloss = criterion(s / 0.1, pair)\n"
+        "ce = torch.logsumexp(s, 1)"
+    ),
+    "a sample beside itself, in a method": (
+        "class Loss(nn.Module):\n    def __init__(self):\n        self.criterion = nn.CrossEntropyLoss()\n"
+        "    def forward(self, z, pair):\n        logits = torch.matmul(z, z.transpose(0, 1))\n"
+        "        return self.criterion(logits, pair)"
+    ),
+}
+BESIDE_NOT = {
+    "the diagonal is filled": (
+        "sim = z @ z.T / t\nsim.fill_diagonal_(float('-inf'))\nloss = F.cross_entropy(sim, pair)"
+    ),
+    "the diagonal is masked": "sim = z @ z.T\nsim = sim.masked_fill(same, -9e15)\nloss = F.cross_entropy(sim, pair)",
+    "the diagonal is subtracted": "sim = z @ z.T - torch.diag(big)\nloss = F.cross_entropy(sim, pair)",
+    "its own term is subtracted": (
+        "s = z @ z.T / t\ne = torch.exp(s)\nneg = e.sum(1) - math.exp(1 / t)\nloss = -(pos - torch.log(neg)).mean()"
+    ),
+    "a part of the matrix": "sim = z @ z.T\nloss = F.cross_entropy(sim[:n, n:], torch.arange(n))",
+    "what is not on the diagonal": "sim = z @ z.T\nrest = sim[~same].view(n, -1)\nloss = F.cross_entropy(rest, pair)",
+    "a mask by name": "sim = z @ z.T\nsim = sim - 1e9 * self_mask\nloss = F.cross_entropy(sim, pair)",
+    "two views": "sim = a @ b.T / t\nloss = F.cross_entropy(sim, torch.arange(n))",
+    "attention": "w = torch.softmax(x @ x.T, dim=-1)\nloss = F.cross_entropy(w @ x, y)",
+    "a matrix of distances": "g = x @ x.T\nd = norms + norms.T - 2 * g\nloss = F.cross_entropy(net(x), y)",
+    "another transpose": "sim = z @ z.transpose(1, 2)\nloss = F.cross_entropy(sim, pair)",
+    "a cosine of pairs": "s = F.cosine_similarity(z, z2)\nloss = F.cross_entropy(s, pair)",
+}

@@ -296,3 +296,41 @@ DEALT_NOT = {
     "samples dealt out": "train, test = random_split(TensorDataset(x, y), [8, 2])",
     "the training windows shuffled": _CUT + "order = torch.randperm(len(xs))\nx_train = xs[order]",
 }
+_STEP = "\nfor x, y in loader:\n    loss = F.mse_loss(net(x), y)\n    loss.backward()\n    opt.step()"
+IGNORED = {
+    "a setting for nobody": "weight_decay = 1e-4\nopt = Adam(net.parameters(), lr=0.1)" + _STEP,
+    "a rate for nobody": "LR = 3e-4\nopt = Adam(net.parameters())" + _STEP,
+    "an end of exploring for nobody": "eps, eps_decay = 1.0, 0.99\nepsilon_min = 0.05" + _STEP,
+    "steps that nobody counts": "accum_steps = 2 * 4" + _STEP,
+    "an argument for nobody": (
+        "def train(net, loader, lr=0.1, clip=1.0):\n    opt = Adam(net.parameters(), lr=lr)\n"
+        "    for x, y in loader:\n        F.mse_loss(net(x), y).backward()\n        opt.step()\n"
+        "train(net, loader, clip=2.0)"
+    ),
+}
+IGNORED_NOT = {
+    "a setting": "weight_decay = 1e-4\nopt = Adam(net.parameters(), weight_decay=weight_decay)" + _STEP,
+    "a setting by its name": "momentum = 0.9\nopt = make(vars['momentum'])" + _STEP,
+    "settings taken together": "warmup = 10\nmake(**locals())" + _STEP,
+    "another number": "seed = 3\nn_classes = 4" + _STEP,
+    "what is computed": "lr = base.lr" + _STEP,
+    "an argument of what does not train": "def test(net, lr=0.1):\n    return net(x)" + _STEP,
+    "an argument": (
+        "def train(net, loader, clip=1.0):\n    for x, y in loader:\n        F.mse_loss(net(x), y).backward()\n"
+        "        clip_grad_norm_(net.parameters(), clip)\n        opt.step()"
+    ),
+}
+_BACKWARDS = "R = 0.0\nfor r in reversed(rewards):\n    R = r + gamma * R\n    returns.insert(0, R)"
+_PLAYS = "for t in range(9):\n    rewards.append(r)\n    dones.append(done)\n"
+ENDS_LEFT = {
+    "ends that are kept and not read": f"rewards, dones = [], []\n{_PLAYS}{_BACKWARDS}",
+    "an end out of the memory": "s, a, r, s2, done = sample()\ntarget = r + gamma * q(s2).max(1)[0]",
+}
+ENDS_LEFT_NOT = {
+    "ends that are read": (
+        f"rewards, dones = [], []\n{_PLAYS}R = 0.0\nfor r, d in zip(rewards[::-1], dones[::-1]):\n"
+        "    R = r + gamma * R * (1 - d)"
+    ),
+    "returns without ends": f"rewards = []\nfor t in range(9):\n    rewards.append(r)\n{_BACKWARDS}",
+    "ends and no discount": "rewards, dones = [], []\n" + _PLAYS + "total = sum(rewards)",
+}

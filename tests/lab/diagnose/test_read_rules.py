@@ -27,6 +27,7 @@ from lab.diagnose import (
     kept_references,
     last_states,
     latent_losses,
+    left_unused,
     names_shared,
     noise_schedules,
     overlapping_windows,
@@ -363,6 +364,9 @@ RULES: list[tuple[Rule, dict[str, str], dict[str, str]]] = [
     (kept_models.kept_by_chance, parts.KEPT, parts.KEPT_NOT),
     (kept_models.sum_that_goes_on, parts.GOES_ON, parts.GOES_ON_NOT),
     (overlapping_windows.dealt_out, parts.DEALT, parts.DEALT_NOT),
+    (compared_samples.beside_itself, logic.BESIDE, logic.BESIDE_NOT),
+    (left_unused.setting_ignored, parts.IGNORED, parts.IGNORED_NOT),
+    (left_unused.end_ignored, parts.ENDS_LEFT, parts.ENDS_LEFT_NOT),
 ]
 CASES = {
     name: Case(rule, text, found)

@@ -58,3 +58,43 @@ def test_a_schedule_that_is_over_too_early(
 ) -> None:
     found = said(cell, space, each_batch(epochs, batches, factor))
     assert sum("for every batch" in f for f in found) == told
+
+
+PLATEAU = """
+y = acc = val_acc = loss = val_loss = 0.5
+scores, out = {{"acc": 0.5, "loss": 0.5}}, torch.zeros(3)
+sched = torch.optim.lr_scheduler.ReduceLROnPlateau(opt{mode})
+for _ in range(2):
+    opt.zero_grad()
+    F.cross_entropy(net(x), labels).backward()
+    opt.step()
+    {before}
+    sched.step({figure})
+"""
+
+
+@pytest.mark.parametrize(("mode", "before", "figure", "told"), [
+    ("", "", "val_acc", "max"),
+    (", 'min'", "", "acc", "max"),
+    (", mode='min'", "", "scores['acc']", "max"),
+    ("", "", "metrics=val_acc", "max"),
+    ("", "f = (out == 0).float().mean().item()", "f", "max"),
+    ("", "", "(out == 0).float().mean()", "max"),
+    ("", "score = val_acc / 2", "score", "max"),
+    (", mode='max'", "", "val_loss", "min"),
+    (", 'max'", "", "scores['loss']", "min"),
+    ("", "", "val_loss", None),
+    (", 'max'", "", "val_acc", None),
+    ("", "", "1 - val_acc", None),
+    ("", "", "-val_acc", None),
+    ("", "score = 1 - val_acc", "score", None),
+    ("", "", "y", None),  # nobody can tell
+    ("", "", "loss * acc", None),
+    ("", "", "(out != 0).float().mean()", None),
+    ("", "", "(out == 0).sum()", None),  # a count of what may be wrong
+    (", mode=('m' + 'ax')", "", "val_loss", None),
+])  # fmt: skip
+def test_a_plateau_of_a_figure(cell: Any, space: Space, mode: str, before: str, figure: str, told: str | None) -> None:
+    found = cell(START + PLATEAU.format(mode=mode, before=before, figure=figure), space).findings
+    remedies = [f.remedy for f in found if f.kind == "learning-rate"]
+    assert remedies == ([] if told is None else [f"Make it with mode={told!r}."])

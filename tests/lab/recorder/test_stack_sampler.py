@@ -313,3 +313,15 @@ def test_without_the_extension_a_thread_of_pythons_samples(cell: Any, monkeypatc
     record = recording.stop({}, "")
     assert recorder.trace.sampled_ns == 0
     assert all(row.total_ms == 0 for row in record.lines)
+
+
+@known
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are counted in /proc")
+def test_it_leaves_no_file_open() -> None:
+    StackSampler(0.001, 0.001).stop()
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        StackSampler(0.001, 0.001).stop()
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
