@@ -114,14 +114,10 @@ biject_to.register(constraints.simplex, lambda constraint: transforms.StickBreak
 transform_to.register(constraints.simplex, lambda constraint: transforms.SoftmaxTransform())
 
 
-@_both(constraints.lower_cholesky)
-def _lower_cholesky(constraint: Any) -> Transform:
-    return transforms.LowerCholeskyTransform()
-
-
-@_both(constraints.positive_definite, constraints.positive_semidefinite)
-def _positive_definite(constraint: Any) -> Transform:
-    return transforms.PositiveDefiniteTransform()
+# what leaves out half of a matrix is no bijection
+transform_to.register(constraints.lower_cholesky, lambda constraint: transforms.LowerCholeskyTransform())
+for _definite in (constraints.positive_definite, constraints.positive_semidefinite):
+    transform_to.register(_definite, lambda constraint: transforms.PositiveDefiniteTransform())
 
 
 @_both(constraints.corr_cholesky)

@@ -405,7 +405,7 @@ class _Stack(_Joined):
     def check(self, value: Tensor) -> Tensor:
         dim = self._dim_of(value)
         parts = [value.select(dim, i) for i in range(value.shape[dim])]
-        return stacked([c.check(v) for c, v in zip(self.cseq, parts, strict=True)], dim)
+        return stacked([c.check(v) for c, v in zip(self.cseq, parts, strict=False)], dim)
 
 
 dependent = _Dependent()

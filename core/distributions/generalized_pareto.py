@@ -51,7 +51,7 @@ class GeneralizedPareto(Parametrised):
     @property
     def mean(self) -> Tensor:
         c = self.concentration
-        return where(c < 1, self.loc + self.scale / (1 - where(c < 1, c, 0.0)), math.inf)
+        return where(c < 1, self.loc + self.scale / (1 - where(c < 1, c, 0.0)), math.nan)
 
     @property
     def mode(self) -> Tensor:
@@ -60,7 +60,7 @@ class GeneralizedPareto(Parametrised):
     @property
     def variance(self) -> Tensor:
         c = where(self.concentration < 0.5, self.concentration, 0.0)
-        return where(self.concentration < 0.5, (self.scale / (1 - c)).square() / (1 - 2 * c), math.inf)
+        return where(self.concentration < 0.5, (self.scale / (1 - c)).square() / (1 - 2 * c), math.nan)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.icdf(unit_numbers(self._extended_shape(sample_shape), self.loc))

@@ -29,15 +29,15 @@ def inverse_factor(precision: Tensor) -> Tensor:
 
 
 def one_matrix(op: str, covariance_matrix: Tensor | None, precision_matrix: Tensor | None, scale_tril: Tensor | None,
-               phrase: str) -> tuple[str, Tensor]:  # fmt: skip
+               error: Exception) -> tuple[str, Tensor]:  # fmt: skip
     """Return the one that was given, with its name.
 
-    *Raises*: ValueError with `phrase` for none and for several, and for what is no matrix.
+    *Raises*: `error` for none and for several, ValueError for what is no matrix.
     """
     given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
     named = [(k, v) for k, v in given.items() if v is not None]
     if len(named) != 1:
-        raise ValueError(text(phrase, op=op, came=", ".join(k for k, _ in named) or "none of them"))
+        raise error
     name, matrix = named[0]
     if matrix.ndim < 2:
         raise ValueError(text(f"{name} must be at least two-dimensional, with optional leading batch dimensions", op=op,
@@ -67,9 +67,8 @@ class MultivariateNormal(Distribution):
                  scale_tril: Tensor | None = None, validate_args: bool | None = None) -> None:  # fmt: skip
         if loc.ndim < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        phrase = "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
-        given = covariance_matrix, precision_matrix, scale_tril
-        name, matrix = one_matrix("MultivariateNormal", *given, phrase)
+        error = ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
+        name, matrix = one_matrix("MultivariateNormal", covariance_matrix, precision_matrix, scale_tril, error)
         batch = broadcast_shapes(tuple(matrix.shape[:-2]), tuple(loc.shape[:-1]), op="MultivariateNormal")
         n = loc.shape[-1]
         self.loc = loc.expand(*batch, n)

@@ -33,9 +33,12 @@ class TransformedDistribution(Distribution):
 
     def __init__(self, base_distribution: Distribution, transforms: Any, validate_args: bool | None = None) -> None:
         self.transforms = [transforms] if isinstance(transforms, Transform) else transforms
-        if not (isinstance(self.transforms, list) and all(isinstance(t, Transform) for t in self.transforms)):
-            raise ValueError("transforms must be a Transform or a list of Transforms\n"
-                             f"  came: {type(transforms).__name__}")  # fmt: skip
+        if not isinstance(self.transforms, list):
+            raise ValueError(text(f"transforms must be a Transform or list, but was {transforms}",
+                                  op="TransformedDistribution"))  # fmt: skip
+        if not all(isinstance(t, Transform) for t in self.transforms):
+            raise ValueError(text("transforms must be a Transform or a list of Transforms",
+                                  op="TransformedDistribution", came=f"{transforms}"))  # fmt: skip
         base = base_distribution
         shape, event_dim = base.batch_shape + base.event_shape, len(base.event_shape)
         whole = ComposeTransform(self.transforms)

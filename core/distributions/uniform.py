@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..ops.creation import full_like
 from ..tensors.tensor import Tensor
 from . import constraints
 from .constraints import Constraint
@@ -42,7 +41,7 @@ class Uniform(Parametrised):
 
     @property
     def mode(self) -> Tensor:
-        return full_like(self.high, math.nan)
+        return self.high * math.nan
 
     @property
     def stddev(self) -> Tensor:

@@ -47,8 +47,8 @@ class Wishart(ExponentialFamily):
 
     def __init__(self, df: Any, covariance_matrix: Tensor | None = None, precision_matrix: Tensor | None = None,
                  scale_tril: Tensor | None = None, validate_args: bool | None = None) -> None:  # fmt: skip
-        phrase = "Expected exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
-        name, matrix = one_matrix("Wishart", covariance_matrix, precision_matrix, scale_tril, phrase)
+        error = AssertionError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
+        name, matrix = one_matrix("Wishart", covariance_matrix, precision_matrix, scale_tril, error)
         n = matrix.shape[-1]
         shape = tuple(df.shape) if isinstance(df, Tensor) else ()
         batch = broadcast_shapes(shape, tuple(matrix.shape[:-2]), op="Wishart")

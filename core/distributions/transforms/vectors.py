@@ -17,6 +17,7 @@ from ...tensors.tensor import Tensor
 from .. import constraints
 from ..utils import tril_matrix_to_vec, vec_to_tril_matrix
 from .elementwise import _Fixed
+from .transform import Transform
 
 
 def _enough(op: str, shape: Sequence[int], needed: int) -> None:
@@ -88,7 +89,7 @@ class StickBreakingTransform(_Fixed):
         return Size((*shape[:-1], shape[-1] - 1))
 
 
-class CorrCholeskyTransform(_Fixed):
+class CorrCholeskyTransform(Transform):
     """D (D - 1) / 2 numbers as the lower Cholesky factor of a D by D correlation matrix.
 
     Their tanh are the partial correlations, row by row; each row is a stick of length 1 that is broken by squares.
