@@ -4,51 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any
 
-from ..base import dtypes
 from ..base.modes import no_grad
-from ..base.shape import Size, broadcast_shapes
+from ..base.shape import Size
+from ..base.source import warn
 from ..events import observe
-from ..ops.creation import tensor
-from ..ops.queries import finfo
 from ..tensors.tensor import Tensor
-from . import constraints
-from .constraints import Constraint
-
-
-def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
-    """Numbers and tensors as tensors of one shape.
-
-    *Raises*: ValueError for anything else.
-    """
-    if not all(isinstance(v, Tensor | int | float) for v in values):
-        raise ValueError("Input arguments must all be instances of Number or core.Tensor.\n  came: "
-                         + ", ".join(type(v).__name__ for v in values))  # fmt: skip
-    first = next((v for v in values if isinstance(v, Tensor)), None)
-    kind: dict[str, Any] = {"dtype": dtypes.get_default_dtype() if first is None else first.dtype}
-    if first is not None:
-        kind["device"] = first.device
-    many = [v if isinstance(v, Tensor) else tensor(v, **kind) for v in values]
-    shape = broadcast_shapes(*(v._a.shape for v in many), op="distribution")
-    return tuple(v if v._a.shape == shape else v.expand(shape) for v in many)
-
-
-def summed(value: Tensor, dims: int) -> Tensor:
-    """Return the sum over the last `dims` dimensions."""
-    return value.sum(tuple(range(-dims, 0))) if dims else value
-
-
-def probs_of(logits: Tensor, binary: bool = False) -> Tensor:
-    """Probabilities from logits: the sigmoid of binary ones, else the softmax over the last dimension."""
-    return logits.sigmoid() if binary else logits.softmax(-1)
-
-
-def logits_of(probs: Tensor, binary: bool = False) -> Tensor:
-    """Logits from probabilities, which are kept away from 0 and 1 by the dtype's eps."""
-    eps = finfo(probs.dtype).eps
-    p = probs.clamp(min=eps, max=1 - eps)
-    return p.log() - (-p).log1p() if binary else p.log()
+from .constraints import Constraint, is_dependent
+from .utils import lazy_property
 
 
 @contextmanager
@@ -63,17 +27,26 @@ def _checking() -> Iterator[None]:
 
 
 class Distribution:
-    """A distribution of tensors: `batch_shape` of independent ones, each with outcomes of `event_shape`."""
+    """A distribution of tensors: `batch_shape` of independent ones, each with outcomes of `event_shape`.
 
-    has_rsample = False
-    has_enumerate_support = False
-    arg_constraints: ClassVar[dict[str, Constraint]] = {}
-    support: Constraint = constraints.real
-    _validate_args = True
+    >>> import core
+    >>> class Always(core.distributions.Distribution):
+    ...     arg_constraints = {}
+    ...     def sample(self, sample_shape=()):
+    ...         return core.ones(*sample_shape)
+    >>> Always().sample((2,))
+    tensor([1., 1.])
+    """
+
+    has_rsample: Any = False
+    has_enumerate_support: Any = False
+    _validate_args = __debug__
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
         """Whether parameters and values are checked unless `validate_args` says otherwise."""
+        if value not in (True, False):
+            raise ValueError(f"set_default_validate_args needs True or False, got {value!r}")
         Distribution._validate_args = bool(value)
 
     def __init__(self, batch_shape: Sequence[int] = (), event_shape: Sequence[int] = (),
@@ -82,8 +55,9 @@ class Distribution:
         if validate_args is not None:
             self._validate_args = validate_args
         if self._validate_args:
-            for name, constraint in self.arg_constraints.items():
-                if name not in self.__dict__ or isinstance(constraint, type(constraints.dependent)):
+            for name, constraint in self._stated("arg_constraints", {}).items():
+                late = name not in self.__dict__ and isinstance(getattr(type(self), name, None), lazy_property)
+                if late or is_dependent(constraint):
                     continue
                 value = getattr(self, name)
                 with _checking():
@@ -94,6 +68,26 @@ class Distribution:
                         f"distribution {self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n"
                         f"{value}"
                     )
+
+    def _stated(self, name: str, otherwise: Any) -> Any:
+        """What the class says to check by; where it says nothing, a warning that nothing is checked."""
+        try:
+            return getattr(self, name)
+        except NotImplementedError:
+            remedy = "`arg_constraints = {}`" if name == "arg_constraints" else "the constraint of its outcomes"
+            warn(f"{type(self)} does not define `{name}`, so nothing is checked by it.\n"
+                 f"  remedy: state {remedy}, or make it with `validate_args=False`")  # fmt: skip
+            return otherwise
+
+    @property
+    def arg_constraints(self) -> dict[str, Constraint]:
+        """What each parameter has to be, by its name."""
+        raise NotImplementedError
+
+    @property
+    def support(self) -> Any:
+        """What the outcomes are, as a constraint."""
+        raise NotImplementedError
 
     @property
     def batch_shape(self) -> Size:
@@ -135,6 +129,11 @@ class Distribution:
         raise NotImplementedError(f"{type(self).__name__} has no rsample: its outcomes are no differentiable function "
                                   "of its parameters; remedy: sample, and log_prob times the reward")  # fmt: skip
 
+    def sample_n(self, n: int) -> Tensor:
+        """Return `n` outcomes: an old name of ``sample((n,))``."""
+        warn("`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", FutureWarning)
+        return self.sample((n,))
+
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density, or of the probability, of `value`."""
         raise NotImplementedError
@@ -163,6 +162,13 @@ class Distribution:
         """Return the same distribution `batch_shape` times."""
         raise NotImplementedError
 
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """Give what `expand` fills: `_instance`, or a new one of this class if `cls` knows all that it is made of."""
+        if _instance is None and type(self).__init__ is not cls.__init__:  # type: ignore[misc]
+            raise NotImplementedError(f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom "
+                                      "__init__ method must also define a custom .expand() method.")  # fmt: skip
+        return type(self).__new__(type(self)) if _instance is None else _instance
+
     def _extended_shape(self, sample_shape: Sequence[int] = ()) -> Size:
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
@@ -178,12 +184,15 @@ class Distribution:
         for i, j in zip(reversed(value.shape), reversed(mine), strict=False):
             if i != 1 and j != 1 and i != j:
                 raise ValueError(f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {mine}.")
+        support = self._stated("support", None)
+        if support is None:
+            return
         with _checking():
-            valid = bool(self.support.check(value).all())
+            valid = bool(support.check(value).all())
         if not valid:
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
-                f"support ({self.support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
+                f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
             )
 
     def _given(self, value: Any) -> None:
@@ -192,22 +201,31 @@ class Distribution:
 
     def __repr__(self) -> str:
         shown = []
-        for name in self.arg_constraints:
-            if name in self.__dict__:
-                value = self.__dict__[name]
+        for name in self._stated("arg_constraints", {}):
+            if name in self.__dict__ or isinstance(getattr(type(self), name, None), property):
+                value = getattr(self, name)
                 shown.append(f"{name}: {value.item() if value.numel() == 1 else value.size()}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
 class Parametrised(Distribution):
-    """A distribution whose parameters are tensors of the batch's shape, so that they expand one by one."""
+    """A distribution whose parameters are tensors of the batch's shape, and tell all of it: it expands by expanding
+    them."""
+
+    @property
+    def _parameters(self) -> Sequence[str]:
+        """What the constructor is called with."""
+        return tuple(self.arg_constraints)
+
+    def _expanded(self, _instance: Any, parameters: dict[str, Any]) -> Any:
+        """Make the like of this one by the constructor of this package's class."""
+        package = __name__.rpartition(".")[0]
+        made_by = next(c for c in type(self).__mro__ if c.__init__.__module__.startswith(package))  # type: ignore[misc]
+        made = self._get_checked_instance(made_by, _instance)
+        made_by.__init__(made, **parameters, validate_args=False)  # type: ignore[misc]
+        made._validate_args = self._validate_args
+        return made
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Distribution:
-        made = type(self).__new__(type(self)) if _instance is None else _instance
         shape = tuple(batch_shape)
-        for name in self.arg_constraints:
-            if name in self.__dict__:
-                made.__dict__[name] = self.__dict__[name].expand(shape)
-        Distribution.__init__(made, shape, self._event_shape, validate_args=False)
-        made._validate_args = self._validate_args
-        return made  # type: ignore[no-any-return]
+        return self._expanded(_instance, {name: getattr(self, name).expand(shape) for name in self._parameters})

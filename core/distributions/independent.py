@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from ..base.errors import text
 from ..base.shape import Size
 from ..tensors.tensor import Tensor
 from . import constraints
 from .constraints import Constraint
-from .distribution import Distribution, summed
+from .distribution import Distribution
+from .utils import sum_rightmost
 
 
 class Independent(Distribution):
@@ -40,9 +42,14 @@ class Independent(Distribution):
         return self.base_dist.has_rsample
 
     @property
-    def support(self) -> Constraint:  # type: ignore[override]
+    def has_enumerate_support(self) -> bool:  # type: ignore[override]
+        """Whether all outcomes can be given: not those of several dimensions taken together."""
+        return self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support
+
+    @constraints.dependent_property
+    def support(self) -> Constraint:
         found, n = self.base_dist.support, self.reinterpreted_batch_ndims
-        return constraints.Independent(found, n) if n else found
+        return constraints.independent(found, n) if n else found
 
     @property
     def mean(self) -> Tensor:
@@ -57,9 +64,13 @@ class Independent(Distribution):
         return self.base_dist.variance
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Distribution:
+        made = self._get_checked_instance(Independent, _instance)
         inner = tuple(self._event_shape[: self.reinterpreted_batch_ndims])
-        return Independent(self.base_dist.expand((*batch_shape, *inner)), self.reinterpreted_batch_ndims,
-                           self._validate_args)  # fmt: skip
+        made.base_dist = self.base_dist.expand((*batch_shape, *inner))
+        made.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
+        Distribution.__init__(made, tuple(batch_shape), self._event_shape, validate_args=False)
+        made._validate_args = self._validate_args
+        return made
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.base_dist.sample(sample_shape)
@@ -68,10 +79,16 @@ class Independent(Distribution):
         return self.base_dist.rsample(sample_shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        return summed(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
+        return sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
     def entropy(self) -> Tensor:
-        return summed(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+        return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        if self.reinterpreted_batch_ndims > 0:
+            raise NotImplementedError(text("Enumeration over cartesian product is not implemented", op="Independent",
+                                           remedy="enumerate_support of base_dist"))  # fmt: skip
+        return self.base_dist.enumerate_support(expand=expand)
 
     def __repr__(self) -> str:
         return f"Independent({self.base_dist}, {self.reinterpreted_batch_ndims})"

@@ -4,28 +4,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, ClassVar
 
-from ..base.modes import enable_grad
+from ..base.errors import text
 from ..base.shape import broadcast_shapes
 from ..ops.decomposition import cholesky
 from ..ops.solving import inv, solve_triangular
 from ..tensors.tensor import Tensor
 from . import constraints
 from .constraints import Constraint
-from .continuous import standard_normal
 from .distribution import Distribution
+from .utils import lazy_property, standard_normal
 
 
-def _log_diagonal(tril: Tensor) -> Tensor:
+def log_diagonal(tril: Tensor) -> Tensor:
+    """Return the logarithm of a triangular matrix's determinant."""
     return tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
-def _inverse_factor(precision: Tensor) -> Tensor:
+def inverse_factor(precision: Tensor) -> Tensor:
     """Return the lower factor of the inverse: from the factor of the matrix read backwards."""
     upper = cholesky(precision.flip((-2, -1))).flip((-2, -1)).mT
     return inv(upper)
+
+
+def one_matrix(op: str, covariance_matrix: Tensor | None, precision_matrix: Tensor | None, scale_tril: Tensor | None,
+               error: Exception) -> tuple[str, Tensor]:  # fmt: skip
+    """Return the one that was given, with its name.
+
+    *Raises*: `error` for none and for several, ValueError for what is no matrix.
+    """
+    given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
+    named = [(k, v) for k, v in given.items() if v is not None]
+    if len(named) != 1:
+        raise error
+    name, matrix = named[0]
+    if matrix.ndim < 2:
+        raise ValueError(text(f"{name} must be at least two-dimensional, with optional leading batch dimensions", op=op,
+                              came=f"{tuple(matrix.shape)}"))  # fmt: skip
+    return name, matrix
 
 
 class MultivariateNormal(Distribution):
@@ -50,14 +67,8 @@ class MultivariateNormal(Distribution):
                  scale_tril: Tensor | None = None, validate_args: bool | None = None) -> None:  # fmt: skip
         if loc.ndim < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
-        named = [(k, v) for k, v in given.items() if v is not None]
-        if len(named) != 1:
-            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
-        name, matrix = named[0]
-        if matrix.ndim < 2:
-            extra = "" if name == "scale_tril" else " with optional leading batch dimensions"
-            raise ValueError(f"{name} must be at least two-dimensional,{extra}")
+        error = ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
+        name, matrix = one_matrix("MultivariateNormal", covariance_matrix, precision_matrix, scale_tril, error)
         batch = broadcast_shapes(tuple(matrix.shape[:-2]), tuple(loc.shape[:-1]), op="MultivariateNormal")
         n = loc.shape[-1]
         self.loc = loc.expand(*batch, n)
@@ -66,22 +77,19 @@ class MultivariateNormal(Distribution):
         if name == "scale_tril":
             self._tril = matrix
         else:
-            self._tril = cholesky(matrix) if name == "covariance_matrix" else _inverse_factor(matrix)
+            self._tril = cholesky(matrix) if name == "covariance_matrix" else inverse_factor(matrix)
 
-    @cached_property
-    @enable_grad()  # sample() may ask first, under no_grad, and what it finds is kept
+    @lazy_property
     def scale_tril(self) -> Tensor:
         """The lower Cholesky factor of the covariance."""
         return self._tril.expand(*self._batch_shape, *self._tril.shape[-2:])
 
-    @cached_property
-    @enable_grad()  # sample() may ask first, under no_grad, and what it finds is kept
+    @lazy_property
     def covariance_matrix(self) -> Tensor:
         """The covariance."""
         return (self._tril @ self._tril.mT).expand(*self._batch_shape, *self._tril.shape[-2:])
 
-    @cached_property
-    @enable_grad()  # sample() may ask first, under no_grad, and what it finds is kept
+    @lazy_property
     def precision_matrix(self) -> Tensor:
         """The inverse of the covariance."""
         half = inv(self._tril)
@@ -100,7 +108,7 @@ class MultivariateNormal(Distribution):
         return self._tril.square().sum(-1).expand(*self._batch_shape, *self._event_shape)
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Distribution:
-        made: Any = type(self).__new__(type(self))
+        made = self._get_checked_instance(MultivariateNormal, _instance)
         shape = (*batch_shape, *self._event_shape)
         made.loc, made._tril = self.loc.expand(shape), self._tril
         for name in ("covariance_matrix", "precision_matrix", "scale_tril"):
@@ -116,33 +124,28 @@ class MultivariateNormal(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._given(value)
-        n = self._event_shape[0]
-        distance = mahalanobis(self._tril, value - self.loc)
-        return -0.5 * (n * math.log(2 * math.pi) + distance) - _log_diagonal(self._tril)
+        distance = self._energy((value - self.loc).unsqueeze(-1))
+        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - log_diagonal(self._tril)
 
     def entropy(self) -> Tensor:
         n = self._event_shape[0]
-        found = 0.5 * n * (1.0 + math.log(2 * math.pi)) + _log_diagonal(self._tril)
+        found = 0.5 * n * (1.0 + math.log(2 * math.pi)) + log_diagonal(self._tril)
         return found.expand(self._batch_shape) if self._batch_shape else found
 
+    def _energy(self, columns: Tensor) -> Tensor:
+        """Return the sum of aᵀ Σ⁻¹ a over columns a."""
+        return solved(self._tril, columns).square().sum((-2, -1))
 
-def mahalanobis(tril: Tensor, off: Tensor) -> Tensor:
-    """Return the squared length of ``tril⁻¹ off``."""
-    batch = broadcast_shapes(tuple(tril.shape[:-2]), tuple(off.shape[:-1]), op="MultivariateNormal")
-    n = off.shape[-1]
-    z = solve_triangular(tril.expand(*batch, n, n), off.expand(*batch, n).unsqueeze(-1), upper=False)
-    return z.squeeze(-1).square().sum(-1)
+    def _log_det(self) -> Tensor:
+        return 2 * log_diagonal(self._tril)
+
+    def _roots(self) -> tuple[Tensor, ...]:
+        """Give matrices A of which the A Aᵀ sum to the covariance."""
+        return (self._tril,)
 
 
-def kl_of(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
-    """KL(p ‖ q) of two of one size."""
-    if p.event_shape != q.event_shape:
-        raise ValueError(
-            "KL-divergence between two Multivariate Normals with different event shapes cannot be computed"
-        )
-    n = p.event_shape[0]
-    batch = broadcast_shapes(tuple(p._tril.shape[:-2]), tuple(q._tril.shape[:-2]), op="kl_divergence")
-    ratio = solve_triangular(q._tril.expand(*batch, n, n), p._tril.expand(*batch, n, n), upper=False)
-    trace = ratio.square().sum((-2, -1))
-    distance = mahalanobis(q._tril, q.loc - p.loc)
-    return _log_diagonal(q._tril) - _log_diagonal(p._tril) + 0.5 * (trace + distance - n)
+def solved(tril: Tensor, matrix: Tensor) -> Tensor:
+    """Return ``tril⁻¹ matrix`` of batches that broadcast."""
+    batch = broadcast_shapes(tuple(tril.shape[:-2]), tuple(matrix.shape[:-2]), op="solve_triangular")
+    n, m = matrix.shape[-2:]
+    return solve_triangular(tril.expand(*batch, n, n), matrix.expand(*batch, n, m), upper=False)

@@ -132,7 +132,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
         raise RuntimeError(text("invalid Poisson rate, expected rate to be non-negative", op="poisson"))
     seed = source(generator, input.device).integers(np, 4, 2**31)
     drawn = np.random.Generator(np.random.Philox([int(n) for n in seed])).poisson(input.detach().cpu().numpy())
-    a = backends.array_module(input.device.type).asarray(drawn.astype(input._a.dtype))
+    a = backends.array_module(input.device.type).asarray(np.asarray(drawn, input._a.dtype))
     return constant(from_array(a, input.device), input)
 
 

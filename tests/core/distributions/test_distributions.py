@@ -67,8 +67,10 @@ def test_kl_takes_the_closest_pair():
 
     p, q = Mine(0.0, 1.0), Mine(1.0, 1.0)
     assert d.kl_divergence(p, q).item() == 0.5
-    with pytest.raises(NotImplementedError, match="No KL"):
+    with pytest.raises(NotImplementedError, match="cross KL"):
         d.kl_divergence(p, d.Bernoulli(0.5))
+    with pytest.raises(NotImplementedError, match="No KL"):
+        d.kl_divergence(p, d.StudentT(2.0))
     with pytest.raises(TypeError, match="Expected type_q"):
         d.register_kl(d.Normal, int)
 

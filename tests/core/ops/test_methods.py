@@ -34,6 +34,12 @@ def test_random_fills_have_their_moments() -> None:
         core.zeros(1).geometric_(1.5)
 
 
+def test_poisson_of_a_single_number_is_one() -> None:
+    drawn = core.poisson(core.tensor(2.5))
+    assert drawn.shape == ()
+    assert drawn.dtype == core.float32
+
+
 def test_poisson_repeats_with_its_seed() -> None:
     first, second = (core.poisson(core.full((5,), 9.0), core.Generator().manual_seed(3)).tolist() for _ in range(2))
     assert first == second
