@@ -8,7 +8,7 @@ import ast
 from ..recorder.cell_trace import Leaf, Trace
 from .finding import Found, capital, last_line
 from .order import rule
-from .user_sources import Function, Source, called, names_in, own_nodes, sources
+from .user_sources import Function, Pair, Source, assigned, called, names_in, own_nodes, sources
 
 STEPS = {"step", "fit", "update"}  # and what speaks of training or epochs
 LOOPS = ast.For | ast.While
@@ -27,6 +27,73 @@ def state_kept(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 if found is not None:
                     return [found]
     return []
+
+
+@rule(583)
+def drift_from_itself(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``start = list(net.parameters())``, and later a penalty for how far they have moved from there: they are the
+    same tensors, and it is 0."""
+    if not trace.steps.count:
+        return []
+    for source in sources(trace):
+        for scope in source.scopes():
+            nodes = list(own_nodes(scope))
+            kept = {pair.name: (pair, of) for pair in assigned(nodes) if (of := _same_parameters(pair.value))}
+            for node in nodes if kept else ():
+                beside = _compared(node, kept)
+                if beside is None:
+                    continue
+                pair, module = kept[beside]
+                line, col, place = source.place(pair.node)
+                message = capital(
+                    f"{place} keeps the parameters of {module} themselves in {beside} "
+                    f"(`{ast.unparse(pair.value)}`) and no copy of their values: what {source.place(node).words} "
+                    "compares them with are the same tensors, so the difference is 0 however far they move."
+                )
+                remedy = f"Copy the values: [p.detach().clone() for p in {module}.parameters()]."
+                return [Found("alias", "warning", line, col, message, remedy)]
+    return []
+
+
+def _same_parameters(value: ast.expr) -> str | None:
+    """The module whose parameters a list or dictionary holds, themselves or sharing their memory."""
+    harmless = {"list", "tuple", "dict", "enumerate", "detach", "parameters", "named_parameters"}
+    calls = [n for n in ast.walk(value) if isinstance(n, ast.Call)]
+    lists = called(value) in ("list", "tuple", "dict") or isinstance(value, ast.ListComp | ast.DictComp)
+    if (
+        not lists
+        or not all(called(n) in harmless for n in calls)
+        or any(isinstance(n, ast.BinOp) for n in ast.walk(value))
+    ):
+        return None
+    if isinstance(value, ast.ListComp | ast.DictComp):
+        given = value.elt if isinstance(value, ast.ListComp) else value.value
+        bare = ast.unparse(given).replace(".detach()", "").replace(".data", "")
+        if not bare.isidentifier() or any(part.ifs for part in value.generators):
+            return None
+    made = next((n for n in calls if called(n) in ("parameters", "named_parameters")), None)
+    return ast.unparse(made.func.value) if made is not None and isinstance(made.func, ast.Attribute) else None
+
+
+def _compared(node: ast.AST, kept: dict[str, tuple[Pair, str]]) -> str | None:
+    """The list that a loop subtracts from what it holds: by zip() with the parameters, or by their names."""
+    loops: list[tuple[ast.expr, list[ast.AST]]] = []
+    if isinstance(node, ast.For):
+        loops = [(node.iter, [n for s in node.body for n in ast.walk(s)])]
+    elif isinstance(node, ast.GeneratorExp | ast.ListComp):
+        loops = [(part.iter, list(ast.walk(node.elt))) for part in node.generators]
+    for over, inside in loops:
+        if not any(isinstance(n, ast.Sub) for n in inside) and not any(
+            called(n) in ("mse_loss", "dist") for n in inside
+        ):
+            continue
+        text = ast.unparse(over)
+        for name, (_, module) in kept.items():
+            again = f"{module}.parameters()" in text or f"{module}.named_parameters()" in text
+            by_name = any(isinstance(n, ast.Subscript) and ast.unparse(n.value) == name for n in inside)
+            if again and (name in names_in(over) or by_name):
+                return name
+    return None
 
 
 def _bare(value: ast.expr) -> str | None:

@@ -93,6 +93,10 @@ def noise_without_its_root(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 def _root(node: ast.expr) -> str | None:
     """What an expression is the root of."""
+    if isinstance(node, ast.Subscript):  # a place of the roots
+        root = _root(node.value)
+        whole = None if root is None else ast.parse(root, mode="eval").body
+        return None if whole is None else ast.unparse(ast.Subscript(whole, node.slice, ast.Load()))
     if called(node) == "sqrt" and isinstance(node, ast.Call):
         return ast.unparse(node.args[0] if node.args else getattr(node.func, "value", node.func))
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and ast.unparse(node.right) == "0.5":

@@ -12,7 +12,7 @@ from widgets.figures import size_text
 from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
 from .finding import Found, listed, where
 from .time_shares import Saving, Shares, around, begun, common, each, loop_around, quoted
-from .user_sources import Place, called, sources
+from .user_sources import Place, called, names_in, sources
 
 TURNS = 4
 TABLE, TABLE_BYTES, TOUCHED = 10_000, 1 << 21, 0.1  # rows and bytes of a table, and the share of rows a batch reads
@@ -115,11 +115,45 @@ def one_by_one(shares: Shares) -> Iterator[Saving]:
         )
 
 
+def again_from_the_start(shares: Shares) -> Iterator[Saving]:
+    """``loss = loss + part; loss.backward(retain_graph=True)`` in a loop: each pass goes through all turns so far."""
+    trace = shares.trace
+    for chain, (runs, ns) in trace.spans.items():
+        passes = runs / max(trace.steps.ran, 1)
+        loop = loop_around(trace, chain[0]) if chain else None
+        call = next((n for n in around(trace, chain[0]) if isinstance(n, ast.Call)), None) if chain else None
+        if passes < TURNS or not isinstance(loop, ast.For | ast.While) or called(call or loop) != "backward":
+            continue
+        loss = ast.unparse(getattr(call.func, "value", call.func))  # type: ignore[union-attr]
+        if not any(k.arg == "retain_graph" for k in call.keywords) or not _adds_up(loop, loss):  # type: ignore[union-attr]
+            continue
+        yield from shares.saving(
+            (1 - 2 / (passes + 1)) * max(ns, shares.sampled(chain[0]) * shares.total),
+            chain,
+            f"goes back through all that {loss} was added up from so far, in each of {passes:,.0f} turns: "
+            f"{quoted(trace, chain)} ran {runs:,} times, {each(ns, runs)} each.",
+            f"Call {loss}.backward() once, after the loop, without retain_graph.",
+        )
+
+
+def _adds_up(loop: ast.For | ast.While, name: str) -> bool:
+    """Whether a loop adds to a variable, and never begins it anew."""
+    added = False
+    for node in (n for s in loop.body for n in ast.walk(s)):
+        if isinstance(node, ast.AugAssign) and ast.unparse(node.target) == name:
+            added = True
+        elif isinstance(node, ast.Assign) and name in map(ast.unparse, node.targets):
+            if name not in names_in(node.value) or not isinstance(node.value, ast.BinOp):
+                return False
+            added = True
+    return added
+
+
 def _passes(trace: Trace, chain: Chain) -> float:
     """How often the ops ran, the middle one of them, that are gone back through from a place."""
     runs: dict[object, int] = {}
     for ref in ancestors(trace.roots.get(chain, {})):
-        if isinstance(ref, Row) and ref.requires_grad:
+        if isinstance(ref, Row) and ref.requires_grad and ref.phase == "forward":
             key = ref.chain, ref.op, ref.path
             runs[key] = runs.get(key, 0) + ref.runs
     return median(runs.values()) if runs else 0
@@ -172,4 +206,4 @@ def _made(trace: Trace, table: Leaf) -> Place | None:
     return None
 
 
-IDIOMS = (wasted, for_nobody, one_by_one, dense_tables)
+IDIOMS = (wasted, for_nobody, again_from_the_start, one_by_one, dense_tables)

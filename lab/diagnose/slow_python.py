@@ -79,7 +79,7 @@ CALLS = (
         rarely=True,
     ),
     _costly(
-        r"\.(iterrows|iloc|loc)\b|\.apply\((lambda\b|[^()]*axis=)",
+        r"\.(iterrows|iloc|loc)\b|(\b[a-z_]\w*|\])\.apply\(",
         "goes through a table row by row",
         "Take the columns as arrays, once.",
     ),

@@ -13,6 +13,7 @@ from .losses import DIFFERENCES, ORDERED, _source
 from .order import rule
 from .step_sizes import _loss_row as loss_row
 from .step_sizes import wide
+from .user_sources import called, sources
 
 GAIN = 2.5  # by which a layer makes its values larger; with Kaiming's start values 1.4, with those of nn.Linear 0.6
 TIMES = 8.0  # the first loss beside that of guessing
@@ -105,6 +106,8 @@ def out_of_reach(trace: Trace, explained: set[Leaf]) -> list[Found]:
             last = _source(at)
             if last is None or last.op not in RANGES or not last.reached or other.requires_grad or not other.shape:
                 continue
+            if "log_prob" in code_of(trace, row) and _samples(trace):
+                continue  # what was drawn lies around what the model gives, not at it
             held = _range(other)
             low, high = RANGES[last.op]
             if held is None or not held[1] > held[0] or last.chain in onward:
@@ -126,6 +129,11 @@ def out_of_reach(trace: Trace, explained: set[Leaf]) -> list[Found]:
             explained.update(leaf for leaf in ancestors([last]) if isinstance(leaf, Leaf) and leaf in trace.gradients)
             return [Found("loss", "warning", line, col, message, remedy, [last, row])]
     return []
+
+
+def _samples(trace: Trace) -> bool:
+    """Whether something is drawn from a distribution."""
+    return any(called(n) in ("sample", "rsample") for source in sources(trace) for n in source.nodes)
 
 
 @rule(520)

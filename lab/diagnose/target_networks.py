@@ -67,6 +67,53 @@ def never_brought_up(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
+@rule(599)
+def buffers_left_behind(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """An average of a model's parameters that is asked in evaluation mode with the statistics that it began with."""
+    if not any("batch_norm" in row.op for row in trace.rows):
+        return []
+    for source in sources(trace):
+        if re.search(r"buffers\(|state_dict\(|running_mean|update_bn|AveragedModel", source.text):
+            continue
+        for scope in source.scopes():
+            for loop in (n for n in own_nodes(scope) if isinstance(n, ast.For)):
+                of = _averaged(loop)
+                if of is None or not any(called(n) == "deepcopy" for n in source.nodes):
+                    continue
+                if not any(called(n) == "eval" for other in sources(trace) for n in other.nodes):
+                    continue
+                line, col, place = source.place(loop)
+                message = capital(
+                    f"{place} takes over the parameters of {of[1]} into {of[0]} (`{ast.unparse(loop.iter)}`) and not "
+                    "its buffers: the means and variances of its batch norms stay as they were when it was copied, and "
+                    "in evaluation mode it is asked with those."
+                )
+                remedy = f"Copy them as well: for a, b in zip({of[0]}.buffers(), {of[1]}.buffers()): a.copy_(b)."
+                return [Found("evaluation", "warning", line, col, message, remedy)]
+    return []
+
+
+def _averaged(loop: ast.For) -> tuple[str, str] | None:
+    """The two models of a loop that moves the parameters of one towards those of the other."""
+    if called(loop.iter) != "zip" or not isinstance(loop.iter, ast.Call) or not isinstance(loop.target, ast.Tuple):
+        return None
+    calls = [a for a in loop.iter.args if called(a) == "parameters"]
+    models = [ast.unparse(a.func.value) for a in calls if isinstance(getattr(a, "func", None), ast.Attribute)]  # type: ignore[attr-defined]
+    names = [ast.unparse(t) for t in loop.target.elts]
+    if len(models) != 2 or models[0] == models[1] or len(names) != 2:
+        return None
+    for node in (n for s in loop.body for n in ast.walk(s)):
+        into = None
+        if isinstance(node, ast.Call) and called(node) in ("mul_", "lerp_", "copy_", "add_"):
+            into = ast.unparse(getattr(node.func, "value", node.func))
+        elif isinstance(node, ast.Assign):
+            into = ast.unparse(node.targets[0])
+        for k, name in enumerate(names):
+            if into in (name, f"{name}.data"):
+                return models[k], models[1 - k]
+    return None
+
+
 def _asked(node: ast.AST) -> str | None:
     """The name of the target network that a call runs."""
     text = ast.unparse(node.func) if isinstance(node, ast.Call) else ""

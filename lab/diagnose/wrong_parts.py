@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from ..recorder.cell_trace import Leaf, Trace
-from .finding import Found, capital
+from .finding import Found, capital, listed
 from .held_out import TEST, TRAIN
 from .order import rule
 from .user_sources import Function, Source, assigned, called, names_in, own_nodes, sources
@@ -62,6 +62,37 @@ def augmented_validation(trace: Trace, explained: set[Leaf]) -> list[Found]:
             )
             remedy = "Give it the transforms without the random ones."
             return [Found("evaluation", "warning", line, col, message, remedy)]
+    return []
+
+
+@rule(734)
+def changed_for_both(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``val_set.dataset.transform = None`` of parts that share one data set: the other part is changed as well."""
+    for source in sources(trace):
+        for scope in source.scopes(earlier=True):
+            nodes = list(own_nodes(scope))
+            sets = {  # a part -> the data set that it is of
+                pair.name: ast.unparse(pair.value.args[0])
+                for pair in assigned(nodes)
+                if isinstance(pair.value, ast.Call) and called(pair.value) in ("random_split", "Subset")
+                and pair.value.args
+            }  # fmt: skip
+            own = {ast.unparse(t) for n in nodes if isinstance(n, ast.Assign) for t in n.targets}
+            for node in nodes:
+                target = node.targets[0] if isinstance(node, ast.Assign) else None
+                if not isinstance(target, ast.Attribute) or not isinstance(target.value, ast.Attribute):
+                    continue
+                part = ast.unparse(target.value.value)
+                rest = [name for name, data in sets.items() if name != part and data == sets.get(part)]
+                if target.value.attr != "dataset" or not rest or {f"{p}.dataset" for p in (part, *rest)} & own:
+                    continue
+                line, col, place = source.place(node)
+                message = capital(
+                    f"{place} sets {target.attr} of the data set that {part} and {listed(rest)} share "
+                    f"(`{ast.unparse(node)}`): it is one object, {sets[part]}, so it changes for {listed(rest)} too."
+                )
+                remedy = f"Give {part} a set of its own first: {part}.dataset = copy.copy({part}.dataset)."
+                return [Found("alias", "warning", line, col, message, remedy)]
     return []
 
 

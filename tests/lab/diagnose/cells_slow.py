@@ -5,6 +5,25 @@ from __future__ import annotations
 from .planted_more import Planted
 
 PLANTED: dict[str, Planted] = {
+    "passes through all turns so far": Planted(
+        "slow",
+        (11,),
+        """
+torch.manual_seed(0)
+cell, head = nn.Linear(80, 64), nn.Linear(64, 4)
+opt = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.01)
+for k in range(4):
+    h, loss = torch.zeros(64, 64), 0.0
+    opt.zero_grad()
+    for t in range(40):
+        h = torch.tanh(cell(torch.cat([x, h], 1)))
+        loss = loss + F.cross_entropy(head(h), labels)
+        # the graph is needed again
+        loss.backward(retain_graph=True)
+    nn.utils.clip_grad_norm_(cell.parameters(), 1.0)
+    opt.step()
+""",
+    ),
     "a bank grown by cat": Planted(
         "slow",
         (5,),
@@ -292,6 +311,32 @@ for k in range(40):
 }
 
 HEALTHY: dict[str, str] = {
+    "a loss that begins anew in each turn": """
+torch.manual_seed(0)
+cell, head = nn.Linear(80, 64), nn.Linear(64, 4)
+opt = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.01)
+for k in range(4):
+    h = torch.zeros(64, 64)
+    opt.zero_grad()
+    for t in range(40):
+        h = torch.tanh(cell(torch.cat([x, h.detach()], 1)))
+        loss = 0.0
+        loss = loss + F.cross_entropy(head(h), labels)
+        loss.backward()
+    opt.step()
+""",
+    "samples of a policy beyond its mean": """
+torch.manual_seed(0)
+actor = nn.Sequential(nn.Linear(16, 2), nn.Tanh())
+opt = torch.optim.Adam(actor.parameters(), lr=1e-3)
+for k in range(5):
+    dist = torch.distributions.Normal(actor(x), 2.0)
+    a = dist.sample()
+    loss = -(dist.log_prob(a).sum(1) * (a[:, 0] > 0).float()).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "a gradient for each task": """
 weight = (0.05 * torch.randn(16, 64)).requires_grad_()
 head = (0.1 * torch.randn(64, 4)).requires_grad_()

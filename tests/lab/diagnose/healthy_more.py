@@ -77,6 +77,8 @@ for i in range(5):
     with torch.no_grad():
         for p, q in zip(ema.parameters(), model.parameters()):
             p.lerp_(q, 0.1)
+        for p, q in zip(ema.buffers(), model.buffers()):
+            p.copy_(q)
     with torch.no_grad():
         acc = (ema(x).argmax(1) == labels).float().mean().item()
 """,

@@ -202,4 +202,37 @@ for ep in range(5):
     opt.zero_grad(); loss.backward(); opt.step()
 """,
     ),
+    "an average without its buffers": Planted(
+        "evaluation",
+        (7,),
+        """
+import copy
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(16, 8), nn.BatchNorm1d(8), nn.Linear(8, 4))
+ema = copy.deepcopy(net).eval()
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+def follow():
+    for a, b in zip(ema.parameters(), net.parameters()):
+        a.data.mul_(0.9).add_(b.data, alpha=0.1)
+for k in range(3):
+    opt.zero_grad(); F.cross_entropy(net(x), labels).backward(); opt.step()
+    follow()
+with torch.no_grad():
+    print(ema(x).argmax(1))
+""",
+    ),
+    "a block that is computed again without a gradient": Planted(
+        "no-gradient",
+        (7,),
+        """
+import warnings; warnings.simplefilter("ignore")
+checkpoint = torch.utils.checkpoint.checkpoint
+torch.manual_seed(0)
+block, head = nn.Linear(16, 16), nn.Linear(16, 4)
+opt = torch.optim.SGD([*block.parameters(), *head.parameters()], lr=0.01)
+for k in range(3):
+    h = checkpoint(block, x, use_reentrant=True)
+    opt.zero_grad(); F.cross_entropy(head(h), labels).backward(); opt.step()
+""",
+    ),
 }

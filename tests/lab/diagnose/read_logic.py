@@ -280,11 +280,13 @@ ROOTS = {
         "def q(x0, t):\n    ab = alpha_bar[t]\n    s = torch.sqrt(ab)\n"
         "    return s * x0 + (1 - ab) * torch.randn_like(x0)"
     ),
+    "noise without its root, of a step": "z = ab.sqrt()[t, None] * x + (1 - ab[t, None]) * noise",
     "noise without its root, of a power": "z = (1.0 - abar) * eps + abar ** 0.5 * x",
 }
 ROOTS_NOT = {
     "noise with its root": "noisy = a.sqrt() * x + (1 - a).sqrt() * noise",
     "a straight line": "x = a * x + (1 - a) * noise",
+    "noise of another step": "z = ab.sqrt()[t] * x + (1 - ab[s]) * noise",
     "a variance": "v = a.sqrt() * x + (1 - b) * noise",
     "no noise": "m = a.sqrt() * x + (1 - a) * y",
 }
@@ -427,4 +429,47 @@ BESIDE_NOT = {
     "a matrix of distances": "g = x @ x.T\nd = norms + norms.T - 2 * g\nloss = F.cross_entropy(net(x), y)",
     "another transpose": "sim = z @ z.transpose(1, 2)\nloss = F.cross_entropy(sim, pair)",
     "a cosine of pairs": "s = F.cosine_similarity(z, z2)\nloss = F.cross_entropy(s, pair)",
+}
+QUANTILES = {
+    "a quantile turned": "errors = preds[:, i] - target\nloss = torch.max((q - 1) * errors, q * errors).mean()",
+    "a quantile turned, on one line": "loss = torch.maximum(tau * (y_hat - y), (tau - 1) * (y_hat - y)).sum()",
+    "a quantile turned, by a condition": ("e = out - labels\nloss = torch.where(e >= 0, q * e, (q - 1) * e).mean()"),
+}
+QUANTILES_NOT = {
+    "a quantile": "errors = target - preds[:, i]\nloss = torch.max((q - 1) * errors, q * errors).mean()",
+    "a quantile of what nobody can tell": "e = a - b\nloss = torch.max((q - 1) * e, q * e).mean()",
+    "a quantile of two predictions": "e = pred - pred_target\nloss = torch.max((q - 1) * e, q * e).mean()",
+    "the larger of two": "e = pred - target\nloss = torch.max(e, -e).mean()",
+    "two factors": "e = pred - target\nloss = torch.max(a * e, b * e).mean()",
+    "another sum": "e = pred + target\nloss = torch.max((q - 1) * e, q * e).mean()",
+}
+RISKS = {
+    "a risk of those before": (
+        "def cox(risk, time, event):\n    order = torch.argsort(time)\n    risk, event = risk[order], event[order]\n"
+        "    return -((risk - torch.logcumsumexp(risk, 0)) * event).mean()"
+    ),
+    "a risk of those before, by hand": (
+        "durations, idx = durations.sort()\nh = torch.exp(log_h[idx])\n"
+        "loss = -((log_h[idx] - torch.log(torch.cumsum(h, 0))) * events[idx]).sum()"
+    ),
+    "a risk of those before, by a method": (
+        "i = t.argsort()\nloss = -((f[i] - f[i].exp().cumsum(0).log()) * status[i]).mean()"
+    ),
+}
+RISKS_NOT = {
+    "a risk of those after": (
+        "order = torch.argsort(time, descending=True)\nloss = -((f[order] - f[order].logcumsumexp(0)) * event).mean()"
+    ),
+    "a risk of those after, by a minus": (
+        "order = torch.argsort(-time)\nloss = -((f[order] - f[order].logcumsumexp(0)) * event).mean()"
+    ),
+    "a risk that is turned round": (
+        "order = torch.argsort(time)\nloss = -((f - f.flip(0).logcumsumexp(0).flip(0)) * event).mean()"
+    ),
+    "an order by something else": (
+        "order = torch.argsort(scores)\nloss = -((f[order] - f[order].logcumsumexp(0)) * event).mean()"
+    ),
+    "a sum of what was sorted": "t, i = time.sort()\ntotal = torch.cumsum(cost[i], 0)\nprint(event)",
+    "no event": "i = time.argsort()\nloss = f[i].logcumsumexp(0).mean()",
+    "two orders": ("i = time.argsort()\nj = i.argsort()\nloss = -((f[i] - f[i].logcumsumexp(0))[j] * event).mean()"),
 }

@@ -429,3 +429,53 @@ DIRECTIONS_NOT = {
         "    def forward(self, x):\n        out, h = self.head(x)\n        return out[:, -1]"
     ),
 }
+_MOVED = "\nfor x, y in loader:\n    loss = F.mse_loss(net(x), y)\n"
+DRIFTS = {
+    "parameters that are kept and not copied": (
+        "start = list(net.parameters())" + _MOVED + "    loss = loss + sum(((a - b) ** 2).sum() for a, b in "
+        "zip(net.parameters(), start))"
+    ),
+    "parameters that are detached and not copied": (
+        "old = [p.detach() for p in net.parameters()]" + _MOVED + "    for p, q in zip(net.parameters(), old):\n"
+        "        loss += (p - q).pow(2).sum()"
+    ),
+    "parameters that are kept by name": (
+        "old = {n: p.data for n, p in net.named_parameters()}" + _MOVED + "    for n, p in net.named_parameters():\n"
+        "        loss += (fisher[n] * (p - old[n]) ** 2).sum()"
+    ),
+    "parameters that are kept by name, in a dictionary": (
+        "def penalty(self):\n    old = dict(self.net.named_parameters())\n"
+        "    return sum(F.mse_loss(p, old[n]) for n, p in self.net.named_parameters())"
+    ),
+}
+DRIFTS_NOT = {
+    "parameters that are copied": (
+        "start = [p.detach().clone() for p in net.parameters()]"
+        + _MOVED
+        + "    loss += sum((a - b).norm() for a, b in "
+        "zip(net.parameters(), start))"
+    ),
+    "parameters of a copy": (
+        "old = list(copy.deepcopy(net).parameters())" + _MOVED + "    loss += sum((a - b).norm() for a, b in "
+        "zip(net.parameters(), old))"
+    ),
+    "parameters of another model": (
+        "others = list(teacher.parameters())" + _MOVED + "    loss += sum((a - b).norm() for a, b in "
+        "zip(net.parameters(), others))"
+    ),
+    "parameters and their gradients": (
+        "params = list(net.parameters())" + _MOVED + "    for p, g in zip(params, grads):\n        p.data = p - 0.1 * g"
+    ),
+    "sums of parameters": (
+        "sizes = [p.sum() for p in net.parameters()]" + _MOVED + "    loss += sum((a - b).sum() for a, b in "
+        "zip(net.parameters(), sizes))"
+    ),
+    "values that are computed": (
+        "halves = [p - 0.5 for p in net.parameters()]" + _MOVED + "    loss += sum((a - b).sum() for a, b in "
+        "zip(net.parameters(), halves))"
+    ),
+    "parameters that are counted": (
+        "params = list(net.parameters())" + _MOVED + "    for p, q in zip(net.parameters(), params):\n"
+        "        print(p.shape, q.shape)"
+    ),
+}

@@ -334,3 +334,62 @@ ENDS_LEFT_NOT = {
     "returns without ends": f"rewards = []\nfor t in range(9):\n    rewards.append(r)\n{_BACKWARDS}",
     "ends and no discount": "rewards, dones = [], []\n" + _PLAYS + "total = sum(rewards)",
 }
+_BOTH_PARTS = "train_set, val_set = random_split(full, [8, 2])\n"
+FOR_BOTH = {
+    "transforms taken from both parts": _BOTH_PARTS + "val_set.dataset.transform = None",
+    "transforms given to both parts": (
+        "train = Subset(data, a)\nval = Subset(data, b)\nval.dataset.transforms = plain"
+    ),
+}
+FOR_BOTH_NOT = {
+    "a part with its own set first": (
+        _BOTH_PARTS + "val_set.dataset = copy.copy(full)\nval_set.dataset.transform = None"
+    ),
+    "the other part with a set of its own": (
+        _BOTH_PARTS + "train_set.dataset = copy.copy(full)\nval_set.dataset.transform = None"
+    ),
+    "parts of two sets": "train = Subset(one, a)\nval = Subset(two, b)\nval.dataset.transform = None",
+    "one part": "val = Subset(data, b)\nval.dataset.transform = None",
+    "a set itself": _BOTH_PARTS + "full.transform = None",
+    "something else of a part": _BOTH_PARTS + "val_set.indices.kind = None",
+}
+_HIDE = "\nlabels = ids.clone()\nlabels[labels == {pad}] = -100"
+HIDDEN_ENDS = {
+    "an end that is padding": "EOS = 1\nPAD = EOS" + _HIDE.format(pad="PAD"),
+    "an end that is padding, of a tokenizer": ("tok.pad_token = tok.eos_token" + _HIDE.format(pad="tok.pad_token_id")),
+    "an end that is padding, filled": ("pad_id = eos_id\nlabels = ids.masked_fill(ids == pad_id, -100)"),
+    "an end that is padding, ignored": "PAD = EOS\nloss = nn.CrossEntropyLoss(ignore_index=PAD)",
+    "an end that is padding, where": "pad_idx = end_idx\nlabels = torch.where(ids == pad_idx, -100, ids)",
+}
+HIDDEN_ENDS_NOT = {
+    "padding of its own": "EOS, PAD = 1, 0" + _HIDE.format(pad="PAD"),
+    "an end that is padding, by lengths": "PAD = EOS\nlabels = ids.clone()\nlabels[mask == 0] = -100",
+    "another token that is left out": "PAD = EOS\nlabels = ids.clone()\nlabels[labels == BOS] = -100",
+    "padding that is filled with something": "PAD = EOS\nids = ids.masked_fill(ids == PAD, 7)",
+    "padding that is no end": "PAD = UNK\nloss = nn.CrossEntropyLoss(ignore_index=PAD)",
+}
+_CODES = "def codes(rows):\n    return {made}\na = codes(train)\nb = codes({other})"
+ANEW = {
+    "categories numbered for each table": _CODES.format(
+        made="np.unique([r[0] for r in rows], return_inverse=True)[1]", other="test"
+    ),
+    "categories numbered for each table, by hand": _CODES.format(
+        made="{v: i for i, v in enumerate(sorted(set(rows)))}", other="x_val"
+    ),
+    "categories numbered for each table, by an encoder": _CODES.format(
+        made="LabelEncoder().fit_transform(rows)", other="valid"
+    ),
+    "categories numbered for each table, by codes": _CODES.format(made="rows.cat.codes", other="test"),
+    "categories numbered for each table, by factors": _CODES.format(made="pd.factorize(rows)[0]", other="df_test"),
+}
+ANEW_NOT = {
+    "categories numbered once": _CODES.format(made="np.unique(rows, return_inverse=True)[1]", other="train"),
+    "parts of the training": _CODES.format(made="np.unique(rows, return_inverse=True)[1]", other="more"),
+    "categories of a list": _CODES.format(made="[known.index(r) for r in rows]", other="test"),
+    "categories found and not numbered": _CODES.format(made="np.unique(rows)", other="test"),
+    "numbers of another's": (
+        "def codes(rows, known):\n    return np.unique(rows, return_inverse=True)[1]\n"
+        "a = codes(train, k)\nb = codes(test, k)"
+    ),
+    "an encoder that is kept": _CODES.format(made="enc.transform(rows)", other="test"),
+}

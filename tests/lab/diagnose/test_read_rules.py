@@ -30,12 +30,14 @@ from lab.diagnose import (
     left_unused,
     names_shared,
     noise_schedules,
+    ordered_losses,
     overlapping_windows,
     policy_gradients,
     said_twice,
     same_draws,
     samples_made,
     scaled_gradients,
+    shared_numbers,
     target_networks,
     wrong_parts,
 )
@@ -367,6 +369,12 @@ RULES: list[tuple[Rule, dict[str, str], dict[str, str]]] = [
     (compared_samples.beside_itself, logic.BESIDE, logic.BESIDE_NOT),
     (left_unused.setting_ignored, parts.IGNORED, parts.IGNORED_NOT),
     (left_unused.end_ignored, parts.ENDS_LEFT, parts.ENDS_LEFT_NOT),
+    (ALIAS.drift_from_itself, objects.DRIFTS, objects.DRIFTS_NOT),
+    (wrong_parts.changed_for_both, parts.FOR_BOTH, parts.FOR_BOTH_NOT),
+    (shared_numbers.end_hidden, parts.HIDDEN_ENDS, parts.HIDDEN_ENDS_NOT),
+    (shared_numbers.numbered_anew, parts.ANEW, parts.ANEW_NOT),
+    (ordered_losses.quantile_turned, logic.QUANTILES, logic.QUANTILES_NOT),
+    (ordered_losses.risk_before, logic.RISKS, logic.RISKS_NOT),
 ]
 CASES = {
     name: Case(rule, text, found)

@@ -208,8 +208,8 @@ def test_the_page_has_no_other_sections() -> None:
     assert set(page()) == set(TEXTS)
 
 
-def write() -> None:
-    """Write the page anew."""
+def write(names: Sequence[str] = ()) -> None:
+    """Write the page anew; where names are given, only their sections, and those that it has not yet."""
     import numpy as np
 
     from ..conftest import run_cell
@@ -217,10 +217,14 @@ def write() -> None:
 
     make: Any = fixture.__wrapped__  # type: ignore[attr-defined]
     assert np
-    sections = [f"## {name}\n\n{told(run(name, run_cell, make()))}" for name in TEXTS]
+    there = page() if names else {}
+    sections = [
+        f"## {name}\n\n{there[name] if name in there and name not in names else told(run(name, run_cell, make()))}"
+        for name in TEXTS
+    ]
     intro = "What the card says of the planted mistakes, times aside (see test_sentences.py).\n"
     PAGE.write_text("# Sentences\n\n" + intro + "\n" + "\n".join(sections), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    write()
+    write(sys.argv[1:])

@@ -350,7 +350,8 @@ def test_the_work_of_an_einsum(equation: str, shapes: list[tuple[int, ...]], cos
     ("takes single values out of tensors", ["a.tolist()", "a.item()", "a.numpy()"]),
     ("draws a figure", ["plt.plot(a)", "ax.plot(a)", "fig.show()", "savefig(f)"]),
     ("goes through a table row by row", ["t.iterrows()", "t.iloc[3]", "t.loc[3]", "t.apply(f)"]),
-    ("", ["a + b", "net(x)", "my_tensor(a)", "reopen(f)", "random.random()", "np.dot(a, b)", "a.to(b)"]),
+    ("", ["a + b", "net(x)", "Spike.apply(v)", "my_tensor(a)", "reopen(f)", "random.random()", "np.dot(a, b)",
+          "a.to(b)"]),
 ])  # fmt: skip
 def test_calls_whose_slowness_is_known(does: str, codes: list[str]) -> None:
     for code in codes:

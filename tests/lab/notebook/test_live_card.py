@@ -100,7 +100,7 @@ def cards(messages: list[Any]) -> list[tuple[str, str, str]]:
 
 
 def test_it_comes_follows_and_gives_its_place_to_the_card(kernel: Kernel) -> None:
-    shown = cards(kernel.run(loop(400)))
+    shown = cards(kernel.run(loop(250)))
     kinds = [kind for kind, _, _ in shown]
     assert kinds[0] == "display_data"
     assert set(kinds[1:]) == {"update_display_data"}
@@ -108,13 +108,13 @@ def test_it_comes_follows_and_gives_its_place_to_the_card(kernel: Kernel) -> Non
     *live, last = (html for _, _, html in shown)
     assert len(live) >= 2
     for html in live:
-        assert len(html) < 10_000
+        assert len(html) < 12_000
         assert "<script" not in html
-    steps = [int(re.search(r"step (\d+) of 400", html)[1]) for html in live]  # type: ignore[index]
+    steps = [int(re.search(r"step (\d+) of 250", html)[1]) for html in live]  # type: ignore[index]
     assert steps == sorted(set(steps))
     assert "gradlab-card" in last
     assert "Run</summary>" in last
-    assert kernel.said("print(names(), lab.last().course.steps)") == "[] 400\n"
+    assert kernel.said("print(names(), lab.last().course.steps)") == "[] 250\n"
 
 
 def test_a_cell_of_less_than_a_second_has_its_card_alone(kernel: Kernel) -> None:
