@@ -11,7 +11,7 @@ from .order import rule
 from .user_sources import called, sources
 
 
-@rule(605)
+@rule(125)
 def without_an_input(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``checkpoint(block, x)`` in its older form, of an ``x`` that needs no gradient: the block gets none either."""
     if not trace.backwards or not trace.gradients:

@@ -46,7 +46,7 @@ def without_gradient(trace: Trace) -> set[Leaf]:
 @rule(130)
 def cuts(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A finding for every cut that costs a parameter its gradient, the one nearest to the loss before those behind."""
-    dead = without_gradient(trace)
+    dead = without_gradient(trace) - explained
     if not dead or not (trace.backwards or trace.failed):
         return []
     extra = value_flow.edges(trace)
