@@ -7,7 +7,7 @@ import ast
 import re
 
 from ..recorder.cell_trace import Leaf, Trace
-from .expressions import Flow, flow_of
+from .expressions import Flow, flow_of, speaks_of
 from .finding import Found, capital
 from .order import rule
 from .user_sources import called, names_in, sources
@@ -30,8 +30,8 @@ def pushed_the_wrong_way(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 if inside is None:
                     continue
                 terms = list(flow.terms(inside, whole=re.compile(r"\w")))
-                pos = [t for t in terms if _speaks(t.node, POSITIVE, NEGATIVE)]
-                neg = [t for t in terms if _speaks(t.node, NEGATIVE, POSITIVE)]
+                pos = [t for t in terms if speaks_of(t.node, POSITIVE, NEGATIVE)]
+                neg = [t for t in terms if speaks_of(t.node, NEGATIVE, POSITIVE)]
                 if len(pos) != 1 or len(neg) != 1 or pos[0].sign != -1 or neg[0].sign != 1:
                     continue
                 if not all(_distance(flow, t.node) for t in (pos[0], neg[0])):
@@ -67,11 +67,6 @@ def _hinged(node: ast.AST) -> ast.expr | None:
         rest = [a for a in node.args if a not in zero]
         return rest[0] if len(rest) == 1 else None
     return None
-
-
-def _speaks(node: ast.expr, of: re.Pattern[str], other: re.Pattern[str]) -> bool:
-    names = names_in(node) | {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
-    return any(of.search(n) for n in names) and not any(other.search(n) for n in names)
 
 
 def _distance(flow: Flow, node: ast.expr) -> bool:

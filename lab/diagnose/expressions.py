@@ -10,7 +10,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from .finding import end_of
-from .user_sources import Function, Source, assigned, called, own_nodes
+from .user_sources import Function, Source, assigned, called, names_in, own_nodes
 
 REDUCED = {"mean", "sum", "squeeze", "unsqueeze", "view", "reshape", "flatten", "float", "to", "stack", "cat",
            "as_tensor", "tensor", "nanmean", "contiguous", "double"}  # fmt: skip
@@ -180,6 +180,17 @@ def reduced(node: ast.AST) -> ast.expr | None:
     if isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) not in LIBRARIES:
         return node.func.value
     return node.args[0] if node.args and not isinstance(node.args[0], ast.Starred) else None
+
+
+def speaks_of(node: ast.expr, one: re.Pattern[str], other: re.Pattern[str]) -> bool:
+    """Return whether an expression has a name or attribute of one kind, and none of the other.
+
+    >>> one, other = re.compile("pred"), re.compile("target")
+    >>> [speaks_of(ast.parse(t, mode="eval").body, one, other) for t in ("preds[0]", "self.pred", "pred_target", "x")]
+    [True, True, False, False]
+    """
+    names = names_in(node) | {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
+    return any(one.search(n) for n in names) and not any(other.search(n) for n in names)
 
 
 def scalar(node: ast.AST) -> bool:

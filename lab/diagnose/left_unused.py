@@ -108,7 +108,7 @@ def setting_ignored(trace: Trace, explained: set[Leaf]) -> list[Found]:
             line, col, place = source.place(node)
             given = f"sets `{ast.unparse(node)}`" if isinstance(node, ast.Assign) else f"takes the argument {name}"
             message = capital(f"{place} {given}, and nothing reads it: the training knows nothing of it.")
-            return [Found("unused", "note", line, col, message, f"Give it to {use.format(name)}, or take it out.")]
+            return [Found("unused", "note", line, col, message, f"Use it ({use.format(name)}), or take it out.")]
     return []
 
 

@@ -6,10 +6,10 @@ import ast
 import re
 
 from ..recorder.cell_trace import Leaf, Trace
-from .expressions import Flow, flow_of
+from .expressions import Flow, flow_of, speaks_of
 from .finding import Found, capital
 from .order import rule
-from .user_sources import called, names_in, sources
+from .user_sources import called, sources
 
 PREDICTED = re.compile(r"pred|(^|_)(out|output|outputs|y_hat|yhat|forecast|est|estimate|fit|q_hat|logits)(_|s?$)", re.I)
 WANTED = re.compile(r"target|true|label|actual|truth|(^|_)(y|ys|yb|gt|tgt|obs)$", re.I)
@@ -30,7 +30,8 @@ def quantile_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 difference = None if error is None else flow.inner(error)
                 if not isinstance(difference, ast.BinOp) or not isinstance(difference.op, ast.Sub):
                     continue
-                if not _speaks(difference.left, PREDICTED, WANTED) or not _speaks(difference.right, WANTED, PREDICTED):
+                left, right = difference.left, difference.right
+                if not speaks_of(left, PREDICTED, WANTED) or not speaks_of(right, WANTED, PREDICTED):
                     continue
                 line, col, place = source.place(node)
                 there = source.place(difference).words
@@ -39,8 +40,7 @@ def quantile_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     f"the prediction minus the target (`{ast.unparse(difference)}`, {there}), so what is learnt for a "
                     "quantile q is the quantile 1 - q."
                 )
-                remedy = f"Take the target minus the prediction: {ast.unparse(difference.right)} - "
-                remedy += f"{ast.unparse(difference.left)}."
+                remedy = f"Take the target minus the prediction: {ast.unparse(right)} - {ast.unparse(left)}."
                 return [Found("loss", "warning", line, col, message, remedy)]
     return []
 
@@ -59,11 +59,6 @@ def _pinball(node: ast.AST) -> ast.expr | None:
                 if ast.unparse(error) == ast.unparse(same) and ast.unparse(less) == f"{ast.unparse(q)} - 1":
                     return error
     return None
-
-
-def _speaks(node: ast.expr, of: re.Pattern[str], other: re.Pattern[str]) -> bool:
-    names = names_in(node) | {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
-    return any(of.search(n) for n in names) and not any(other.search(n) for n in names)
 
 
 @rule(431)

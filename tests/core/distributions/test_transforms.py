@@ -7,6 +7,8 @@ import pickle
 import pytest
 
 import core
+from core.distributions.categorical import Categorical
+from core.distributions.transformed_distribution import TransformedDistribution
 
 d = core.distributions
 
@@ -110,9 +112,6 @@ def test_a_falling_transform_turns_the_cdf_around():
 
 
 def test_modules_have_pytorchs_paths():
-    from core.distributions.categorical import Categorical
-    from core.distributions.transformed_distribution import TransformedDistribution
-
     assert Categorical is d.Categorical
     assert TransformedDistribution is d.TransformedDistribution
     assert d.transforms.ExpTransform is d.ExpTransform
