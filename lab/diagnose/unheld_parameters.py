@@ -4,15 +4,45 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from ..recorder.cell_trace import Leaf, Row, Trace, ancestors
 from .finding import Found, capital, listed, made_to_train, verb, where
 from .left_unused import group_left_out
 from .order import rule
 from .training_steps import of_optim
-from .user_sources import Source, called, own_nodes, sources
+from .user_sources import Place, Source, called, own_nodes, sources
 
 _UNLISTED = re.compile(r"\w+(\.\w+)+\[[^\]]+\](\.|$)")  # a parameter in a module's plain list, or of a module there
+
+
+class _Left(NamedTuple):
+    """Parameters that an optimizer left out."""
+
+    leaves: list[Leaf]
+    kind: str
+    """ "beside" others of the same model that it holds; "behind" what it trains; "before" it, made in this very cell;
+    "alone"."""
+    step: Place
+
+    def stays(self) -> str:
+        several = "the parameters get gradients and stay as they are"
+        return verb(self.leaves, "the parameter gets a gradient and stays as it is", several)
+
+    def them(self) -> str:
+        return verb(self.leaves, "it", "them")
+
+    def call(self) -> str:
+        """The call that lists them, and a space; "model.parameters() " where that is not plain to see."""
+        roots = list(dict.fromkeys(leaf.name.partition(".")[0] for leaf in self.leaves if "." in leaf.name))
+        if len(roots) == 1 and roots[0].isidentifier() and roots[0] != "self":
+            return f"{roots[0]}.parameters() "
+        return "model.parameters() " if self.kind == "beside" else ""
+
+
+Told = tuple[Place, str, str]
+"""Where it is told, the message and the remedy."""
 
 
 @rule(610)
@@ -20,133 +50,186 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Parameters that get a gradient and that no optimizer holds, beside others of the same model that it holds."""
     if not trace.optimized or trace.steps.idle is not None or trace.error is not None or trace.stopped:
         return []  # an error, or Stop, may have come before the step of another optimizer
-    roots = {leaf.name.partition(".")[0] for leaf in trace.optimized if "." in leaf.name}
-    left = [leaf for leaf in trace.parameters() if leaf in trace.gradients and leaf not in trace.optimized]
-    left = [leaf for leaf in left if leaf not in explained]
-    beside = [leaf for leaf in left if leaf.name.partition(".")[0] in roots]
-    alone = [leaf for leaf in left if leaf not in beside and made_to_train(leaf)]
     found = []
-    if beside:  # what it holds in their place is no second mistake
-        read = trace.consumers()
-        explained.update(leaf for leaf in trace.optimized if leaf not in trace.gradients and leaf not in read)
-    # behind what the optimizer trains, and in training mode: a decoder, say, that was forgotten
-    behind = [leaf for leaf in alone if _behind_trained(trace, leaf)]
-    alone = [leaf for leaf in alone if leaf not in behind]
-    # before what the optimizer trains, and made in this very cell: nobody has trained it yet
-    before = [leaf for leaf in alone if _new_before_trained(trace, leaf)]
-    alone = [leaf for leaf in alone if leaf not in before]
-    for leaves, severity in ((beside, "warning"), (behind, "warning"), (before, "warning"), (alone, "note")):
-        if leaves:
-            line, col, place = _step_place(trace, leaves)
-            message = capital(
-                f"{place} steps an optimizer that does not hold {listed(leaves)}: "
-                f"{verb(leaves, 'it gets a gradient and stays as it is', 'they get gradients and stay as they are')}."
-            )
-            remedy = (
-                f"Make the optimizer of all of {_all_of(leaves, beside) or 'these '}once the model is complete, or "
-                "freeze "
-                f"{verb(leaves, 'it', 'them')} with requires_grad_(False)."
-            )
-            if leaves is not beside and (added := _all_of(leaves, beside)):
-                remedy = f"Give the optimizer {added}too, or freeze {verb(leaves, 'it', 'them')}."
-            row = _put_to_sleep(trace, leaves) if leaves is alone or leaves is before else None
-            if row is not None:
-                step = place
-                line, col, place = where(trace, row.chain[-1:])
-                message = capital(
-                    f"{place} runs {listed(sorted({leaf.name.partition('.')[0] for leaf in leaves}))} in evaluation "
-                    f"mode, and no optimizer holds {verb(leaves, 'its parameter', 'its parameters')}: gradients are "
-                    f"computed for {verb(leaves, 'it', 'them')} all the same, of which {step} takes none."
-                )
-                remedy = "Run it under torch.no_grad(), or freeze it: .requires_grad_(False), and save that part."
-            if unlisted := [leaf.name.partition("[")[0] for leaf in leaves if _UNLISTED.match(leaf.name)]:
-                kept = list(dict.fromkeys(unlisted))
-                at = made_at(trace, kept[0].rpartition(".")[2]) if len(kept) == 1 else None
-                here = f" (line {at})" if at is not None else ""
-                plain = verb(kept, f"is a plain list or dictionary{here}", "are plain lists or dictionaries")
-                message = (
-                    message[:-1] + f"; {listed(kept)} {plain}, of which {kept[0].partition('.')[0]}.parameters() "
-                    "knows nothing."
-                )
-                if at is not None:
-                    there = place if place.startswith("line") else "the step"
-                    line, col = at, None
-                    message = (
-                        f"Line {at} keeps {kept[0]} in a plain list or dictionary, of which "
-                        f"{kept[0].partition('.')[0]}.parameters() knows nothing: {there} steps an optimizer that does "
-                        f"not hold {listed(leaves)}, and {verb(leaves, 'it stays as it is', 'they stay as they are')}."
-                    )
-                remedy = "Keep modules in nn.ModuleList or nn.ModuleDict."
-                if all(leaf.name.endswith("]") for leaf in leaves if _UNLISTED.match(leaf.name)):
-                    remedy = "Keep parameters in nn.ParameterList or nn.ParameterDict."
-            elif (left_out := group_left_out(sources(trace))) is not None:
-                source, node, name = left_out
-                there = place
-                line, col, place = source.place(node)
-                message = capital(
-                    f"{place} fills {name} and gives it to no optimizer: {there} steps one that does not hold "
-                    f"{listed(leaves)}: {verb(leaves, 'it gets a gradient', 'they get gradients')} and "
-                    f"{verb(leaves, 'stays as it is', 'stay as they are')}."
-                )
-                remedy = f"Put it among the groups, once it is full: groups.append({name})."
-            elif late := _late(trace, leaves):
-                message = f"{message[:-1]}; {late}."
-            elif (thawed := _thawed(sources(trace))) is not None:
-                source, node, made_there = thawed
-                step = place
-                line, col, place = source.place(node)
-                message = capital(
-                    f"{place} lets {listed(leaves)} be trained after {made_there} has made the optimizer of those that "
-                    f"needed a gradient then: {step} steps it without {verb(leaves, 'it', 'them')}, and "
-                    f"{verb(leaves, 'it stays as it is', 'they stay as they are')}."
-                )
-                remedy = "Add them there, optimizer.add_param_group({'params': [...]}), or make it of all parameters."
-            elif leaves is before and row is None and (made := _optimizer_made(trace)) is not None:
-                message = f"{message[:-1]}; line {made} made it without."
-            elif bare := [leaf for leaf in leaves if not leaf.module and leaf in beside and "." in leaf.name]:
-                are = verb(bare, "is a plain tensor", "are plain tensors")
-                them = verb(bare, "it", "them")
-                message = (
-                    f"{message[:-1]}; {listed(bare)} {are} and no nn.Parameter, so parameters() leaves {them} out."
-                )
-                remedy = f"Make {verb(bare, 'it a parameter', 'them parameters')}: self.name = nn.Parameter(...)."
-            found.append(Found("optimizer", severity, line, col, message, remedy, [], leaves))
+    for kind, leaves in _left_out(trace, explained).items():
+        if not leaves:
+            continue
+        left = _Left(leaves, kind, _step_place(trace, leaves))
+        place, message, remedy = next(told for tell in _TELLERS if (told := tell(trace, left)) is not None)
+        severity = "note" if kind == "alone" else "warning"
+        found.append(Found("optimizer", severity, place.line, place.col, capital(message), remedy, [], leaves))
     return found
 
 
-def _all_of(leaves: list[Leaf], beside: list[Leaf]) -> str:
-    """The call that lists some parameters, and a space; "model.parameters() " where that is not plain to see."""
-    roots = list(dict.fromkeys(leaf.name.partition(".")[0] for leaf in leaves if "." in leaf.name))
-    if len(roots) == 1 and roots[0].isidentifier() and roots[0] != "self":
-        return f"{roots[0]}.parameters() "
-    return "model.parameters() " if leaves is beside else ""
+def _left_out(trace: Trace, explained: set[Leaf]) -> dict[str, list[Leaf]]:
+    """Return the parameters that no optimizer holds, by how they stand to those that one does."""
+    roots = {leaf.name.partition(".")[0] for leaf in trace.optimized if "." in leaf.name}
+    left = [leaf for leaf in trace.parameters() if leaf in trace.gradients and leaf not in trace.optimized]
+    left = [leaf for leaf in left if leaf not in explained]
+    kinds: dict[str, list[Leaf]] = {"beside": [], "behind": [], "before": [], "alone": []}
+    for leaf in left:
+        if leaf.name.partition(".")[0] in roots:
+            kinds["beside"].append(leaf)
+        elif made_to_train(leaf):
+            behind, before = _behind_trained(trace, leaf), _new_before_trained(trace, leaf)
+            kinds["behind" if behind else "before" if before else "alone"].append(leaf)
+    if kinds["beside"]:  # what it holds in their place is no second mistake
+        read = trace.consumers()
+        explained.update(leaf for leaf in trace.optimized if leaf not in trace.gradients and leaf not in read)
+    return kinds
 
 
-def _late(trace: Trace, leaves: list[Leaf]) -> str:
-    """In words: the line that put a layer in after the one that made the optimizer."""
-    made = [n.lineno for n in trace.nodes() if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)
-            and of_optim(n.value)]  # fmt: skip
-    parts = {leaf.name.rpartition(".")[0] for leaf in leaves}
-    for node in trace.nodes():
+def _unlisted(trace: Trace, left: _Left) -> Told | None:
+    """Told of modules or parameters in a plain list or dictionary of a module."""
+    unlisted = [leaf for leaf in left.leaves if _UNLISTED.match(leaf.name)]
+    if not unlisted:
+        return None
+    kept = list(dict.fromkeys(leaf.name.partition("[")[0] for leaf in unlisted))
+    owner, step = kept[0].partition(".")[0], left.step
+    remedy = "Keep modules in nn.ModuleList or nn.ModuleDict."
+    if all(leaf.name.endswith("]") for leaf in unlisted):
+        remedy = "Keep parameters in nn.ParameterList or nn.ParameterDict."
+    made = _attribute_made(trace, kept[0].rpartition(".")[2]) if len(kept) == 1 else None
+    if made is None:
+        plain = verb(kept, "is a plain list or dictionary", "are plain lists or dictionaries")
+        message = (
+            f"{step.words} steps an optimizer that does not hold {listed(left.leaves)}: {left.stays()}; "
+            f"{listed(kept)} {plain}, of which {owner}.parameters() knows nothing."
+        )
+        return step, message, remedy
+    message = (
+        f"{made.words} keeps {kept[0]} in a plain list or dictionary, of which {owner}.parameters() knows nothing: "
+        f"{step.words if step.line is not None else 'the step'} steps an optimizer that does not hold "
+        f"{listed(left.leaves)}, and {verb(left.leaves, 'it stays as it is', 'they stay as they are')}."
+    )
+    return made, message, remedy
+
+
+def _group(trace: Trace, left: _Left) -> Told | None:
+    """Told of a group of parameters that was filled and given to no optimizer."""
+    left_out = group_left_out(sources(trace))
+    if left_out is None:
+        return None
+    source, node, name = left_out
+    place = source.place(node)
+    message = (
+        f"{place.words} fills {name} and gives it to no optimizer: {left.step.words} steps one that does not hold "
+        f"{listed(left.leaves)}: {left.stays()}."
+    )
+    return place, message, f"Put it among the groups, once it is full: groups.append({name})."
+
+
+def _late(trace: Trace, left: _Left) -> Told | None:
+    """Told of a layer that is put in after the optimizer has been made."""
+    made = _optimizer_made(trace)
+    if made is None:
+        return None
+    source, call = made
+    parts = {leaf.name.rpartition(".")[0] for leaf in left.leaves}
+    for node in ast.walk(source.program):
         target = node.targets[0] if isinstance(node, ast.Assign) else None
-        if isinstance(target, ast.Attribute | ast.Subscript) and len(made) == 1 and node.lineno > made[0]:  # type: ignore[attr-defined]
-            text = ast.unparse(target).replace("[", ".").replace("]", "")
-            if any(part == text or part.startswith(text + ".") for part in parts):
-                return f"line {node.lineno} made {ast.unparse(target)} after line {made[0]} had made the optimizer"  # type: ignore[attr-defined]
-    return ""
+        if not isinstance(target, ast.Attribute | ast.Subscript) or node.lineno <= call.lineno:  # type: ignore[attr-defined]
+            continue
+        text = ast.unparse(target).replace("[", ".").replace("]", "")
+        if any(part == text or part.startswith(text + ".") for part in parts):
+            place = source.place(node)
+            message = (
+                f"{place.words} makes {ast.unparse(target)} after {source.place(call).words} has made the optimizer, "
+                f"which does not hold {listed(left.leaves)}: {left.step.words} steps it, and {left.stays()}."
+            )
+            return place, message, _make_of_all(left)
+    return None
 
 
-def _thawed(found: list[Source]) -> tuple[Source, ast.AST, str] | None:
-    """Where parameters begin to need a gradient that an optimizer of those that did was made without."""
-    for source in found:
+def _thawed(trace: Trace, left: _Left) -> Told | None:
+    """Told of parameters that begin to need a gradient after an optimizer was made of those that did."""
+    for source in sources(trace):
         for scope in source.scopes():
             made: ast.AST | None = None
             for node in own_nodes(scope):
                 if isinstance(node, ast.Call) and of_optim(node) and "requires_grad" in ast.unparse(node):
                     made = node
                 elif made is not None and _needs_gradient(node):
-                    return source, node, source.place(made).words
+                    place = source.place(node)
+                    message = (
+                        f"{place.words} lets {listed(left.leaves)} be trained after {source.place(made).words} has "
+                        f"made the optimizer of those that needed a gradient then: {left.step.words} steps it without "
+                        f"{left.them()}, and {verb(left.leaves, 'it stays as it is', 'they stay as they are')}."
+                    )
+                    remedy = "Add them there, optimizer.add_param_group({'params': [...]}), or make it of all."
+                    return place, message, remedy
     return None
+
+
+def _asleep(trace: Trace, left: _Left) -> Told | None:
+    """Told of a module in evaluation mode whose gradients nobody takes."""
+    if left.kind not in ("alone", "before"):
+        return None
+    row = _put_to_sleep(trace, left.leaves)
+    if row is None:
+        return None
+    place = Place(*where(trace, row.chain[-1:]))
+    message = (
+        f"{place.words} runs {listed(sorted({leaf.name.partition('.')[0] for leaf in left.leaves}))} in evaluation "
+        f"mode, and no optimizer holds {verb(left.leaves, 'its parameter', 'its parameters')}: gradients are "
+        f"computed for {left.them()} all the same, of which {left.step.words} takes none."
+    )
+    return place, message, "Run it under torch.no_grad(), or freeze it: .requires_grad_(False), and save that part."
+
+
+def _plain_tensor(trace: Trace, left: _Left) -> Told | None:
+    """Told of a module's attribute that is no parameter."""
+    bare = [leaf for leaf in left.leaves if not leaf.module and left.kind == "beside" and "." in leaf.name]
+    if not bare:
+        return None
+    made = _attribute_made(trace, bare[0].name.rpartition(".")[2]) if len(bare) == 1 else None
+    message = (
+        f"{left.step.words} steps an optimizer that does not hold {listed(left.leaves)}: {left.stays()}; "
+        f"{listed(bare)} {verb(bare, 'is a plain tensor', 'are plain tensors')} and no nn.Parameter, so parameters() "
+        f"leaves {verb(bare, 'it', 'them')} out."
+    )
+    if made is not None:
+        message = (
+            f"{made.words} makes {bare[0].name} a plain tensor and no nn.Parameter, so parameters() leaves it out: "
+            f"{left.step.words} steps an optimizer that does not hold {listed(left.leaves)}, and {left.stays()}."
+        )
+    remedy = f"Make {verb(bare, 'it a parameter', 'them parameters')}: self.name = nn.Parameter(...)."
+    return made or left.step, message, remedy
+
+
+def _made_without(trace: Trace, left: _Left) -> Told | None:
+    """Told of the line that makes the only optimizer, of other parameters."""
+    made = _optimizer_made(trace)
+    if made is None or left.kind == "alone":
+        return None
+    source, call = made
+    place = source.place(call)
+    message = (
+        f"{place.words} makes the optimizer without {listed(left.leaves)} (`{ast.unparse(call)}`): {left.step.words} "
+        f"steps it, and {left.stays()}."
+    )
+    return place, message, _make_of_all(left)
+
+
+def _stepped_without(trace: Trace, left: _Left) -> Told:
+    """Told of the step."""
+    message = f"{left.step.words} steps an optimizer that does not hold {listed(left.leaves)}: {left.stays()}."
+    return left.step, message, _make_of_all(left)
+
+
+def _make_of_all(left: _Left) -> str:
+    """The remedy where nothing more is known than that the optimizer does not hold them."""
+    listing = left.call()
+    if left.kind != "beside" and listing:
+        return f"Give the optimizer {listing}too, or freeze {left.them()}."
+    every = listing or "these "
+    return (
+        f"Make the optimizer of all of {every}once the model is complete, or freeze {left.them()} with "
+        "requires_grad_(False)."
+    )
+
+
+_TELLERS = (_unlisted, _group, _late, _thawed, _asleep, _plain_tensor, _made_without, _stepped_without)
 
 
 def _needs_gradient(node: ast.AST) -> bool:
@@ -160,11 +243,25 @@ def _needs_gradient(node: ast.AST) -> bool:
     return not node.args or (isinstance(node.args[0], ast.Constant) and node.args[0].value is True)
 
 
-def _optimizer_made(trace: Trace) -> int | None:
-    """The line that makes the cell's only optimizer."""
-    made = [n.lineno for n in trace.nodes() if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)
-            and of_optim(n.value)]  # fmt: skip
-    return made[0] if len(made) == 1 else None
+def _optimizer_made(trace: Trace) -> tuple[Source, ast.Call] | None:
+    """Return the call that makes the only optimizer, and its source."""
+    made = [
+        (source, node.value)
+        for source in sources(trace)
+        for node in (ast.walk(source.program) if not source.name else source.nodes)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and of_optim(node.value)
+    ]
+    places = {source.place(call).words: (source, call) for source, call in made}
+    return next(iter(places.values())) if len(places) == 1 else None
+
+
+def _attribute_made(trace: Trace, attribute: str) -> Place | None:
+    """Return where the user's code sets an attribute, or a variable of that name."""
+    for source in sources(trace):
+        node = _setting(ast.walk(source.program) if not source.name else source.nodes, attribute)
+        if node is not None:
+            return source.place(node)
+    return None
 
 
 def _new_before_trained(trace: Trace, leaf: Leaf) -> bool:
@@ -208,19 +305,23 @@ def _put_to_sleep(trace: Trace, leaves: list[Leaf]) -> Row | None:
 
 def made_at(trace: Trace, attribute: str) -> int | None:
     """The line on which the cell sets an attribute of self, or a variable of that name."""
-    for node in trace.nodes():
-        if not isinstance(node, ast.Assign):
-            continue
-        for target in node.targets:
+    node = _setting(trace.nodes(), attribute)
+    return node.lineno if node is not None else None
+
+
+def _setting(nodes: Iterable[ast.AST], attribute: str) -> ast.Assign | None:
+    """Return the first statement that gives a value to an attribute, or a variable, of a name."""
+    for node in nodes:
+        for target in node.targets if isinstance(node, ast.Assign) else ():
             for part in target.elts if isinstance(target, ast.Tuple) else (target,):
                 if getattr(part, "attr", getattr(part, "id", "")) == attribute:
-                    return node.lineno
+                    return node  # type: ignore[return-value]
     return None
 
 
-def _step_place(trace: Trace, leaves: list[Leaf]) -> tuple[int | None, int | None, str]:
+def _step_place(trace: Trace, leaves: list[Leaf]) -> Place:
     """Where a step ran; else where the first of the parameters is read."""
     if trace.steps.last_step:
-        return where(trace, trace.steps.last_step)
+        return Place(*where(trace, trace.steps.last_step))
     reader = next((row for row in trace.rows if any(ref in leaves for ref in row.refs)), None)
-    return where(trace, reader.chain if reader is not None else ())
+    return Place(*where(trace, reader.chain if reader is not None else ()))

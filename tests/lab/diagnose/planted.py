@@ -77,7 +77,7 @@ for epoch in range(10):
     ),
     "a head added after the optimizer": Planted(
         "optimizer",
-        (12,),
+        (7,),
         """
 class Net(nn.Module):
     def __init__(self):

@@ -124,7 +124,7 @@ for it in range(25):
     ),
     "an optimizer without the embedding": Planted(
         "optimizer",
-        (16,),
+        (5,),
         """
 vocab = 50
 emb = nn.Embedding(vocab, 16)

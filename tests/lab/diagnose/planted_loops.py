@@ -189,7 +189,7 @@ for epoch in range(5):
     ),
     "only the encoder in the optimizer": Planted(
         "optimizer",
-        (14,),
+        (9,),
         """
 class AE(nn.Module):
     def __init__(self):
@@ -209,7 +209,7 @@ for i in range(5):
     ),
     "two models one optimizer": Planted(
         "optimizer",
-        (9,),
+        (3,),
         """
 encoder = nn.Linear(16, 8)
 decoder = nn.Linear(8, 16)

@@ -202,7 +202,7 @@ with torch.no_grad():
     ),
     "a head replaced after the optimizer": Planted(
         "optimizer",
-        (8,),
+        (3,),
         """
 model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 10))
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)

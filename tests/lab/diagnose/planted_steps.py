@@ -120,7 +120,7 @@ for epoch in range(10):
     ),
     "a decoder that nobody trains": Planted(
         "optimizer",
-        (8,),
+        (4,),
         """
 torch.manual_seed(0)
 enc = nn.Sequential(nn.Linear(8, 4), nn.ReLU())

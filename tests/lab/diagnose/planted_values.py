@@ -67,7 +67,7 @@ for i in range(5):
     ),
     "a plain tensor as a module attribute": Planted(
         "optimizer",
-        (18,),
+        (4,),
         """
 class PReLU1(nn.Module):
     def __init__(self):

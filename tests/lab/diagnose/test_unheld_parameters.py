@@ -5,12 +5,20 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from lab.diagnose.unheld_parameters import _all_of
+import pytest
+
+from lab.diagnose.unheld_parameters import _Left
 
 
-def test_the_call_that_lists_parameters() -> None:
-    of_one: list[Any] = [SimpleNamespace(name="net.0.weight"), SimpleNamespace(name="net.2.bias")]
-    of_two: list[Any] = [SimpleNamespace(name="encoder.weight"), SimpleNamespace(name="decoder.weight")]
-    assert _all_of(of_one, of_two) == "net.parameters() "
-    assert _all_of(of_two, of_two) == "model.parameters() "
-    assert _all_of(of_two, of_one) == ""
+@pytest.mark.parametrize(
+    ("names", "kind", "call"),
+    [
+        (["net.0.weight", "net.2.bias"], "behind", "net.parameters() "),
+        (["encoder.weight", "decoder.weight"], "beside", "model.parameters() "),
+        (["encoder.weight", "decoder.weight"], "alone", ""),
+    ],
+)
+def test_the_call_that_lists_parameters(names: list[str], kind: str, call: str) -> None:
+    leaves: list[Any] = [SimpleNamespace(name=name) for name in names]
+    step: Any = None
+    assert _Left(leaves, kind, step).call() == call
