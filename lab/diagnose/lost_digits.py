@@ -11,7 +11,7 @@ from ..recorder.cell_trace import Leaf, Ref, Row, Trace
 from ..recorder.value_facts import EPS
 from .finding import Found, capital, code_of, listed, where
 from .order import rule
-from .user_sources import called, sources
+from .user_sources import assigned, called, sources
 
 SQUARES = {"pow", "square", "pow_", "square_"}
 AVERAGES = {"mean", "sum", "div", "div_", "add", "add_", "mul", "mul_", "lerp_", "lerp"}
@@ -19,6 +19,7 @@ STILL = 8  # runs of a sum without a change from which it is said
 LOST = 0.01  # share of a sum that has to be missing
 SMALLEST = 2.0**-25  # what is at most this large is 0 in float16
 NETWORK = re.compile(r"net|model|param|policy|coder|sequential|lm\b|\bm\b", re.I)
+NARROWED = re.compile(r"float32|\.float\(\)|FloatTensor|torch\.Tensor\(|half|bfloat16|float16")
 EPS_OF = {"Adam", "AdamW", "RMSprop", "Adagrad", "NAdam", "RAdam", "Adamax", "Adadelta"}
 
 
@@ -93,10 +94,20 @@ def _coarse(trace: Trace, row: Row, largest: float) -> Found:
     message = capital(
         f"{place} takes {what} of large numbers: `{code_of(trace, row)}` is given values near {largest:.3g}, where the "
         f"numbers of {row.dtype} are {_spacing(largest, row.dtype):.3g} apart, so the result is 0 or a multiple of "
-        "that."
+        f"that{_made_narrow(trace, row)}."
     )
     remedy = "Subtract (or take the first value away) in float64 or int64, and make it float32 after that."
     return Found("dtype", "warning", line, col, message, remedy, [row])
+
+
+def _made_narrow(trace: Trace, row: Row) -> str:
+    """In words: where what an op is given was put into float32, which is where its digits went."""
+    names = {leaf.name for leaf in map(_unviewed, row.refs) if isinstance(leaf, Leaf)}
+    for source in sources(trace):
+        for pair in assigned(ast.walk(source.program) if not source.name else source.nodes):
+            if pair.name in names and NARROWED.search(ast.unparse(pair.value)):
+                return f"; {source.place(pair.node).words} makes {pair.name} {row.dtype}"
+    return ""
 
 
 @rule(371)

@@ -107,4 +107,14 @@ print(sum(int((net(xb).argmax(1) == yb).sum()) for xb, yb in torch.utils.data.Da
             "print(table(codes(rows_test)).argmax(1))",
         ),
     ),
+    "positions in the pool for positions in the whole": Planted(
+        "data",
+        (11,),
+        _steps(
+            "loss = F.cross_entropy(net(x), labels)",
+            "seen = labels == 0",
+            "with torch.no_grad():\n    p = net(x[~seen]).softmax(1)\nquery = p.amax(1).topk(4).indices\n"
+            "seen[query] = True",
+        ),
+    ),
 }

@@ -393,3 +393,29 @@ ANEW_NOT = {
     ),
     "an encoder that is kept": _CODES.format(made="enc.transform(rows)", other="test"),
 }
+_POOL = "pool = X[~seen]\nscore = net(pool).softmax(1).amax(1)\n"
+WHOLE = {
+    "positions in the pool, of the mask": _POOL + "best = score.topk(9).indices\nseen[best] = True",
+    "positions in the pool, of the samples": _POOL + "_, best = torch.topk(-score, 9)\nnext_batch = X[best]",
+    "positions in a part, sorted": (
+        "top = losses[losses > 1]\nhard = top.argsort(descending=True)[:5]\nprint(losses[hard])"
+    ),
+    "the best of those that are kept": (
+        "kept = scores[(scores > 0.1) & valid]\nbest = kept.argmax().item()\nbox = scores[best]"
+    ),
+    "positions in a part, of its neighbour": (
+        "s = scores[scores > 0.1]\nb = boxes[scores > 0.1]\ni = torch.argmax(s)\nprint(boxes[i])"
+    ),
+}
+WHOLE_NOT = {
+    "positions in the pool, translated": (
+        _POOL + "best = score.topk(9).indices\nseen[(~seen).nonzero().squeeze(1)[best]] = True"
+    ),
+    "positions in the pool, of the pool": _POOL + "best = score.topk(9).indices\nasked = pool[best]",
+    "a part that takes the name of the whole": (
+        "boxes = boxes[scores > 0.1]\ni = torch.argmax(area(boxes))\nprint(boxes[i])"
+    ),
+    "positions in the whole": "best = net(X).amax(1).topk(9).indices\npool = X[~seen]\nseen[best] = True",
+    "positions in another table": _POOL + "best = score.topk(9).indices\nprint(names[best])",
+    "the first ones of all": "s = scores[:100]\ni = s.argmax()\nprint(scores[i])",
+}

@@ -33,6 +33,7 @@ from lab.diagnose import (
     ordered_losses,
     overlapping_windows,
     policy_gradients,
+    positions,
     said_twice,
     same_draws,
     samples_made,
@@ -373,6 +374,7 @@ RULES: list[tuple[Rule, dict[str, str], dict[str, str]]] = [
     (wrong_parts.changed_for_both, parts.FOR_BOTH, parts.FOR_BOTH_NOT),
     (shared_numbers.end_hidden, parts.HIDDEN_ENDS, parts.HIDDEN_ENDS_NOT),
     (shared_numbers.numbered_anew, parts.ANEW, parts.ANEW_NOT),
+    (positions.part_for_whole, parts.WHOLE, parts.WHOLE_NOT),
     (ordered_losses.quantile_turned, logic.QUANTILES, logic.QUANTILES_NOT),
     (ordered_losses.risk_before, logic.RISKS, logic.RISKS_NOT),
 ]
