@@ -139,7 +139,6 @@ def test_a_program_runs_as_it_would_with_python(tmp_path, as_module):
     (tmp_path / "train.py").write_text(
         "import sys, torch, helper\nif __name__ == '__main__':\n    "
         "print(sys.argv[1:], helper.two, torch.__version__)\n"
-        "print(sys.argv[1:], helper.two, torch.__version__)\n"
     )
     what = ["-m", "train"] if as_module else [str(tmp_path / "train.py")]
     done = subprocess.run([sys.executable, "-m", "core", "run", *what, "--lr", "1"], cwd=tmp_path, text=True,
