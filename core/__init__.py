@@ -161,8 +161,10 @@ if TYPE_CHECKING:
         signal,
         text,
         utils,
+        version,
         vision,
     )
+    from .alias import as_torch
     from .base.gpu_errors import AcceleratorError, OutOfMemoryError
     from .export import CallableModule, script
     from .func import vmap
@@ -190,6 +192,8 @@ _LATE = {
                      "HalfTensor", "IntTensor", "LongTensor", "ShortTensor"], "ops.legacy_types"),
     **dict.fromkeys(["AcceleratorError", "OutOfMemoryError"], "base.gpu_errors"),
     "script": "export",
+    "as_torch": "alias",
+    "version": "",
 }  # fmt: skip
 if not TYPE_CHECKING:  # a type checker would take any name for a good one
     __getattr__ = _late(__name__, _LATE)[0]
@@ -198,7 +202,7 @@ if not TYPE_CHECKING:  # a type checker would take any name for a good one
 _MODULES = {
     "amp", "audio", "autograd", "backends", "cpu", "cuda", "distributions", "export", "fft", "func", "fx", "hub", "jit",
     "library", "linalg", "metrics", "nn", "onnx", "optim", "random", "return_types", "serialization", "signal",
-    "special", "text", "utils", "vision",
+    "special", "text", "utils", "version", "vision",
 }  # fmt: skip
 
 __version__ = "0.1.0"

@@ -20,6 +20,7 @@ from .philox import Philox, Place
 
 on_gpus: weakref.WeakSet[Generator] = weakref.WeakSet()
 _KINDS: dict[str, Any] = {"philox": Philox, "torch": Mersenne}
+_default_kind = "philox"
 
 
 def _checked(seed: Any, op: str) -> int:
@@ -42,8 +43,8 @@ def _engine(kind: str, seed: int) -> Any:
 class Generator:
     """A source of random numbers.
 
-    kind : "philox" (the default) makes a number of its seed and place alone, the same on CPU and GPU; "torch" is the
-        Mersenne twister of PyTorch's CPU generator and gives its numbers.
+    kind : "philox" makes a number of its seed and place alone, the same on CPU and GPU; it is the default, but under
+        `core.as_torch`. "torch" is the Mersenne twister of PyTorch's CPU generator and gives its numbers.
 
     >>> import core
     >>> a, b = core.Generator().manual_seed(1), core.Generator().manual_seed(1)
@@ -51,10 +52,10 @@ class Generator:
     True
     """
 
-    def __init__(self, device: Any = "cpu", *, kind: str = "philox") -> None:
+    def __init__(self, device: Any = "cpu", *, kind: str | None = None) -> None:
         self.device = Device(device)
         self._lock = threading.Lock()
-        self.engine = _engine(kind, 67280421310721)  # PyTorch's seed of a new generator
+        self.engine = _engine(kind or _default_kind, 67280421310721)  # PyTorch's seed of a new generator
         self._outside: Any = None  # the engine, while that of a graph's capture stands in its place
         if self.device.type == "cuda":
             on_gpus.add(self)
@@ -154,10 +155,21 @@ def default_of(where: Device) -> Generator:
     return found
 
 
-def manual_seed(seed: int, *, kind: str = "philox") -> Generator:
+def set_default_kind(kind: str) -> str:
+    """Let generators be of a kind where none is named, the default ones too; return which it was before."""
+    global _default_kind
+    before, value = _default_kind, default_generator.initial_seed()
+    if kind != before or kind != default_generator.kind:
+        for g in (default_generator, *_others.values()):
+            g.manual_seed(value, kind=kind)
+    _default_kind = kind
+    return before
+
+
+def manual_seed(seed: int, *, kind: str | None = None) -> Generator:
     """Begin the default generators of all devices anew from `seed`.
 
-    kind : "philox", or "torch" for PyTorch's own numbers.
+    kind : "philox", or "torch" for PyTorch's own numbers, which are the default under `as_torch`.
 
     >>> import core
     >>> _ = core.manual_seed(0, kind="torch")
@@ -165,7 +177,7 @@ def manual_seed(seed: int, *, kind: str = "philox") -> Generator:
     tensor([0.4963, 0.7682, 0.0885])
     """
     for g in (default_generator, *_others.values()):
-        g.manual_seed(seed, kind=kind)
+        g.manual_seed(seed, kind=kind or _default_kind)
     return default_generator
 
 

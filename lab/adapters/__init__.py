@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from core.base.pytorch import pytorch
+
 
 def watches(recorder: Any) -> list[Any]:
     """Return an adapter for every library that the session has imported, not yet started."""
@@ -39,5 +41,5 @@ def followers(course: Any) -> list[Any]:
 
 def _torch() -> Any:
     """Return PyTorch where it is imported, and all of it."""
-    library = sys.modules.get("torch")
+    library = pytorch()
     return library if hasattr(library, "overrides") and hasattr(library, "autograd") else None

@@ -17,8 +17,10 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, magics_class, no_var_expand
 from IPython.display import publish_display_data
 
+import core
 import widgets
 from core.base import shadowing, source
+from core.base.pytorch import pytorch
 from widgets import Record, compare
 
 from ..console.options import HELP, meant
@@ -122,6 +124,7 @@ class LabMagics(Magics):
         self.depth = 0
         self.raised_ns = 0  # when a traceback was drawn last
         self.untold: Callable[[], None] = lambda: None  # takes back what tells of statements
+        self.alias: core.as_torch | None = None  # while `torch` is core
         self.lasts: dict[str, Record] = {}  # the last record of each cell
 
     # -- what the user calls -------------------------------------------------------------------------------------------
@@ -201,6 +204,25 @@ class LabMagics(Magics):
             tune_magic.tune_cell(self.shell, line, cell)
             return
         tune_magic.tune_line(line)
+
+    @line_magic
+    def as_torch(self, line: str) -> None:
+        """Let ``import torch`` give core in this notebook: for packages that are written for PyTorch.
+
+        ``%as_torch``      from now on; PyTorch's own random numbers are drawn
+        ``%as_torch off``  no more; packages imported meanwhile stay on core
+        """
+        words = line.split()
+        if words not in ([], ["on"], ["off"]):
+            raise UsageError(f"%as_torch: {line.strip()!r} is neither on nor off")
+        if self.alias is not None and words == ["off"]:
+            self.alias.__exit__(None, None, None)
+            self.alias = None
+        elif self.alias is None and words != ["off"]:
+            if pytorch() is not None:
+                print("PyTorch is imported in this notebook: what was made of it stays PyTorch's.")
+            self.alias = core.as_torch()
+            print(f"import torch gives core {core.__version__}, in the meaning of PyTorch {core.version.MEANING}")
 
     @no_var_expand
     @line_cell_magic
@@ -454,7 +476,7 @@ def unload(shell: Any) -> None:
     shell.events.unregister("post_run_cell", magics.after)
     shell.events.unregister("post_execute", magics.ended)
     for kind in ("line", "cell"):
-        for name in ("autograd", "export", "tune"):
+        for name in ("as_torch", "autograd", "export", "tune"):
             shell.magics_manager.magics[kind].pop(name, None)
     source.name_of_file = was  # type: ignore[assignment]
     tracebacks.remove(shell)

@@ -19,9 +19,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from core.base.pytorch import libraries
+
 from .values import digest, histories
 
-PACKAGES = ("torch", "core")
 NODES = 20_000  # of a graph that are looked at for leaves
 OURS = 2  # references to a leaf that nobody else has: the row's, and the question's own
 LARGE = 1 << 18  # values of a tensor
@@ -107,9 +108,8 @@ class Measured:
         self._undo: list[Callable[[], None]] = []
 
     def __enter__(self) -> Self:
-        for name in PACKAGES:
-            library = sys.modules.get(name)
-            if library is not None and hasattr(library, "Tensor"):
+        for library in libraries():
+            if hasattr(library, "Tensor"):
                 self._wrap(library.Tensor, "backward", scalar=True)
                 self._wrap(library.autograd, "grad", scalar=False)
                 with suppress(AttributeError):

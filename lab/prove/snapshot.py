@@ -25,6 +25,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from core.base.pytorch import pytorch
+
 from . import descriptors, fence, worker
 
 FOLDER = "gradlab-try-"  # a worker's, with the process that made it and a random name
@@ -72,7 +74,7 @@ class Order:
 def missing(*, asked: bool = True) -> str:
     """Return why nothing can be tried in this process; "" where it can. What nobody asked for has to cost little."""
     reason = fence.missing()
-    torch, core = sys.modules.get("torch"), sys.modules.get("core")
+    torch, core = pytorch(), sys.modules.get("core")
     for library in (torch, core):
         cuda = getattr(library, "cuda", None)
         if cuda is not None and getattr(cuda, "is_initialized", bool)():

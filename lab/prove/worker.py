@@ -16,6 +16,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from core.base.pytorch import libraries
+
 from ..session.recording import Recording, error_row
 from . import fence
 from .descriptors import CannotFence
@@ -25,15 +27,13 @@ if TYPE_CHECKING:
     from .snapshot import Order, Scene
 
 FILE = "<the cell again>"
-PACKAGES = ("torch", "core")
 
 
 def warm() -> None:
     """Let the packages load what they load at a first step: else each trial would pay for it."""
-    for name in PACKAGES:
-        library = sys.modules.get(name)
+    for library in libraries():
         with suppress(Exception):
-            if library is not None and hasattr(library, "optim"):
+            if hasattr(library, "optim"):
                 _one_thread(library)
                 w = library.zeros(1, requires_grad=True)
                 w.sum().backward()
@@ -130,9 +130,8 @@ def _silence(scene: Scene) -> io.StringIO:
 
     builtins.input = refuse
     scene.quiet()
-    for name in PACKAGES:
-        library = sys.modules.get(name)
-        if library is not None and hasattr(library, "utils"):
+    for library in libraries():
+        if hasattr(library, "utils"):
             _one_thread(library)
             _no_workers(library)
     return shown

@@ -6,13 +6,13 @@ not looked at.
 
 from __future__ import annotations
 
-import sys
 from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
 
 from core.autograd import anomaly
+from core.base.pytorch import pytorch
 from core.events import observe
 
 from .cell_trace import Row, Trace
@@ -138,6 +138,5 @@ def hooks_of(modules: list[Any]) -> list[tuple[str, int, Any]]:
 
 def anomaly_on() -> bool:
     """Return whether gradients are searched for NaN, in core or in PyTorch where that is loaded."""
-    torch = sys.modules.get("torch")
-    asks = getattr(torch, "is_anomaly_enabled", None)
+    asks = getattr(pytorch(), "is_anomaly_enabled", None)
     return bool(anomaly.enabled or (callable(asks) and asks()))

@@ -7,12 +7,12 @@ modules are looked at once.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter_ns
 from typing import Any
 
+from core.base.pytorch import pytorch
 from core.events import observe
 from core.graph import node
 from core.tensors.tensor import Tensor
@@ -110,7 +110,7 @@ def _wrong(t: Any) -> str:
 
 def _other() -> int | None:
     """Return the number that PyTorch, where it is imported, gives to the next op; None where it cannot be asked."""
-    library = sys.modules.get("torch")
+    library = pytorch()
     if library is None or not hasattr(library, "autograd"):
         return None
     try:
@@ -169,7 +169,7 @@ def _modules(space: Mapping[str, Any]) -> Iterator[str]:
 def _is_tensor(value: Any) -> bool:
     if isinstance(value, Tensor):
         return True
-    library = sys.modules.get("torch")
+    library = pytorch()
     return library is not None and isinstance(value, getattr(library, "Tensor", ()))
 
 

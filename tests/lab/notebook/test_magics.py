@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -409,3 +410,20 @@ def test_what_ran_before_a_stop_is_still_looked_at(run: Run) -> None:
     gan = STOP.replace("k in range(10):", "k in range(10):\n    other = core.optim.SGD([V], lr=0.1)")
     run(gan)
     assert not [f for f in lab.last().findings if f.kind == "optimizer" and "nothing steps other" in f.message]
+
+
+def test_torch_is_core_from_the_magic_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [n for n in sys.modules if n.partition(".")[0] == "torch"]:
+        monkeypatch.delitem(sys.modules, name)
+    assert "in the meaning of PyTorch" in run("%as_torch")[2]
+    result, bundles, _ = run(
+        "%%autograd\nimport torch\nm = torch.nn.Linear(2, 1)\nm(torch.ones(3, 2)).sum().backward()"
+    )
+    assert result.success
+    assert len(bundles) == 1
+    assert {"linear", "sum"} <= {op.op for op in lab.last().ops}
+    run("%as_torch")  # twice is once
+    run("%as_torch off")
+    assert "torch" not in sys.modules
+    with pytest.raises(UsageError, match="neither on nor off"):
+        run("%as_torch maybe")[0].raise_error()

@@ -1,0 +1,199 @@
+"""``torch`` as another name for `core`, so that packages written for PyTorch run on it: `as_torch`, and ``python -m
+core run``.
+
+``import torch`` and ``import torch.nn.functional`` give core's modules from then on. Where PyTorch keeps classes in
+files that core divides otherwise (``torch.nn.modules.instancenorm``), that path has all names of the package that holds
+them. What core lacks is a ModuleNotFoundError or an AttributeError, which packages that can do without it catch.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.metadata
+import importlib.util
+import runpy
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from .base.errors import text
+from .rng import generator
+from .version import MEANING, TorchVersion
+
+__all__ = ["as_torch"]
+
+NAME = "torch"
+OURS = __name__.partition(".")[0]
+# PyTorch's files whose names core has in the package above them
+FILES = {
+    "nn.modules": ("channelshuffle", "distance", "flatten", "fold", "instancenorm", "pixelshuffle"),
+    "nn.utils": ("memory_format", "spectral_norm", "weight_norm"),
+    "optim": ("adadelta", "adamax", "adamw", "asgd", "radam", "rprop"),
+    "autograd": ("anomaly_mode", "grad_mode"),
+}
+PLACES = {f"{package}.{file}": package for package, files in FILES.items() for file in files} | {
+    "functional": "",
+    "_tensor": "",
+    "cuda.random": "cuda",
+    "nn.utils.init": "nn.init",
+}
+
+
+class Torch(types.ModuleType):
+    """The module that ``import torch`` gives: core's names, read and set, and the version whose meaning they have."""
+
+    def __init__(self) -> None:
+        ours = sys.modules[OURS]
+        super().__init__(NAME, ours.__doc__)
+        self.__dict__.update(__version__=TorchVersion(MEANING), __path__=[], __file__=ours.__file__, __package__=NAME,
+                             __stands_for__=OURS, torch=self)  # fmt: skip
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return getattr(sys.modules[OURS], name)
+        except AttributeError:
+            raise AttributeError(f"module {NAME!r} has no attribute {name!r}", name=name, obj=self) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("__"):
+            super().__setattr__(name, value)
+        else:  # a function that a package puts in another's place is asked for by both names
+            setattr(sys.modules[OURS], name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(sys.modules[OURS], name)
+
+    def __dir__(self) -> list[str]:
+        return dir(sys.modules[OURS])
+
+
+class File(types.ModuleType):
+    """A path of PyTorch's without a file of core's: it has the names of the package that stands for it."""
+
+    def __init__(self, name: str, package: str) -> None:
+        super().__init__(name, f"The names of {package}.")
+        self.__dict__["_package"] = package
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(name)
+        return getattr(importlib.import_module(self.__dict__["_package"]), name)
+
+
+class Distribution(importlib.metadata.Distribution):
+    """What ``importlib.metadata.version("torch")`` reads: some packages ask it whether PyTorch is there."""
+
+    def read_text(self, filename: str) -> str | None:
+        """Return the text of a file of the distribution's metadata; None for those that it lacks."""
+        return f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {MEANING}\n" if filename == "METADATA" else None
+
+    def locate_file(self, path: Any) -> Any:
+        """Return where a file would lie: beside core."""
+        return Path(__file__).parent / path
+
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds ``torch`` and what stands below it."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        """Return where a module is; None where core has none by that name."""
+        if name != NAME and not name.startswith(f"{NAME}."):
+            return None
+        if name != NAME and _own(name) is None and name.removeprefix(f"{NAME}.") not in PLACES:
+            raise ModuleNotFoundError(
+                text(f"No module named {name!r}", op="as_torch", came=f"import {name}",
+                     needed="a module of PyTorch's that core has",
+                     remedy="report it, or catch it where the program can do without"), name=name)  # fmt: skip
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        """Return core's module, or one that has its names."""
+        if spec.name == NAME:
+            return Torch()
+        own = _own(spec.name)
+        if own is not None:
+            module = importlib.import_module(own)
+            self._spec = module.__spec__
+            return module
+        package = PLACES[spec.name.removeprefix(f"{NAME}.")]
+        return File(spec.name, f"{OURS}.{package}" if package else OURS)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Leave core's module as it was: the import system writes its own spec into it."""
+        if not isinstance(module, Torch | File):
+            module.__spec__ = self._spec
+
+    def find_distributions(self, context: Any = None) -> Iterator[Distribution]:
+        """Yield the distribution by that name."""
+        if context is None or context.name == NAME:
+            yield Distribution()
+
+
+def _own(name: str) -> str | None:
+    """Return the name of core's module for one of PyTorch's; None where there is none."""
+    own = OURS + name.removeprefix(NAME)
+    if own in sys.modules:
+        return own
+    try:
+        return own if importlib.util.find_spec(own) is not None else None
+    except ModuleNotFoundError:  # a parent of it is no package
+        return None
+
+
+def _set_aside() -> dict[str, types.ModuleType]:
+    """Take all modules by PyTorch's names out of Python's table, and return them."""
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == NAME}
+
+
+class as_torch:
+    """Let ``import torch`` give core from now on, or until the end of a ``with`` block.
+
+    seeds : "torch", PyTorch's own random numbers (the default), or "philox", those that are the same on every device.
+
+    A PyTorch that is installed is left alone: what was imported of it goes on, and after the block it is there again.
+    Packages that are imported meanwhile are core's for good; each is to be imported anew to have it on PyTorch.
+
+    *Raises*: ValueError for seeds of another name.
+
+    >>> import core
+    >>> with core.as_torch():
+    ...     import torch
+    ...     from torch.nn.modules.instancenorm import InstanceNorm1d
+    >>> torch.ones(2), torch.nn is core.nn, InstanceNorm1d is core.nn.InstanceNorm1d
+    (tensor([1., 1.]), True, True)
+    """
+
+    def __init__(self, *, seeds: str = "torch") -> None:
+        self._kind = generator.set_default_kind(seeds)
+        self._others, self._finder = _set_aside(), Finder()
+        sys.meta_path.insert(0, self._finder)
+
+    def __enter__(self) -> as_torch:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        sys.meta_path.remove(self._finder)
+        _set_aside()
+        sys.modules.update(self._others)
+        generator.set_default_kind(self._kind)
+
+
+def run(argv: Sequence[str]) -> None:
+    """Run a program as ``python`` would, with core as its PyTorch: ``script.py args`` or ``-m package args``.
+
+    *Raises*: what the program raises, and SystemExit where `argv` names none.
+    """
+    module = argv[0] == "-m" if argv else False
+    if len(argv) < 1 + module:
+        raise SystemExit("python -m core run: needs a program, as in `python -m core run train.py` or `run -m package`")
+    as_torch()
+    sys.argv = list(argv[module:])
+    if module:
+        sys.path[0] = ""
+        runpy.run_module(argv[1], run_name="__main__", alter_sys=True)
+        return
+    sys.path[0] = str(Path(argv[0]).resolve().parent)
+    runpy.run_path(argv[0], run_name="__main__")
