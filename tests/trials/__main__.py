@@ -30,18 +30,7 @@ library, out = sys.argv[1:]
 sys.path.insert(0, "")
 import core, lab
 if library == "core":
-    import importlib, importlib.abc, importlib.machinery
-    class Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-        def find_spec(self, name, path=None, target=None):
-            return importlib.machinery.ModuleSpec(name, self) if name.startswith("torch.") else None
-        def create_module(self, spec):
-            module = importlib.import_module("core" + spec.name.removeprefix("torch"))
-            self.own = module.__spec__
-            return module
-        def exec_module(self, module):
-            module.__spec__ = self.own
-    sys.meta_path.insert(0, Alias())
-    sys.modules["torch"] = core
+    core.as_torch()
 import torch
 from pathlib import Path
 from tests.lab.conftest import run_cell
