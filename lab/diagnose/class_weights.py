@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from ..recorder.cell_trace import Leaf, Trace
 from .expressions import Flow, flow_of
@@ -11,6 +12,9 @@ from .order import rule
 from .user_sources import called, sources
 
 LOSSES = {"CrossEntropyLoss", "NLLLoss", "cross_entropy", "nll_loss"}
+POSITIVE = re.compile(r"pos(?!_weight)|(^|_)n?_?p1?(_|$)|== ?1", re.I)
+NEGATIVE = re.compile(r"neg|1 ?- |== ?0", re.I)
+TARGETS = re.compile(r"(^|_|\b)(t|y|labels?|targets?|train_y|y_train|gt)(\b|_|\[|\.)", re.I)
 COUNTING = {"bincount", "value_counts", "histc"}
 KEEPING = {"float", "to", "double", "tensor", "as_tensor", "FloatTensor", "Tensor", "array", "cuda", "from_numpy",
            "softmax", "astype", "numpy", "cpu", "sqrt", "clamp", "normalize", "asarray"}  # fmt: skip
@@ -38,6 +42,47 @@ def by_their_counts(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 remedy = "Weigh by the inverse: weight = counts.sum() / (len(counts) * counts)."
                 return [Found("loss", "warning", line, col, message, remedy)]
     return []
+
+
+@rule(513)
+def rare_ones_less(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``pos_weight=positives / negatives``: of rare positives it makes each count less, and not more."""
+    for source in sources(trace):
+        for scope in source.scopes():
+            flow = flow_of(source, scope)
+            for node in flow.nodes:
+                given = [k.value for k in node.keywords if k.arg == "pos_weight"] if isinstance(node, ast.Call) else []
+                share = _share_of_positives(flow, given[0]) if given else None
+                if share is None:
+                    continue
+                line, col, place = source.place(share)
+                message = capital(
+                    f"{place} weighs positive samples by how frequent they are (`{ast.unparse(share)}`, given to "
+                    f"{called(node)} as pos_weight): the rarer they are, the less each of them counts."
+                )
+                return [
+                    Found(
+                        "loss", "warning", line, col, message, "Take the inverse: pos_weight = negatives / positives."
+                    )
+                ]
+    return []
+
+
+def _share_of_positives(flow: Flow, node: ast.expr, depth: int = 10) -> ast.expr | None:
+    """The share of positive samples, or how many they are for one that is not; None where a weight is anything else."""
+    inner = flow.inner(node)
+    if isinstance(inner, ast.Call) and called(inner) in KEEPING and depth:
+        function = isinstance(inner.func, ast.Name) or ast.unparse(inner.func.value) in ("torch", "np", "core", "numpy")  # type: ignore[attr-defined]
+        of = (inner.args[0] if inner.args else None) if function else inner.func.value  # type: ignore[attr-defined]
+        of = of.elts[0] if isinstance(of, ast.List) and len(of.elts) == 1 else of
+        return _share_of_positives(flow, of, depth - 1) if of is not None else None
+    if isinstance(inner, ast.Call) and called(inner) == "mean" and TARGETS.search(ast.unparse(inner)):
+        return inner
+    if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Div):
+        above, below = ast.unparse(inner.left), ast.unparse(inner.right)
+        if POSITIVE.search(above) and not NEGATIVE.search(above) and not POSITIVE.search(below):
+            return inner
+    return None
 
 
 def _weights(node: ast.AST) -> ast.expr | None:

@@ -1,4 +1,5 @@
-"""Variational autoencoders: a spread that is a variance, and a divergence with the other sign."""
+"""Variational autoencoders: a spread that is a variance, noise that is not normal, a divergence with the other sign,
+and codes through which no gradient passes."""
 
 from __future__ import annotations
 
@@ -14,6 +15,9 @@ from .user_sources import Function, called, names_in, sources
 LOG_VARIANCE = re.compile(
     r"^(z_|q_|self\.)?(log_?var(iance)?|lv|log_?sigma_?(2|sq|squared)|logvars?)(_\w+)?$|_log_?var$", re.I
 )
+UNIFORM = {"rand_like", "rand"}
+SPREAD = re.compile(r"(^|_)(std|sd|sigma|scale|stddev)(_|$)|log_?var|logvar", re.I)
+LOSSES = {"mse_loss", "smooth_l1_loss", "l1_loss"}
 DRAWS = {"randn_like", "randn", "normal", "normal_", "standard_normal"}
 
 
@@ -97,3 +101,78 @@ def divergence_subtracted(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 remedy = "Put a minus before it: -0.5 * torch.sum(1 + logvar - mu ** 2 - logvar.exp())."
                 return [Found("loss", "warning", line, col, message, remedy)]
     return []
+
+
+@rule(432)
+def uniform_noise(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``mu + std * torch.rand_like(std)``: noise between 0 and 1, whose mean is 0.5, where a normal one is meant."""
+    for source in sources(trace):
+        for scope in source.scopes():
+            flow = flow_of(source, scope)
+            for node in flow.nodes:
+                if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+                    continue
+                sides = [flow.inner(node.left), flow.inner(node.right)]
+                drawn = next((side for side in sides if called(side) in UNIFORM), None)
+                other = node.right if drawn is sides[0] else node.left
+                if drawn is None or not any(map(SPREAD.search, _words(flow, other))):
+                    continue
+                line, col, place = source.place(drawn)
+                message = capital(
+                    f"{place} draws uniform noise (`{ast.unparse(drawn)}`, from 0 to 1), and `{ast.unparse(node)}` "
+                    f"({source.place(node).words}) spreads it as if it were normal: its mean is 0.5 and no value is "
+                    "below 0, so all that is drawn lies on one side of the mean."
+                )
+                normal = ast.unparse(drawn).replace("rand_like", "randn_like").replace("rand(", "randn(")
+                return [Found("loss", "warning", line, col, message, f"Draw normal noise: {normal}.")]
+    return []
+
+
+def _words(flow: Flow, node: ast.expr) -> set[str]:
+    """The names in an expression, and in what it was given where it is a variable."""
+    parts = [n for inner in (node, flow.inner(node)) for n in ast.walk(inner)]
+    return {name for n in parts if (name := getattr(n, "id", getattr(n, "attr", "")))}
+
+
+@rule(433)
+def codes_without_gradient(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``q = codebook(distances.argmin(1))`` and ``decoder(q)``: what the decoder learns does not reach the encoder."""
+    if not trace.steps.count:
+        return []
+    for source in sources(trace):
+        for scope in source.scopes():
+            flow = flow_of(source, scope)
+            if any(_straight_through(n) for n in flow.nodes):
+                continue
+            for node in flow.nodes:
+                code = next((a for a in node.args if _looked_up(flow, a)), None) if isinstance(node, ast.Call) else None
+                if code is None or not isinstance(code, ast.Name) or called(node) in LOSSES | {"len", "print"}:
+                    continue
+                committed = [n for n in flow.nodes if called(n) in LOSSES and "detach" in ast.unparse(n)
+                             and code.id in names_in(n)]  # fmt: skip
+                if not committed:
+                    continue
+                line, col, place = source.place(node)
+                message = capital(
+                    f"{place} reads the code that was looked up (`{ast.unparse(node)}`; "
+                    f"{source.place(flow.inner(code)).words} chooses it by an argmin): no gradient passes through a "
+                    "choice, so what is learnt behind it does not reach the encoder, which follows "
+                    f"`{ast.unparse(committed[0])}` alone."
+                )
+                remedy = f"Pass it straight through: {code.id} = z + ({code.id} - z).detach(), z of the encoder."
+                return [Found("no-gradient", "warning", line, col, message, remedy)]
+    return []
+
+
+def _straight_through(node: ast.AST) -> bool:
+    """Whether a node is ``(q - z).detach()``, or the like."""
+    of = getattr(node.func, "value", None) if isinstance(node, ast.Call) and called(node) == "detach" else None
+    return isinstance(of, ast.BinOp) and isinstance(of.op, ast.Sub)
+
+
+def _looked_up(flow: Flow, node: ast.expr) -> bool:
+    """Whether a value was looked up in a table by the result of an argmin."""
+    inner = flow.inner(node)
+    if isinstance(inner, ast.Subscript):
+        return called(flow.inner(inner.slice)) == "argmin"
+    return isinstance(inner, ast.Call) and any(called(flow.inner(a)) == "argmin" for a in inner.args[:1])

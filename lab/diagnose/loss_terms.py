@@ -1,17 +1,22 @@
 """Sums of losses whose terms do not go together: a critic that raises its score for everything, a divergence that is
-summed beside a reconstruction that is averaged."""
+summed beside a reconstruction that is averaged, a penalty that is subtracted."""
 
 from __future__ import annotations
 
+import ast
 import math
+import re
 from collections.abc import Iterator
 
 from ..recorder.cell_trace import Leaf, Row, Trace, ancestors
+from .expressions import flow_of, losses
 from .finding import Found, capital, code_of, where
 from .losses import DIFFERENCES
 from .order import rule
+from .user_sources import sources
 
 AVERAGING = {"mean", "sum", "cast", "float", "to", "double"}
+PENALTIES = re.compile(r"\.(norm|abs|pow|square)\(|\*\* ?2")
 FEW = 16  # values of a sample from which a mean and a sum are different things
 COLLAPSED = 0.02  # nats of a latent dimension that has nothing to say
 
@@ -232,3 +237,26 @@ def _of_width_one(row: Row) -> bool:
     while row.view and row.refs and isinstance(row.refs[0], Row):
         row = row.refs[0]
     return row.op == "linear" and row.shape[-1:] == (1,)
+
+
+@rule(442)
+def penalty_subtracted(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``loss = data - 1e-4 * sum(p.norm() for p in model.parameters())``: each step makes the weights larger."""
+    if not trace.steps.count:
+        return []
+    for source in sources(trace):
+        for scope in source.scopes():
+            flow = flow_of(source, scope)
+            for of, _ in losses(flow):
+                terms = list(flow.terms(of))
+                for sign, node in terms:
+                    text = " ".join(ast.unparse(flow.inner(n)) for n in ast.walk(node) if isinstance(n, ast.expr))
+                    if sign > 0 or len(terms) < 2 or "parameters()" not in text or not PENALTIES.search(text):
+                        continue
+                    line, col, place = source.place(node)
+                    message = capital(
+                        f"{place} takes a penalty of the weights away from the loss (`{ast.unparse(node)}`): each step "
+                        "makes the loss smaller, and the weights larger with it."
+                    )
+                    return [Found("loss", "warning", line, col, message, "Add it: loss = data + penalty.")]
+    return []

@@ -112,6 +112,8 @@ def doubled(trace: Trace, explained: set[Leaf]) -> list[Found]:
             said = _wrong_dimension(trace, row, soft)
         elif row.op in LOGARITHMIC and before.op != "log_softmax":
             said = _no_log(trace, row, before)
+        elif row.op == "logsumexp" and before.op in ("softmax", "sigmoid"):
+            said = _twice(trace, row, before, "what takes logits normalises them by itself", before.op)
         elif row.op == "cross_entropy" and before.op == "relu":
             said = _clipped(trace, row, before)
         if said is not None:

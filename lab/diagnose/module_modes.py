@@ -52,11 +52,16 @@ def _trained_in_evaluation(trace: Trace) -> list[Found]:
     return [Found("mode", "warning", line, col, message, remedy, [first] if first is not None else [])]
 
 
+def _drops(trace: Trace, row: Row) -> bool:
+    """Whether an op is a dropout; where PyTorch's own numbers are drawn it is the product with their mask."""
+    return row.op in DROPS or (row.op == "mul" and "dropout" in code_of(trace, row))
+
+
 def _judged_in_training(trace: Trace) -> list[Found]:
     readers = trace.consumers()
     for row in trace.rows:
         seen = trace.modes.get(row.path)
-        functional = row.op in DROPS and seen is None and not row.requires_grad
+        functional = _drops(trace, row) and (seen is None or row.judged) and not row.requires_grad
         if seen is None and not functional:
             continue
         quiet = seen is not None and seen.get((True, False), 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import pairwise
 from typing import NamedTuple
 
 from ..recorder.cell_trace import Leaf, OptimizerFacts, Trace
@@ -15,6 +16,7 @@ from .training_steps import calls
 from .user_sources import Function, Source, called, sources
 
 GONE, EARLY = 0.02, 0.67  # share of the highest learning rate that is next to nothing, and of the steps by then
+ENOUGH = 20  # steps in which a warm-up has to end
 LOW, HIGH = 0.1, 0.5  # shares of the highest learning rate between which it has fallen and risen
 RISES = re.compile(
     r"(^|_)(accs?|accuracy|accuracies|f1|auc|auroc|iou|miou|dice|recall|precision|psnr|ssim|bleu|r2|correct|rewards?)"
@@ -43,7 +45,13 @@ def scheduled(trace: Trace, explained: set[Leaf]) -> list[Found]:
         rates = max(trace.steps.optimizers, key=lambda o: o.steps, default=OptimizerFacts("")).rates
         kind = ast.unparse(node.func).rpartition(".")[2]
         said = Scheduler(trace, made_in, name, kind, node, steps, rates)
-        for look in (_by_the_other_way, _past_the_end, _too_fast, *(() if trace.stopped else (_never,)), _too_early):
+        for look in (
+            _by_the_other_way,
+            _past_the_end,
+            _too_fast,
+            *(() if trace.stopped else (_never, _still_rising)),
+            _too_early,
+        ):
             found = look(said)
             if found is not None:
                 return [found]
@@ -130,6 +138,27 @@ def _better(source: Source, figure: ast.expr) -> str | None:
         if not falls and "mean" in words and any(isinstance(n, ast.Eq) for n in ast.walk(node)):
             return "max"  # a share of what is right
     return None
+
+
+def _still_rising(of: Scheduler) -> Found | None:
+    """A warm-up that has not come to its end when the training is over."""
+    rates = of.rates
+    if of.kind not in ("OneCycleLR", "LinearLR", "LambdaLR") or len(rates) < ENOUGH or not of.steps:
+        return None
+    if min(rates) <= 0 < max(rates) and rates[0] > 0:
+        return None
+    rising = all(b >= a for a, b in pairwise(rates)) and rates[-1] > rates[len(rates) * 9 // 10]
+    if not rising or rates[-1] < 1.5 * rates[0]:
+        return None
+    source, step = of.steps[0]
+    line, col, place = of.source.place(of.node)
+    message = (
+        f"{capital(place)} makes a schedule that still warms up when the training is over: the learning rate rises "
+        f"from {rates[0]:.2g} to {rates[-1]:.2g} in all {len(rates):,} steps of {of.name} ({source.place(step).words}) "
+        "and has not come to its highest."
+    )
+    remedy = f"Make it for as many steps as there are: {len(rates):,}."
+    return Found("learning-rate", "warning", line, col, message, remedy)
 
 
 def _past_the_end(of: Scheduler) -> Found | None:

@@ -269,6 +269,8 @@ class Recorder(observe.Observer):
             row.sums = tensor_stats.sums(e.inputs[0]._a)
         elif e.op in ("softmax", "log_softmax"):
             row.sums = tensor_stats.totals(out._a, e.op == "log_softmax")
+        elif (shares := _target_shares(row, e)) is not None:
+            row.sums = tensor_stats.totals(shares, False)
         if e.node is None and any(isinstance(t, TENSORS) and t._requires_grad for t in e.inputs):
             row.stops, row.quiet = True, not modes.state.enabled
 
@@ -498,3 +500,13 @@ class Recorder(observe.Observer):
                 # beside a weight that begins at (almost) nothing every step is large
                 if ratio == ratio and size > 1e-3 * before.size**0.5:
                     self.trace.largest[leaf] = max(ratio, self.trace.largest.get(leaf, 0.0))
+
+
+def _target_shares(row: Row, e: observe.OpEvent) -> Any:
+    """Return what a cross entropy is given as the probabilities of each sample's classes; None for any other op."""
+    before = row.refs[0] if row.refs else None
+    made = e.op == "mul" and isinstance(before, Row) and before.op == "log_softmax" and before.chain == row.chain
+    target = e.inputs[1] if (made or e.op == "cross_entropy") and len(e.inputs) > 1 else None
+    if not isinstance(target, TENSORS) or not target._kind.dtype.name.startswith(("float", "bfloat")):
+        return None
+    return target._a if target._a.ndim == 2 else None

@@ -318,7 +318,7 @@ KNOWN: dict[str, Known] = {
         "pow|exp|add",
     ),
     "a function that drops": Known(
-        module_modes.wrong_mode, FUNCTIONAL, "dropout", "dropout|alpha_dropout|feature_dropout", "mul", 4
+        module_modes.wrong_mode, FUNCTIONAL, "dropout", "dropout|alpha_dropout|feature_dropout", "add", 4
     ),
     "a step function": Known(gradient_scale.scale, ROUNDED, "round", "round|floor|ceil|trunc|sign", "relu|mul"),
     "what gives nothing but zeros": Known(

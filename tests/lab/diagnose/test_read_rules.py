@@ -16,6 +16,7 @@ import pytest
 
 from lab.diagnose import (
     adversarial_steps,
+    attention_scores,
     carried_states,
     class_weights,
     compared_samples,
@@ -28,16 +29,19 @@ from lab.diagnose import (
     last_states,
     latent_losses,
     left_unused,
+    loss_terms,
     names_shared,
     noise_schedules,
     ordered_losses,
     overlapping_windows,
     policy_gradients,
     positions,
+    probability_ratios,
     said_twice,
     same_draws,
     samples_made,
     scaled_gradients,
+    settings_turned,
     shared_numbers,
     target_networks,
     wrong_parts,
@@ -50,6 +54,7 @@ from . import read_figures as figures
 from . import read_logic as logic
 from . import read_objects as objects
 from . import read_parts as parts
+from . import read_scores as scores
 from .test_sentences import page
 
 PAGE = Path(__file__).parent / "read_sentences.md"
@@ -375,6 +380,18 @@ RULES: list[tuple[Rule, dict[str, str], dict[str, str]]] = [
     (shared_numbers.end_hidden, parts.HIDDEN_ENDS, parts.HIDDEN_ENDS_NOT),
     (shared_numbers.numbered_anew, parts.ANEW, parts.ANEW_NOT),
     (positions.part_for_whole, parts.WHOLE, parts.WHOLE_NOT),
+    (latent_losses.uniform_noise, scores.NOISE, scores.NOISE_NOT),
+    (latent_losses.codes_without_gradient, scores.CODES, scores.CODES_NOT),
+    (attention_scores.masked_by_zero, scores.FILLED, scores.FILLED_NOT),
+    (attention_scores.weights_cut, scores.CUT, scores.CUT_NOT),
+    (probability_ratios.ratio_of_logarithms, scores.RATIOS, scores.RATIOS_NOT),
+    (probability_ratios.always_one, scores.ONES, scores.ONES_NOT),
+    (probability_ratios.likelihood_lowered, scores.DENSITIES, scores.DENSITIES_NOT),
+    (settings_turned.averages_of_the_last_batch, scores.AVERAGES_TURNED, scores.AVERAGES_TURNED_NOT),
+    (settings_turned.share_to_keep, scores.KEPT_SHARES, scores.KEPT_SHARES_NOT),
+    (loss_terms.penalty_subtracted, scores.PENALTIES, scores.PENALTIES_NOT),
+    (class_weights.rare_ones_less, scores.RARE, scores.RARE_NOT),
+    (last_states.sample_for_step, scores.LAST_STEPS, scores.LAST_STEPS_NOT),
     (ordered_losses.quantile_turned, logic.QUANTILES, logic.QUANTILES_NOT),
     (ordered_losses.risk_before, logic.RISKS, logic.RISKS_NOT),
 ]
