@@ -4,6 +4,7 @@ nobody has shifted."""
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from ..recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
@@ -12,7 +13,7 @@ from ..recorder.value_facts import ATTENDING, Told
 from .dimension_order import ATTENDING as LAYERS
 from .finding import Found, capital, code_of, where
 from .order import rule
-from .user_sources import Source, called, own_nodes, sources
+from .user_sources import Function, Source, called, own_nodes, sources
 
 PADDING = {"key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask", "memory_key_padding_mask"}
 BETWEEN = {"dropout", "cast", "float", "to", "type_as", "div", "contiguous", "clone"}
@@ -27,6 +28,8 @@ def no_causal_mask(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for loss, told in trace.values.told.items():
         if not loss.reached or loss not in trace.rows or told.embedding not in (behind := ancestors([loss])):
             continue
+        if told.after > 0.95 > max(told.same, told.following):
+            return [_shifted_twice(trace, loss)]
         masks = {row: _causal(trace, row) for row in behind if isinstance(row, Row)}
         attends = [row for row, causal in masks.items() if causal is not None]
         attends = [row for row in attends if told.embedding in ancestors([_keys(row)])]
@@ -77,6 +80,26 @@ def _sees(trace: Trace, loss: Row, row: Row) -> Found:
         "scores.masked_fill(torch.ones(T, T).triu(1).bool(), float('-inf'))."
     )
     return Found("mask", "warning", line, col, message, remedy, [row, loss])
+
+
+def _shifted_twice(trace: Trace, loss: Row) -> Found:
+    line, col, place = where(trace, loss.chain)
+    ran = {code.co_name for code, _ in loss.chain}
+    shifts = [
+        source.place(node).words
+        for source in sources(trace)
+        for function in source.nodes
+        if isinstance(function, Function) and function.name in ran
+        for node in own_nodes(function)
+        if isinstance(node, ast.Subscript) and re.search(r"(^|, )1:(,|$)", ast.unparse(node.slice).strip("()"))
+    ]
+    at = f" ({' and '.join(list(dict.fromkeys(shifts))[:3])})" if len(set(shifts)) > 1 else ""
+    message = capital(
+        f"{place} asks each position for the token after the next (`{code_of(trace, loss)}`): the targets are shifted "
+        f"twice{at}."
+    )
+    remedy = "Shift once: leave it to the model's loss where that does it, and give it labels as long as the inputs."
+    return Found("loss", "warning", line, col, message, remedy, [loss])
 
 
 def _not_shifted(trace: Trace, loss: Row, told: Told) -> Found:

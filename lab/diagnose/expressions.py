@@ -32,7 +32,7 @@ class Flow:
     """What the variables of one function hold where they are read, as far as the order of the text tells."""
 
     def __init__(self, source: Source, scope: ast.AST) -> None:
-        self.source = source
+        self.source, self.scope = source, scope
         self.nodes = list(own_nodes(scope))
         self._bound: dict[str, list[tuple[tuple[int, int], ast.expr | None, ast.AST]]] = {}
         self._appended: dict[str, list[ast.Call]] = {}
@@ -66,7 +66,7 @@ class Flow:
         at = node.lineno, node.col_offset
         before = [bound for bound in self._bound.get(node.id, ()) if bound[0] < at]
         if not before:
-            return None
+            return None if node.id in self._bound else self._global(node.id)
         _, value, where = before[-1]
         around = set(self.source.around(node))
         if any(isinstance(above, ast.If | ast.Try) and above not in around for above in self.source.around(where)):
@@ -76,6 +76,18 @@ class Flow:
             # only what stands before: so a value is always further up, and the way to it ends
             return given[0].args[0] if len(given) == 1 and end_of(given[0]) < at else None
         return value
+
+    def _global(self, name: str) -> ast.expr | None:
+        """Return what a name outside a function was given, if that was a plain number and once; None for any other."""
+        if not isinstance(self.scope, Function):
+            return None
+        arguments = {a.arg for n in (self.scope, *self.source.around(self.scope)) if isinstance(n, Function)
+                     for a in (*n.args.posonlyargs, *n.args.args, *n.args.kwonlyargs)}  # fmt: skip
+        if name in arguments:
+            return None
+        given = [pair.value for pair in assigned(own_nodes(self.source.session or self.source.program))
+                 if pair.name == name]  # fmt: skip
+        return given[0] if len(given) == 1 and isinstance(given[0], ast.Constant) else None
 
     def inner(self, node: ast.expr, depth: int = DEEP) -> ast.expr:
         """Return an expression itself, for a variable what it was given."""

@@ -60,6 +60,12 @@ def made_to_train(leaf: Leaf) -> bool:
     return leaf.module
 
 
+def caller(chain: Chain) -> Chain:
+    """Return the frames from where a model is called, without those of its own forward()."""
+    inside = [k for k, (code, _) in enumerate(chain) if code.co_name == "forward"]
+    return chain[inside[-1] + 1 :] or chain[-1:] if inside else chain
+
+
 def where(trace: Trace, chain: Chain) -> tuple[int | None, int | None, str]:
     """Line and column of this cell on whose behalf something ran, and the place in words."""
     own = trace.own_place(chain)

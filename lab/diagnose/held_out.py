@@ -38,7 +38,15 @@ def seen(trace: Trace, explained: set[Leaf]) -> list[Found]:
             nodes = list(own_nodes(scope))
             pairs = list(assigned(nodes))
             splits = splits_in(nodes, pairs)
-            looks = [_shared_rows, _two_draws, _whole_set, _chosen_columns, _scaled_together, _scaled_apart]
+            looks = [
+                _shared_rows,
+                _two_draws,
+                _whole_set,
+                _chosen_columns,
+                _scaled_together,
+                _scaled_apart,
+                _fitted_anew,
+            ]
             if scope is source.program and source.earlier:
                 looks.remove(_whole_set)  # who reads a part may be a cell that is not among them
             for look in looks:
@@ -254,6 +262,26 @@ def _scaled_apart(source: Source, nodes: list[ast.AST], pairs: list[Pair], split
             )
             remedy = "Keep the figures of the training part, and scale the test part by those."
             return _found(source, pair.node, "warning", says, remedy)
+    return None
+
+
+def _fitted_anew(source: Source, nodes: list[ast.AST], pairs: list[Pair], splits: dict[str, Split]) -> Found | None:
+    """A scaler that is fitted on the test part, after it was on the training part."""
+    fits = [n for n in nodes if isinstance(n, ast.Call) and called(n) == "fit_transform" and len(n.args) == 1
+            and isinstance(n.func, ast.Attribute)]  # fmt: skip
+    for node in fits:
+        scaler, of = ast.unparse(node.func.value), ast.unparse(node.args[0])  # type: ignore[attr-defined]
+        before = next((n for n in nodes if isinstance(n, ast.Call) and called(n) in ("fit", "fit_transform") and n.args
+                       and n is not node and ast.unparse(getattr(n.func, "value", n.func)) == scaler
+                       and TRAIN.search(ast.unparse(n.args[0]))), None)  # fmt: skip
+        if before is None or not TEST.search(of) or TRAIN.search(of):
+            continue
+        says = (
+            f"fits {scaler} anew on {of} (`{ast.unparse(node)}`), after {source.place(before).words} has fitted it on "
+            "the training part: the model gets its test samples in another scale, and what was scaled before can no "
+            "longer be turned back."
+        )
+        return _found(source, node, "warning", says, f"Scale it as the training part was: {scaler}.transform({of}).")
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from ..recorder.cell_trace import Leaf, Trace
 from .expressions import Flow, flow_of, losses
@@ -176,3 +177,74 @@ def _looked_up(flow: Flow, node: ast.expr) -> bool:
     if isinstance(inner, ast.Subscript):
         return called(flow.inner(inner.slice)) == "argmin"
     return isinstance(inner, ast.Call) and any(called(flow.inner(a)) == "argmin" for a in inner.args[:1])
+
+
+@rule(448)
+def another_spread(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``1 + 2 * log_std - mu ** 2 - log_std.exp()``: the divergence has the exponential of the very term beside it."""
+    if not trace.steps.count:
+        return []
+    for source in sources(trace):
+        for scope in source.scopes():
+            for node in flow_of(source, scope).nodes:
+                if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub | ast.Add):
+                    continue
+                terms = list(_added(node))
+                one = any(getattr(t, "value", None) in (1, 1.0) for _, t in terms)
+                grown = [(t, of) for _, t in terms if (of := _times_in_exponent(t)) is not None]
+                if not one or len(grown) != 1 or len(terms) < 4:
+                    continue
+                exponential, (name, within) = grown[0]
+                beside = [_times(t, name) for _, t in terms if t is not exponential]
+                plain = [n for n in beside if n]
+                if len(plain) != 1 or abs(plain[0] - within) < 1e-9:
+                    continue
+                line, col, place = source.place(exponential)
+                message = capital(
+                    f"{place} has the exponential of {within:g} times {name} (`{ast.unparse(exponential)}`) beside "
+                    f"{plain[0]:g} times {name} (`{ast.unparse(node)}`): the divergence of two normal distributions "
+                    "has the logarithm of the variance and the variance itself: this is least at another spread than 1."
+                )
+                remedy = f"Take torch.exp({plain[0]:g} * {name})." if plain[0] != 1 else f"Take torch.exp({name})."
+                return [Found("loss", "warning", line, col, message, remedy)]
+    return []
+
+
+def _added(node: ast.expr, sign: int = 1) -> Iterator[tuple[int, ast.expr]]:
+    """Yield the terms of a sum as it is written, each with its sign."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        yield from _added(node.left, sign)
+        yield from _added(node.right, sign if isinstance(node.op, ast.Add) else -sign)
+    else:
+        yield sign, node
+
+
+def _times(node: ast.expr, name: str) -> float:
+    """Return how many times a variable a term is; 0 where it is anything else."""
+    if ast.unparse(node) == name:
+        return 1.0
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        for number, of in ((node.left, node.right), (node.right, node.left)):
+            if isinstance(number, ast.Constant) and isinstance(number.value, int | float) and ast.unparse(of) == name:
+                return float(number.value)
+    return 0.0
+
+
+def _times_in_exponent(node: ast.expr) -> tuple[str, float] | None:
+    """Return the variable that a term is the exponential of, and how many times: of ``x.exp() ** 2`` twice."""
+    power = 1.0
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and isinstance(node.right, ast.Constant):
+        power = float(node.right.value)  # type: ignore[arg-type]
+        node = node.left
+    elif called(node) in ("pow", "square") and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        power = 2.0 if called(node) == "square" else float(getattr(node.args[0], "value", 1)) if node.args else 1.0
+        node = node.func.value
+    if called(node) != "exp" or not isinstance(node, ast.Call):
+        return None
+    of = node.args[0] if node.args else getattr(node.func, "value", None)
+    if of is None:
+        return None
+    names = [n for n in ast.walk(of) if isinstance(n, ast.Name | ast.Attribute)]
+    name = ast.unparse(names[0]) if names else ""
+    times = _times(of, name)
+    return (name, times * power) if times else None

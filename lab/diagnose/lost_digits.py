@@ -7,13 +7,14 @@ import ast
 import math
 import re
 
-from ..recorder.cell_trace import Leaf, Ref, Row, Trace
+from ..recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ..recorder.value_facts import EPS
 from .finding import Found, capital, code_of, listed, where
 from .order import rule
 from .user_sources import assigned, called, sources
 
 SQUARES = {"pow", "square", "pow_", "square_"}
+PRODUCTS = {"matmul", "mm", "bmm", "einsum", "linear"}
 AVERAGES = {"mean", "sum", "div", "div_", "add", "add_", "mul", "mul_", "lerp_", "lerp"}
 STILL = 8  # runs of a sum without a change from which it is said
 LOST = 0.01  # share of a sum that has to be missing
@@ -21,6 +22,16 @@ SMALLEST = 2.0**-25  # what is at most this large is 0 in float16
 NETWORK = re.compile(r"net|model|param|policy|coder|sequential|lm\b|\bm\b", re.I)
 NARROWED = re.compile(r"float32|\.float\(\)|FloatTensor|torch\.Tensor\(|half|bfloat16|float16")
 EPS_OF = {"Adam", "AdamW", "RMSprop", "Adagrad", "NAdam", "RAdam", "Adamax", "Adadelta"}
+
+
+@rule(298)
+def distances_expanded(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """Squared distances as ``a ** 2 + b ** 2 - 2 * a @ b.T`` of points that are far from 0 and close to each other."""
+    for row, lost in trace.values.lost.items():
+        if row in trace.rows and row.op == "sub" and len(row.refs) == 2 and lost.share > 0.5 and _expanded(*row.refs):
+            spoilt = any(bad.bad is not None and row in ancestors([bad]) for bad in trace.rows)
+            return [_distances(trace, row, lost.largest, "error" if spoilt else "warning")]
+    return []
 
 
 @rule(370)
@@ -35,6 +46,30 @@ def lost_digits(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if lost.whole and lost.share > 0.5 and lost.largest * EPS[row.dtype] >= 1:
             return [_coarse(trace, row, lost.largest)]
     return []
+
+
+def _expanded(added: Ref, product: Ref) -> bool:
+    """Whether a difference is that of squared norms and twice a product: squared distances, written out."""
+    near: list[Ref] = [product]
+    for _ in range(3):
+        if any(isinstance(r, Row) and r.op in PRODUCTS for r in near):
+            break
+        near = [inner for r in near if isinstance(r, Row) for inner in r.refs[:1]]
+    else:
+        return False
+    sums = [_unviewed(r) for r in added.refs] if isinstance(added, Row) and added.op == "add" else []
+    return len(sums) == 2 and all(isinstance(r, Row) and r.op == "sum" and r.refs and _squared(r.refs[0]) for r in sums)
+
+
+def _distances(trace: Trace, row: Row, largest: float, severity: str) -> Found:
+    line, col, place = where(trace, row.chain)
+    message = capital(
+        f"{place} takes squared distances as the difference of large numbers (`{code_of(trace, row)}`): the squared "
+        f"norms are near {largest:.3g}, where the numbers of {row.dtype} are {_spacing(largest, row.dtype):.3g} "
+        "apart, and smaller distances than that are lost; some come out below 0."
+    )
+    remedy = "Subtract the mean from the points first, take torch.cdist of them, or the differences themselves."
+    return Found("dtype", severity, line, col, message, remedy, [row])
 
 
 def _squared(ref: Ref) -> bool:
@@ -110,6 +145,32 @@ def _made_narrow(trace: Trace, row: Row) -> str:
     return ""
 
 
+@rule(374)
+def numbers_rounded(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``table[:, 0].long()`` of a float32 table whose numbers are beyond 2**24: neighbours have become one."""
+    for row in trace.rows:
+        ref = _unviewed(row.refs[0]) if row.op in ("cast", "long", "int", "to") and len(row.refs) == 1 else None
+        stats = ref.stats if isinstance(ref, Row) else None
+        largest = max(abs(stats.min or 0.0), abs(stats.max or 0.0)) if stats is not None else _largest(ref)
+        held = str(getattr(ref, "dtype", ""))
+        if ref is None or held not in EPS or not row.dtype.startswith("int") or largest * EPS[held] < 2.0:
+            continue
+        line, col, place = where(trace, row.chain)
+        message = capital(
+            f"{place} makes whole numbers of {held} values as large as {largest:.3g} (`{code_of(trace, row)}`), where "
+            f"its numbers are {_spacing(largest, held):.3g} apart: neighbouring ones have been rounded to one before."
+        )
+        remedy = "Keep such numbers as int64 from the start; float64 holds whole numbers up to 2**53."
+        return [Found("dtype", "warning", line, col, message, remedy, [row])]
+    return []
+
+
+def _largest(ref: Ref | None) -> float:
+    """The size of the largest value of a leaf."""
+    span = getattr(ref, "span", None)
+    return max(map(abs, span)) if span is not None else 0.0
+
+
 @rule(371)
 def wraps(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A difference or a sum of bytes that leaves 0 to 255 and goes on as a size."""
@@ -159,11 +220,14 @@ def steps_round_away(trace: Trace, explained: set[Leaf]) -> list[Found]:
     line, col, place = where(trace, trace.steps.last_step)
     steps = place
     kind = _dtype(lost[0])
+    roots = {leaf.name.partition(".")[0] for leaf in lost}
     for source in sources(trace):
+        made = {pair.value: pair.name for pair in assigned(source.nodes)}
         for node in source.nodes:
             cast = called(node) in ("to", "bfloat16", "half") and isinstance(node, ast.Call)
             of = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-            if cast and re.search(r"float16|half", ast.unparse(node)) and NETWORK.search(of):
+            own = {of.partition(".")[0], made.get(node, "")} & roots  # type: ignore[call-overload]
+            if cast and re.search(r"float16|half", ast.unparse(node)) and (own or NETWORK.search(of)):
                 line, col, place = source.place(node)
     message = capital(
         f"{place} keeps the weights in {kind}, and {steps} steps them by about {trace.steps.lr:g}: {listed(lost)} hold "

@@ -10,9 +10,13 @@ from ..recorder.cell_trace import Leaf, Trace
 from .expressions import Flow, defaults, flow_of
 from .finding import Found, capital
 from .order import rule
-from .user_sources import Function, called, names_in, own_nodes, sources
+from .user_sources import Function, Source, called, names_in, own_nodes, sources
 
 LEVELS = re.compile(r"alpha|sigma|beta|abar|a_bar|cumprod|noise_level|(^|_)acp", re.I)
+DRAWN = {"randn", "randn_like", "normal", "sample"}
+MODEL = re.compile(r"model|net|unet|denois|eps|score|predict", re.I)
+VARIANCE = re.compile(r"var|sigma|std|posterior", re.I)
+MEAN = re.compile(r"mean|(^|_)mu(_|$)", re.I)
 NOISE = re.compile(r"noise|eps|(^|_)z$|randn", re.I)
 
 
@@ -110,3 +114,41 @@ def _rest(flow: Flow, node: ast.expr, kept: str | None) -> bool:
     if not isinstance(inner, ast.BinOp) or not isinstance(inner.op, ast.Sub) or kept is None:
         return False
     return flow.number(inner.left) == 1 and ast.unparse(inner.right) == kept
+
+
+@rule(463)
+def predicted_noise_added(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``mean + var.sqrt() * eps`` of a sampling step, where eps is what the model has predicted."""
+    for source in sources(trace):
+        for scope in (n for n in source.nodes if isinstance(n, Function)):
+            flow = flow_of(source, scope)
+            for node in flow.nodes:
+                found = _told_of_noise(source, flow, node)
+                if found is not None:
+                    return [found]
+    return []
+
+
+def _told_of_noise(source: Source, flow: Flow, node: ast.AST) -> Found | None:
+    """Told of a mean to which predicted noise is added where it has to be drawn."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+        return None
+    for mean, product in ((node.left, node.right), (node.right, node.left)):
+        if not isinstance(product, ast.BinOp) or not isinstance(product.op, ast.Mult):
+            continue
+        for spread, noise in ((product.left, product.right), (product.right, product.left)):
+            made = flow.value(noise)
+            if not isinstance(made, ast.Call) or called(made) in DRAWN or not MODEL.search(ast.unparse(made.func)):
+                continue
+            if not VARIANCE.search(ast.unparse(spread)) or not MEAN.search(ast.unparse(mean)):
+                continue
+            line, col, place = source.place(node)
+            name = ast.unparse(noise)
+            message = capital(
+                f"{place} adds the noise that the model has predicted where fresh noise belongs "
+                f"(`{ast.unparse(product)}`; {name} is `{ast.unparse(made)}`): the mean has taken it off already, and "
+                "what is sampled spreads otherwise than the data."
+            )
+            remedy = f"Draw it: {ast.unparse(spread)} * torch.randn_like({name}), and none at the last step."
+            return Found("loss", "warning", line, col, message, remedy)
+    return None

@@ -15,6 +15,8 @@ from .user_sources import called, sources
 RATIO = re.compile(r"ratio|(^|_)(rt|r_t|iw|importance)(_|$)", re.I)
 OLD = re.compile(r"(^|_)old|behaviou?r|(^|_)mu_", re.I)
 LOG = re.compile(r"log_?p(rob|i)?s?($|_)|logp|log_prob", re.I)
+VARIANCE = re.compile(r"(^|[_.(])(var|variances?|cov|covariance|sigma_?2|sigma_sq)s?($|[_.)\d])", re.I)
+ROOT = re.compile(r"sqrt|cholesky|log_?var|exp\(0\.5|\* 0\.5|\*\* 0\.5|std", re.I)
 CLIPS = {"clamp", "clip", "clamp_"}
 
 
@@ -113,3 +115,47 @@ def likelihood_lowered(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 )
                 return [Found("loss", "warning", line, col, message, "Put a minus before it: loss = -log_prob.mean().")]
     return []
+
+
+@rule(464)
+def variance_for_scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``Normal(mu, var)``: the second argument is the standard deviation, as scale_tril is a root of the covariance."""
+    for source in sources(trace):
+        for scope in source.scopes(earlier=trace.steps.count > 0):
+            flow = flow_of(source, scope)
+            for node in flow.nodes:
+                given = _scale(node)
+                if (
+                    given is None
+                    or not VARIANCE.search(ast.unparse(given))
+                    or ROOT.search(ast.unparse(flow.inner(given)))
+                ):
+                    continue
+                line, col, place = source.place(node)
+                name = called(node)
+                wants = "a root of the covariance" if name == "MultivariateNormal" else "the standard deviation"
+                message = capital(
+                    f"{place} gives {name} a variance (`{ast.unparse(node)}`) where it takes {wants}: what is fitted "
+                    "by it is the standard deviation, whatever its name."
+                )
+                return [Found("loss", "warning", line, col, message, f"Give it the root: {_rooted(given)}.")]
+    return []
+
+
+def _scale(node: ast.AST) -> ast.expr | None:
+    """Return what a distribution is given as its standard deviation, or as the root of its covariance."""
+    if not isinstance(node, ast.Call) or called(node) not in ("Normal", "LogNormal", "MultivariateNormal"):
+        return None
+    wanted = "scale_tril" if called(node) == "MultivariateNormal" else "scale"
+    named = next((k.value for k in node.keywords if k.arg == wanted), None)
+    return node.args[1] if named is None and wanted == "scale" and len(node.args) > 1 else named
+
+
+def _rooted(node: ast.expr) -> str:
+    """Return the root of a variance, in code."""
+    inner = (
+        node.args[0] if called(node) in ("diag", "diag_embed") and isinstance(node, ast.Call) and node.args else None
+    )
+    if inner is not None:
+        return f"{ast.unparse(node.func)}({ast.unparse(inner)}.sqrt())"  # type: ignore[attr-defined]
+    return f"{ast.unparse(node)}.sqrt()"

@@ -62,8 +62,8 @@ def share_to_keep(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     continue
                 line, col, place = source.place(node)
                 message = capital(
-                    f"{place} drops what is to be kept (`{ast.unparse(node)}`): the argument is the share that is dropped, "
-                    "and not the share that is kept."
+                    f"{place} drops what is to be kept (`{ast.unparse(node)}`): the argument is the share that is "
+                    "dropped, and not the share that is kept."
                 )
                 remedy = f"Say {called(node)}({'1 - ' + words if share is None else f'{1 - share:.2g}'})."
                 return [Found("mode", "warning", line, col, message, remedy)]

@@ -73,7 +73,7 @@ def buffers_left_behind(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if not any("batch_norm" in row.op for row in trace.rows):
         return []
     for source in sources(trace):
-        if re.search(r"buffers\(|state_dict\(|running_mean|update_bn|AveragedModel", source.text):
+        if re.search(r"buffers\(|state_dict\(|running_mean|update_bn|swa_utils", source.text):
             continue
         for scope in source.scopes():
             for loop in (n for n in own_nodes(scope) if isinstance(n, ast.For)):

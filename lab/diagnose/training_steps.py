@@ -414,7 +414,11 @@ def clipped_late(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []
     when = f"after step() on line {step}" if back < step < line else f"before backward() on line {back}"
     message = f"Line {line} clips the gradients {when}: no step uses what it has clipped."
-    return [Found("optimizer", "warning", line, col, message, "Clip between backward() and step().")]
+    burst = any(
+        row.bad is not None or row.bad_backward is not None for row in trace.rows
+    )  # what clipping is to prevent
+    severity = "error" if burst else "warning"
+    return [Found("optimizer", severity, line, col, message, "Clip between backward() and step().")]
 
 
 def _function(trace: Trace, line: int) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..recorder.cell_trace import Leaf, Row, Trace, ancestors
-from .finding import Found, capital, listed, made_to_train, verb, where
+from .finding import Found, caller, capital, listed, made_to_train, verb, where
 from .left_unused import group_left_out
 from .order import rule
 from .training_steps import of_optim
@@ -149,7 +149,7 @@ def _thawed(trace: Trace, left: _Left) -> Told | None:
             for node in own_nodes(scope):
                 if isinstance(node, ast.Call) and of_optim(node) and "requires_grad" in ast.unparse(node):
                     made = node
-                elif made is not None and _needs_gradient(node):
+                elif made is not None and sets_requires_grad(node, True):
                     place = source.place(node)
                     message = (
                         f"{place.words} lets {listed(left.leaves)} be trained after {source.place(made).words} has "
@@ -168,7 +168,7 @@ def _asleep(trace: Trace, left: _Left) -> Told | None:
     row = _put_to_sleep(trace, left.leaves)
     if row is None:
         return None
-    place = Place(*where(trace, row.chain[-1:]))
+    place = Place(*where(trace, caller(row.chain)))
     message = (
         f"{place.words} runs {listed(sorted({leaf.name.partition('.')[0] for leaf in left.leaves}))} in evaluation "
         f"mode, and no optimizer holds {verb(left.leaves, 'its parameter', 'its parameters')}: gradients are "
@@ -232,15 +232,17 @@ def _make_of_all(left: _Left) -> str:
 _TELLERS = (_unlisted, _group, _late, _thawed, _asleep, _plain_tensor, _made_without, _stepped_without)
 
 
-def _needs_gradient(node: ast.AST) -> bool:
-    """Whether a statement says that a parameter needs a gradient."""
+def sets_requires_grad(node: ast.AST, value: bool = False) -> bool:
+    """Return whether a statement says of parameters that they need a gradient, or that they need none."""
     if isinstance(node, ast.Assign):
-        target, value = node.targets[0], node.value
-        true = isinstance(value, ast.Constant) and value.value is True
-        return true and isinstance(target, ast.Attribute) and target.attr == "requires_grad"
+        target = node.targets[0]
+        of_argument = not value and ast.unparse(node.value).startswith("not ")  # ``p.requires_grad = not freeze``
+        same = isinstance(node.value, ast.Constant) and node.value.value is value
+        return (same or of_argument) and isinstance(target, ast.Attribute) and target.attr == "requires_grad"
     if called(node) != "requires_grad_" or not isinstance(node, ast.Call):
         return False
-    return not node.args or (isinstance(node.args[0], ast.Constant) and node.args[0].value is True)
+    given = node.args[0] if node.args else None
+    return value if given is None else isinstance(given, ast.Constant) and given.value is value
 
 
 def _optimizer_made(trace: Trace) -> tuple[Source, ast.Call] | None:

@@ -39,6 +39,8 @@ class Source:
     text: str
     earlier: tuple[Earlier, ...] = ()
     """Of this cell: those that made what it reads, in the order in which they ran."""
+    session: ast.Module | None = None
+    """Of an earlier cell: the statements of all that ran, where its functions find their global names."""
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
@@ -131,13 +133,14 @@ def _sources(trace: Trace) -> list[Source]:
         files.update(dict.fromkeys(code.co_filename for code, _ in chain))
     files.update(dict.fromkeys(trace.authors))
     files.update(dict.fromkeys(made))
+    session = found[0].program if found else None
     for file in files:
         if file in trace.files or not is_users(file):
             continue
         text = "".join(linecache.getlines(file))
         parsed = _parsed(text)
         if parsed is not None:
-            found.append(Source(shown_name(file), parsed, text))
+            found.append(Source(shown_name(file), parsed, text, session=session if file in made else None))
     return found
 
 

@@ -357,7 +357,7 @@ class Recorder(observe.Observer):
         found = []
         for slot, value in zip(getattr(node.op, "slots", ()), node.saved or (), strict=False):
             if slot is not None and hasattr(value, "dtype") and hasattr(value, "shape"):
-                found.append((slot.where, tensor_stats.stats(value)))
+                found.append((slot.where, tensor_stats.stats(getattr(value, "_a", value))))
         return found
 
     def _gradient(self, e: observe.GradientEvent) -> None:

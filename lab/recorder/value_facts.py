@@ -68,6 +68,8 @@ class Told:
     embedding: Row
     same: float
     following: float
+    after: float = 0.0
+    """That of the places whose target is the number after the next."""
 
 
 @dataclass
@@ -292,10 +294,17 @@ def _targets(facts: ValueFacts, row: Row, target: Any) -> None:
     samples, length = ids.shape
     of = embedding.shape[:2]
     values = on_host(target._a)
-    if values.size != of[0] * of[1] or of[1] > 256:
+    fewer = next((k for k in range(3) if values.size == of[0] * (of[1] - k)), None)  # places that have no target
+    if fewer is None or not 3 + fewer < of[1] <= 256:
         return
-    values = values.reshape(of)[:samples]
-    told = Told(embedding, float((values == ids).mean()), float((values[:, :-1] == ids[:, 1:]).mean()))
+    values = values.reshape(of[0], of[1] - fewer)[:samples]
+    shares = []
+    for ahead in range(3):
+        length = min(of[1] - ahead, values.shape[1])
+        one, other = values[:, :length], ids[:, ahead : ahead + length]
+        wanted = one >= 0  # the others are left out
+        shares.append(float((one == other)[wanted].mean()) if wanted.any() else 0.0)
+    told = Told(embedding, *shares)
     if length > 2 and len(np.unique(ids)) > 2:
         facts.told[row] = told
 

@@ -173,4 +173,120 @@ PLANTED: dict[str, Planted] = {
             "def last(h):\n    out, _ = rnn(h)\n    return out[-1]",
         ),
     ),
+    "a divergence by another spread": Planted(
+        "loss",
+        (4,),
+        _steps(
+            "mu, logstd = net(x).chunk(2, 1); loss = divergence(mu, logstd) + (mu ** 2).mean()",
+            "def divergence(mu, logstd): return -0.5 * (1 + 2 * logstd - mu ** 2 - torch.exp(logstd)).mean()",
+        ),
+    ),
+    "a list that is stored and emptied": Planted(
+        "alias",
+        (8,),
+        _steps(
+            "loss = F.cross_entropy(net(x), labels); path.append(float(loss)); kept.append(path); path.clear()",
+            "kept = []\npath = []\n",
+        ),
+    ),
+    "frozen layers that go on moving": Planted(
+        "optimizer",
+        (5,),
+        _steps(
+            "loss = F.cross_entropy(net(x), labels)",
+            "opt = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)\n"
+            "for p in net[0].parameters(): p.requires_grad = False",
+        ).replace("zero_grad()", "zero_grad(set_to_none=False)"),
+    ),
+    "weights that were to be tied": Planted(
+        "alias",
+        (7,),
+        _steps(
+            "loss = F.mse_loss(net(x), x)",
+            "class Tied(nn.Module):\n    def __init__(self):\n        super().__init__(); self.enc = nn.Linear(16, "
+            "4); self.dec = nn.Linear(4, 16)\n        self.dec.weight = nn.Parameter(self.enc.weight.t().clone())\n"
+            "    def forward(self, x): return self.dec(self.enc(x))\n"
+            "net = Tied(); opt = torch.optim.SGD(net.parameters(), lr=0.01)",
+        ),
+    ),
+    "a variance for a scale": Planted(
+        "loss",
+        (4,),
+        _steps(
+            "loss = -density(net(x)[:, 0], net(x)[:, 1].exp()).log_prob(y).mean()",
+            "def density(mu, var): return torch.distributions.Normal(mu, var)",
+        ),
+    ),
+    "predicted noise for drawn noise": Planted(
+        "loss",
+        (6,),
+        _steps(
+            "loss = F.mse_loss(net(x), x[:, :4])",
+            "def step(model, x):\n    eps = model(x)\n"
+            "    mean = x[:, :4] - 0.1 * eps; var = torch.tensor(0.5); return mean + var.sqrt() * eps",
+            "with torch.no_grad(): step(net, x)",
+        ),
+    ),
+    "weights merged twice": Planted(
+        "alias",
+        (6,),
+        _steps(
+            "loss = F.cross_entropy(net(x), labels)",
+            "class Add:\n    def merge(self):\n        net[0].weight += 0.1\n        self.merged = True",
+            "with torch.no_grad(): Add().merge()",
+        ),
+    ),
+    "a picture without its boxes": Planted(
+        "data",
+        (6,),
+        _steps(
+            "image, boxes = augment(x.reshape(-1, 4, 4), x[:, :4]); loss = F.mse_loss(net(image.flatten(1)), boxes)",
+            "def augment(image, boxes):\n    if torch.rand(()) < 2:\n        image = image.flip(-1)\n"
+            "    return image, boxes",
+        ),
+    ),
+    "a scaler fitted on the test part": Planted(
+        "evaluation",
+        (8,),
+        _steps(
+            "loss = F.cross_entropy(net(a[0]), labels[:40])",
+            "class Scaler:\n    def fit_transform(self, x):\n        return (x - x.mean(0)) / x.std(0)\n"
+            "sc = Scaler(); x_train, x_test = x[:40], x[40:]\n"
+            "a, b = [sc.fit_transform(x_train)], [sc.fit_transform(x_test)]",
+            "print((net(b[0]).argmax(1) == labels[40:]).sum())",
+        ),
+    ),
+    "targets shifted twice": Planted(
+        "loss",
+        (6,),
+        """
+torch.manual_seed(0)
+ids = (torch.arange(12)[None] + torch.randint(0, 20, (16, 1))) % 20
+emb, out = nn.Embedding(20, 16), nn.Linear(16, 20)
+opt = torch.optim.SGD([*emb.parameters(), *out.parameters()], lr=0.1)
+def lm_loss(logits, labels):
+    return F.cross_entropy(logits[:, :-1].reshape(-1, 20), labels[:, 1:].reshape(-1))
+for k in range(3):
+    inputs, labels = ids[:, :-1], ids[:, 1:]
+    h = emb(inputs)
+    loss = lm_loss(out(h), labels)
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    ),
+    "distances far from zero": Planted(
+        "dtype",
+        (4,),
+        _steps(
+            "p = 1500 + net(x); loss = (-squares(p, p) / 4).exp().mean()",
+            "def squares(a, b): return (a ** 2).sum(1, keepdim=True) + (b ** 2).sum(1) - 2 * a @ b.T",
+        ),
+    ),
+    "numbers of accounts in float32": Planted(
+        "dtype",
+        (4,),
+        _steps(
+            "loss = F.cross_entropy(net(x), labels)",
+            "table = torch.arange(64.0)[:, None] + 83_400_000 * torch.ones(64, 2); who = table[:, 0].long()",
+        ),
+    ),
 }

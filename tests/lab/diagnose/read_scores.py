@@ -144,3 +144,105 @@ LAST_STEPS_NOT = {
     "the last state": "rnn = nn.GRU(8, 8, batch_first=True)\no, h = rnn(x)\ny = fc(h[-1])",
     "the last step after a turn": _LSTM.format("batch_first=True", "out = out.transpose(0, 1)\n    return out[-1]"),
 }
+_KL = "\nkl = -0.5 * ({0}).sum()\nloss = recon + kl\nloss.backward()\nopt.step()\n"
+SPREADS_ASIDE = {
+    "a spread for a variance": _KL.format("1 + 2 * logstd - mu ** 2 - torch.exp(logstd)"),
+    "a variance for a spread": _KL.format("1 + logvar - mu.pow(2) - (0.5 * logvar).exp()"),
+    "a variance squared": _KL.format("1 + logvar - mu.pow(2) - logvar.exp() ** 2"),
+}
+SPREADS_ASIDE_NOT = {
+    "a divergence by the variance": _KL.format("1 + logvar - mu.pow(2) - logvar.exp()"),
+    "a divergence by the spread": _KL.format("1 + 2 * logstd - mu ** 2 - torch.exp(2 * logstd)"),
+    "a divergence by the square of the spread": _KL.format("1 + 2 * logstd - mu ** 2 - logstd.exp().pow(2)"),
+    "a sum with an exponential": _KL.format("1 + a - b - torch.exp(c)"),
+}
+EMPTIED = {
+    "a list that is stored and cleared": "self.all.append(self.steps)\nself.steps.clear()",
+    "a list that is stored and deleted": "episodes.append(steps)\ndel steps[:]",
+}
+EMPTIED_NOT = {
+    "a copy that is stored": "episodes.append(list(steps))\nsteps.clear()",
+    "a list that is made anew": "steps = []\nfor e in n:\n    episodes.append(steps)\n    steps = []\nsteps.clear()",
+    "a list that is only cleared": "episodes.append(total)\nsteps.clear()",
+}
+_FROZEN = (
+    "opt = torch.optim.SGD(net.parameters(), lr=0.1{0})\nfor p in net.body.parameters():\n    p.requires_grad = False\n"
+    "opt.zero_grad({1})\nloss.backward()\nopt.step()"
+)
+FROZEN = {
+    "frozen and pushed by momentum": _FROZEN.format(", momentum=0.9", "set_to_none=False"),
+    "frozen and pushed by decay": _FROZEN.format(", weight_decay=1e-3", "set_to_none=False"),
+    "frozen by an argument": _FROZEN.format(", momentum=0.9", "set_to_none=False").replace(
+        "= False\n", "= not freeze\n"
+    ),
+}
+FROZEN_NOT = {
+    "frozen without gradients": _FROZEN.format(", momentum=0.9", ""),
+    "frozen and pushed by nothing": _FROZEN.format("", "set_to_none=False"),
+    "thawed": _FROZEN.format(", momentum=0.9", "set_to_none=False").replace("= False\n", "= True\n"),
+    "an optimizer of the others": _FROZEN.format(", momentum=0.9", "set_to_none=False").replace(
+        "net.parameters(),", "[p for p in net.parameters() if p.requires_grad],"
+    ),
+}
+_TIE = "class {0}(nn.Module):\n    def __init__(self):\n        {1}\n        self.dec.weight = {2}"
+TIED = {
+    "weights tied by a copy": _TIE.format("Tied", "pass", "nn.Parameter(self.enc.weight.t().clone())"),
+    "weights tied by a copy, in a comment": _TIE.format("Net", "# tie them", "nn.Parameter(self.enc.weight.t())"),
+}
+TIED_NOT = {
+    "weights tied": _TIE.format("Tied", "pass", "self.enc.weight"),
+    "weights that begin alike": _TIE.format("Net", "pass", "nn.Parameter(self.enc.weight.clone())"),
+}
+SCALES = {
+    "a variance for a normal's scale": "d = Normal(mu, var)",
+    "a variance by its name": "d = torch.distributions.Normal(loc=mu, scale=self.variance)",
+    "a covariance for its root": "d = MultivariateNormal(mu, scale_tril=torch.diag(var))",
+}
+SCALES_NOT = {
+    "a root for a normal's scale": "d = Normal(mu, var.sqrt())",
+    "a root that was taken before": "var = torch.exp(0.5 * logvar)\nd = Normal(mu, var)",
+    "a spread for a normal's scale": "d = Normal(mu, sigma)",
+    "a covariance as such": "d = MultivariateNormal(mu, covariance_matrix=torch.diag(var))",
+    "another function of that shape": "d = Batch(mu, var)",
+}
+_STEP = "def step(self, x, t):\n    eps = self.model(x, t)\n    mean = f(x, eps)\n    {0}\n    return {1}"
+PREDICTED = {
+    "noise that was predicted": _STEP.format("var = v[t]", "mean + var.sqrt() * eps"),
+    "noise that was predicted, turned": _STEP.format("pass", "eps * self.sigma[t] + mean"),
+}
+PREDICTED_NOT = {
+    "noise that is drawn": _STEP.format("z = torch.randn_like(x)", "mean + var.sqrt() * z"),
+    "a direction of what was predicted": _STEP.format("x0 = g(x, eps)", "a.sqrt() * x0 + (1 - a).sqrt() * eps"),
+}
+_MERGE = "class L:\n    def merge(self):\n        {0}\n        {1}\n        self.merged = True\nl.merge()"
+AGAIN = {
+    "a merge that does not look": _MERGE.format("pass", "self.weight += self.delta()"),
+    "a merge in place that does not look": _MERGE.format("pass", "self.base.weight.add_(self.delta())"),
+}
+AGAIN_NOT = {
+    "a merge that looks": _MERGE.format("if self.merged: return", "self.weight += self.delta()"),
+    "a merge into another": _MERGE.format("pass", "self.full = self.weight + self.delta()"),
+    "a merge that nobody calls": _MERGE.format("pass", "self.weight += 1").replace("l.merge()", ""),
+}
+_FLIP = (
+    "def augment(image, {0}):\n    if torch.rand(1) < 0.5:\n        image = image.flip(-1)\n{1}    return image, {0}"
+)
+PICTURES = {
+    "a flip without the boxes": _FLIP.format("boxes", ""),
+    "a flip without the mask": _FLIP.format("mask", ""),
+    "a flip without a target of boxes": _FLIP.format("target", "") + "\nboxes = 3",
+}
+PICTURES_NOT = {
+    "a flip with the boxes": _FLIP.format("boxes", "        boxes[:, 0] = w - boxes[:, 0]\n"),
+    "a flip with the mask": _FLIP.format("mask", "        mask = mask.flip(-1)\n"),
+    "a flip with a class": _FLIP.format("target", ""),
+    "a picture that is made brighter": _FLIP.format("boxes", "").replace("image.flip(-1)", "image * 1.1"),
+}
+FITTED = {
+    "a scaler fitted on the test": "a = sc.fit_transform(x_train)\nb = window(sc.fit_transform(x_test))",
+    "a scaler fitted on the test after": "sc.fit(train)\na = f(sc.transform(train))\nb = f(sc.fit_transform(test))",
+}
+FITTED_NOT = {
+    "a scaler that is kept": "a = f(sc.fit_transform(x_train))\nb = f(sc.transform(x_test))",
+    "two scalers, one for each": "a = f(sx.fit_transform(x_train))\nb = f(sy.fit_transform(y_test))",
+}
