@@ -13,6 +13,7 @@ NORMS = {"vector_norm", "norm", "linalg_vector_norm", "linalg_norm"}
 SCALES = {"mul", "div", "mul_", "div_"}
 BETWEEN = {"where", "masked_fill", "masked_fill_", "cast", "float", "contiguous", "clone", "sub", "add"}
 NEAR = 4  # ops between a norm and the division by it
+MOST = 1.0  # a temperature of 0.5 is usual with thousands of samples to be told from
 LEAST = 0.25  # a loss that can fall below this can become small
 
 
@@ -25,7 +26,7 @@ def bounded(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if len(row.refs[0].shape) != 2 or row.refs[0].shape[1] < 3:
             continue
         cosines, scaled, scale = _cosines(row.refs[0])
-        if cosines is None or not scale:
+        if cosines is None or not 0 < scale <= MOST:
             continue
         classes = row.refs[0].shape[1]
         lowest = math.log1p((classes - 1) * math.exp(-2.0 * scale))

@@ -38,6 +38,8 @@ def crossed(trace: Trace, explained: set[Leaf]) -> list[Found]:
         column, other = row.refs if a == (n, 1) else row.refs[::-1]
         if not _of_model(column) or _origin(column) is _origin(other) or not _reduced(row, readers):
             continue
+        if any(tuple(ref.shape) == row.shape for r in readers.get(row, ()) for ref in r.refs if ref is not row):
+            continue  # a matrix of pairs, to which another is added
         line, col, place = where(trace, row.chain)
         code = code_of(trace, row)
         used = "goes on to the loss" if row in behind else "is averaged after that"

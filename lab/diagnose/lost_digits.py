@@ -43,6 +43,8 @@ def lost_digits(trace: Trace, explained: set[Leaf]) -> list[Found]:
         pair = row.refs if len(row.refs) == 2 and row.op == "sub" else ()
         if pair and _squared(pair[1]) and _mean_of_squares(pair[0], trace.consumers()):
             return [_variance(trace, row, lost.largest)]
+        if pair and _expanded(*pair):
+            continue  # told by itself
         if lost.whole and lost.share > 0.5 and lost.largest * EPS[row.dtype] >= 1:
             return [_coarse(trace, row, lost.largest)]
     return []

@@ -147,7 +147,7 @@ LAST_STEPS_NOT = {
 _KL = "\nkl = -0.5 * ({0}).sum()\nloss = recon + kl\nloss.backward()\nopt.step()\n"
 SPREADS_ASIDE = {
     "a spread for a variance": _KL.format("1 + 2 * logstd - mu ** 2 - torch.exp(logstd)"),
-    "a variance for a spread": _KL.format("1 + logvar - mu.pow(2) - (0.5 * logvar).exp()"),
+    "a variance beside half of it": _KL.format("1 + logvar - mu.pow(2) - (0.5 * logvar).exp()"),
     "a variance squared": _KL.format("1 + logvar - mu.pow(2) - logvar.exp() ** 2"),
 }
 SPREADS_ASIDE_NOT = {
