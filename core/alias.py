@@ -33,12 +33,28 @@ FILES = {
     "nn.utils": ("memory_format", "spectral_norm", "weight_norm"),
     "optim": ("adadelta", "adamax", "adamw", "asgd", "radam", "rprop"),
     "autograd": ("anomaly_mode", "grad_mode"),
+    "nn.parallel": ("comm", "data_parallel", "distributed", "parallel_apply", "replicate", "scatter_gather"),
+    "_C": ("_distributed_c10d", "_functorch", "_nn", "_onnx"),
+    "_dynamo": ("decorators", "eval_frame", "external_utils", "utils"),
+    "_subclasses": ("fake_tensor", "functional_tensor", "meta_utils"),
+    "distributed": ("distributed_c10d",),
+    "distributed.algorithms": ("_checkpoint", "_checkpoint.checkpoint_wrapper", "ddp_comm_hooks", "join"),
+    "distributed.checkpoint": ("default_planner", "filesystem", "format_utils", "metadata", "optimizer", "planner",
+                               "state_dict", "state_dict_loader"),
+    "distributed.fsdp": ("api", "fully_sharded_data_parallel", "sharded_grad_scaler", "wrap"),
+    "distributed.nn": ("functional",),
+    "distributed.tensor": ("api", "experimental", "parallel", "placement_types"),
+    "jit": ("annotations", "frontend"),
+    "multiprocessing": ("spawn",),
+    "onnx": ("utils",),
+    "profiler": ("profiler",),
 }
 PLACES = {f"{package}.{file}": package for package, files in FILES.items() for file in files} | {
     "functional": "",
     "_tensor": "",
     "cuda.random": "cuda",
     "nn.utils.init": "nn.init",
+    "distributed._tensor": "distributed.tensor",
 }
 
 
