@@ -6,6 +6,7 @@ Nothing of this is the C of this package, which is `core.native`.
 from __future__ import annotations
 
 import contextlib
+import enum
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -83,3 +84,31 @@ def _is_alias_of(a: Any, b: Any) -> bool:
     """Return whether two tensors see the same memory."""
     return bool(a.data_ptr() == b.data_ptr())
 
+
+
+class DispatchKey(enum.Enum):
+    """PyTorch's names of where an op's kernel is looked for. Here a kernel is looked for by the device."""
+
+    (Undefined, CPU, CUDA, XPU, MPS, Meta, AutogradCPU, AutogradCUDA, Autograd, AutocastCPU, AutocastCUDA, AutocastXPU,
+     CompositeImplicitAutograd, CompositeExplicitAutograd, Functionalize, FuncTorchBatched, PythonDispatcher,
+     Python) = range(18)  # fmt: skip
+
+
+class DispatchKeySet(frozenset[DispatchKey]):
+    """Several of them."""
+
+    def __new__(cls, *keys: DispatchKey) -> Any:
+        return super().__new__(cls, keys)
+
+    def has(self, key: DispatchKey) -> bool:
+        """Return whether one is among them."""
+        return key in self
+
+
+@contextlib.contextmanager
+def _ExcludeDispatchKeyGuard(keys: Any) -> Iterator[None]:
+    """A block in which kernels are looked for in fewer places: without effect, as they are not looked for there."""
+    yield
+
+
+DisableTorchFunction = DisableTorchFunctionSubclass = _plain

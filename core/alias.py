@@ -44,14 +44,26 @@ FILES = {
     "distributed.fsdp": ("api", "fully_sharded_data_parallel", "sharded_grad_scaler", "wrap"),
     "distributed.nn": ("functional",),
     "distributed.tensor": ("api", "experimental", "parallel", "placement_types"),
+    "fx": ("_symbolic_trace", "experimental", "experimental.proxy_tensor", "experimental.symbolic_shapes", "graph",
+           "graph_module", "interpreter", "node", "passes", "passes.infra", "passes.infra.pass_base", "proxy"),
     "jit": ("annotations", "frontend"),
     "multiprocessing": ("spawn",),
     "onnx": ("utils",),
     "profiler": ("profiler",),
 }
+# PyTorch's modules have all their names from the beginning, and packages look through them
+WHOLE = ("distributions", "nn", "optim")
 PLACES = {f"{package}.{file}": package for package, files in FILES.items() for file in files} | {
     "functional": "",
     "_tensor": "",
+    "_custom_ops": "library",
+    "_library": "library",
+    "_ops": "ops.namespaces",
+    "utils.data._utils": "utils.data",
+    "utils.data._utils.collate": "utils.data.collate",
+    "utils.data._utils.pin_memory": "utils.data.pinning",
+    "utils.data._utils.fetch": "utils.data.fetching",
+    "utils.data._utils.worker": "utils.data.worker",
     "cuda.random": "cuda",
     "nn.utils.init": "nn.init",
     "distributed._tensor": "distributed.tensor",
@@ -65,13 +77,19 @@ class Torch(types.ModuleType):
         ours = sys.modules[OURS]
         super().__init__(NAME, ours.__doc__)
         self.__dict__.update(__version__=TorchVersion(MEANING), __path__=[], __file__=ours.__file__, __package__=NAME,
-                             __stands_for__=OURS, torch=self)  # fmt: skip
+                             __stands_for__=OURS, torch=self, _known=set())  # fmt: skip
 
     def __getattr__(self, name: str) -> Any:
         try:
-            return getattr(sys.modules[OURS], name)
+            found = getattr(sys.modules[OURS], name)
         except AttributeError:
+            if name in PLACES:
+                return importlib.import_module(f"{NAME}.{name}")
             raise AttributeError(f"module {NAME!r} has no attribute {name!r}", name=name, obj=self) from None
+        if isinstance(found, types.ModuleType) and name not in self.__dict__["_known"]:
+            self.__dict__["_known"].add(name)
+            _complete(name, found)
+        return found
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name.startswith("__"):
@@ -84,6 +102,18 @@ class Torch(types.ModuleType):
 
     def __dir__(self) -> list[str]:
         return dir(sys.modules[OURS])
+
+
+def _complete(name: str, module: types.ModuleType) -> None:
+    """Give a module of core's the names that PyTorch's has from the beginning: late ones, and files below it."""
+    if name in WHOLE:
+        for late in getattr(module, "_LATE", {}):
+            getattr(module, late)
+    for place, package in PLACES.items():
+        parent, _, file = place.rpartition(".")
+        holder = sys.modules.get(f"{OURS}.{parent}")
+        if parent.partition(".")[0] == name and holder is not None and not hasattr(holder, file):
+            setattr(holder, file, File(f"{NAME}.{place}", f"{OURS}.{package}" if package else OURS))
 
 
 class File(types.ModuleType):

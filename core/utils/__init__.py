@@ -14,5 +14,5 @@ if TYPE_CHECKING:
     from . import cpp_extension, dlpack, flop_counter, hooks, model_zoo
 else:  # what not every program uses is imported when it is asked for
     __getattr__, __dir__ = lazy_attributes(__name__, dict.fromkeys(
-        ["_contextlib", "_python_dispatch", "_pytree", "cpp_extension", "dlpack", "flop_counter", "hooks",
+        ["_contextlib", "_python_dispatch", "_pytree", "cpp_extension", "dlpack", "flop_counter", "hooks", "weak",
          "model_zoo", "tensorboard"], ""))  # fmt: skip
