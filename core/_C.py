@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .accelerator import current_accelerator
-from .base.absent import absent_class
+from .base.absent import AbsentModule, absent_class
 from .base.device import device
 from .base.dtypes import dtype
 from .distributed.groups import ProcessGroup, Store
@@ -23,8 +23,11 @@ from .tensors.tensor import Tensor
 TensorBase = _TensorBase = Tensor
 _TensorMeta = type(Tensor)
 Graph = Value = Function = Node = ScriptModule = absent_class("Graph", __name__, "A scripted graph.", "core.export")
+_FILE = "core.load and core.save"
+PyTorchFileReader = absent_class("PyTorchFileReader", __name__, "What reads PyTorch's files.", _FILE)
+PyTorchFileWriter = absent_class("PyTorchFileWriter", __name__, "What writes PyTorch's files.", _FILE)
 FunctionSchema = absent_class("FunctionSchema", __name__, "How an op is called.", "inspect.signature")
-_functorch = _distributed_c10d = _nn = _onnx = sys.modules[__name__]  # parts, whose names stand here
+_distributed_c10d = _nn = _onnx = sys.modules[__name__]  # parts, whose names stand here
 
 
 @contextlib.contextmanager
@@ -44,6 +47,10 @@ def _without_effect(*args: Any, **kwargs: Any) -> None:
 _get_tracing_state = _without_effect
 _are_functorch_transforms_active = _is_torch_function_mode_enabled = _cuda_isInBadFork = _no
 is_batchedtensor = is_gradtrackingtensor = is_functionaltensor = is_legacy_batchedtensor = _no
+_functorch = sys.modules[f"{__name__}._functorch"] = AbsentModule(f"{__name__}._functorch", "core.func has the transforms")
+_functorch.__dict__.update(is_batchedtensor=_no, is_gradtrackingtensor=_no, is_functionaltensor=_no,
+                           is_legacy_batchedtensor=_no, maybe_get_bdim=lambda x: -1, maybe_get_level=lambda x: -1,
+                           get_unwrapped=lambda x: x)  # fmt: skip
 _has_mps = _has_cuda = _has_mkldnn = has_openmp = False
 _jit_set_profiling_executor = _jit_set_profiling_mode = _jit_override_can_fuse_on_cpu = _without_effect
 _jit_override_can_fuse_on_gpu = _jit_set_texpr_fuser_enabled = _jit_set_nvfuser_enabled = _without_effect

@@ -176,9 +176,11 @@ if TYPE_CHECKING:
         vision,
         xpu,
     )
+    from ._C import PyTorchFileReader, PyTorchFileWriter
     from .alias import as_torch
     from .base.gpu_errors import AcceleratorError, OutOfMemoryError
     from .compiler import compile
+    from .cuda.streams import Event, Stream
     from .export import CallableModule, script
     from .func import vmap
     from .futures import Future
@@ -220,6 +222,8 @@ _LATE = {
                      "_utils"], ""),
     "compile": "compiler",
     "Future": "futures",
+    **dict.fromkeys(["PyTorchFileReader", "PyTorchFileWriter"], "_C"),
+    **dict.fromkeys(["Event", "Stream"], "cuda.streams"),
     "ScriptModule": "jit",
     **dict.fromkeys(["SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min",
                      "sym_not", "sym_sqrt", "sym_sum", "_assert", "_assert_async", "_check", "_check_index",

@@ -29,6 +29,7 @@ PassBase = absent_class("PassBase", __name__, "A change of a graph.", _CAPTURE)
 PassResult = absent_class("PassResult", __name__, "What a change of a graph gave.", _CAPTURE)
 GuardOnDataDependentSymNode = type("GuardOnDataDependentSymNode", (RuntimeError,), {"__doc__": "Never raised here."})
 replace_pattern = absent_function("replace_pattern", __name__, "Change parts of a graph.", _CAPTURE)
+Target = Argument = BaseArgumentTypes = Any  # PyTorch's names of types
 graph = graph_module = node = proxy = experimental = passes = sys.modules[__name__]  # PyTorch's files
 
 

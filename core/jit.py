@@ -181,6 +181,17 @@ class Attribute(NamedTuple):
     type: Any
 
 
+class _BroadcastingList:
+    """A type for annotations: several values, or one for all of them."""
+
+    def __getitem__(self, types: Any) -> Any:
+        return Any
+
+
+BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = BroadcastingList4 = _BroadcastingList()
+BroadcastingList5 = BroadcastingList6 = BroadcastingList1
+
+
 class TracerWarning(Warning):
     """What PyTorch warns of in a trace. Here `trace` refuses what it would get wrong."""
 
@@ -233,6 +244,7 @@ def _block() -> Iterator[None]:
     yield
 
 
+_script_if_tracing = script_if_tracing
 strict_fusion = fuser = optimized_execution = lambda *ignored: _block()
 enable_onednn_fusion = set_fusion_strategy
 

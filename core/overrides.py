@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from .base.absent import absent_class
 from .dispatch.publish import namespaces
 from .tensors.tensor import Tensor
 
@@ -100,3 +101,8 @@ def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
 def resolve_name(f: Callable[..., Any]) -> str | None:
     """Return how a function is called: ``core.add``."""
     return f"{getattr(f, '__module__', '')}.{getattr(f, '__qualname__', '')}".strip(".") or None
+
+
+TorchFunctionMode = BaseTorchFunctionMode = absent_class(
+    "TorchFunctionMode", __name__, "A block that is asked before every function.",
+    "a class with __torch_function__ is asked for its own values")  # fmt: skip

@@ -61,6 +61,11 @@ def is_dynamo_supported() -> bool:
 is_inductor_supported = is_dynamo_supported
 
 
+def is_compile_supported(device_type: str) -> bool:
+    """Return False: nothing is compiled here."""
+    return False
+
+
 def optimize(backend: Any = "inductor", *, nopython: bool = False, **ignored: Any) -> Any:
     """Return `compile` for a backend, by its older name."""
     return lambda fn: compiler.compile(fn, backend=backend, fullgraph=nopython)

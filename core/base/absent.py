@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from typing import Any, NoReturn
 
 from .errors import text
@@ -31,3 +33,41 @@ def absent_function(name: str, module: str, doc: str, remedy: str) -> Any:
     refuse.__name__ = refuse.__qualname__ = name
     refuse.__module__, refuse.__doc__ = module, f"{doc} Not here: raises NotImplementedError."
     return refuse
+
+
+class AbsentModule(types.ModuleType):
+    """A module of PyTorch's that is not here: its names can be imported, and raise where they are used.
+
+    Names with a capital are classes that nothing is an instance of, the others functions.
+    """
+
+    def __init__(self, name: str, remedy: str = "do without it, or run this part on PyTorch") -> None:
+        super().__init__(name, f"Names of {name}, which is not here: they raise NotImplementedError where they are used.")
+        self.__dict__.update(_remedy=remedy, __path__=[])
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        found = self.__dict__[name] = absent(name, self.__name__, self.__dict__["_remedy"])
+        return found
+
+
+def absent(name: str, module: str, remedy: str) -> Any:
+    """Return what stands for a name that is not here: a class for one with a capital, else a function."""
+    if name == "is_available":
+        return lambda: False
+    make = absent_class if name.lstrip("_")[:1].isupper() else absent_function
+    return make(name, module, "A name of PyTorch's.", remedy)
+
+
+def absent_names(module: str, remedy: str) -> Any:
+    """Return a module's ``__getattr__``: what it lacks of PyTorch's can be imported, and raises where it is used."""
+
+    def find(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        found = absent(name, module, remedy)
+        setattr(sys.modules[module], name, found)
+        return found
+
+    return find

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from ..base.absent import absent_class, absent_function
+from ..base.absent import absent_class, absent_function, absent_names
 from ..nn.modules.module import Module
 
 __all__ = ["Join", "Joinable", "JoinHook"]
@@ -35,3 +35,6 @@ class Joinable:
 def Join(joinables: Any, enable: bool = True, throw_on_early_termination: bool = False, **ignored: Any) -> Iterator[None]:
     """A block in which processes wait for those that have more inputs: there is one."""
     yield
+
+
+__getattr__ = absent_names(__name__, _WHOLE)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..base.absent import absent_class, absent_function
+from ..base.absent import absent_class, absent_function, absent_names
 from ..nn.modules.module import Module
 
 __all__ = ["FileSystemReader", "FileSystemWriter", "StateDictOptions", "get_model_state_dict",
@@ -114,3 +114,6 @@ def set_state_dict(model: Module, optimizers: Any, *, model_state_dict: dict[str
     """Load what `get_state_dict` gave."""
     set_optimizer_state_dict(model, optimizers, optim_state_dict, options=options)
     return set_model_state_dict(model, model_state_dict, options=options)
+
+
+__getattr__ = absent_names(__name__, _FILE)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..amp.grad_scaler import GradScaler
-from ..base.absent import absent_class, absent_function
+from ..base.absent import absent_class, absent_function, absent_names
 from ..nn.modules.module import Module
 
 __all__ = ["BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FSDPModule", "FullOptimStateDictConfig",
@@ -206,3 +206,6 @@ class _Wrap:
 
 
 wrap = _Wrap()
+
+
+__getattr__ = absent_names(__name__, _WHOLE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-from ..base.absent import absent_class, absent_function
+from ..base.absent import absent_class, absent_function, absent_names
 from ..tensors.tensor import Tensor
 from .device_mesh import DeviceMesh, init_device_mesh
 
@@ -74,3 +74,6 @@ class Partial(Placement):
     def is_partial(self) -> bool:
         """Return True."""
         return True
+
+
+__getattr__ = absent_names(__name__, _WHOLE)

@@ -38,5 +38,5 @@ def numbers(x: Any) -> list[float]:
 
 def tell(**found: Any) -> None:
     """Print the numbers, by name."""
-    flat = {name: found[name] if isinstance(found[name], dict) else {"": numbers(found[name])} for name in found}
+    flat = {name: found[name] if isinstance(found[name], dict) and "losses" in found[name] else {"": numbers(found[name])} for name in found}
     print("told", json.dumps({f"{name} {part}".strip(): v for name, parts in flat.items() for part, v in parts.items()}))
