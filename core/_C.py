@@ -15,9 +15,9 @@ from .accelerator import current_accelerator
 from .base.absent import AbsentModule, absent_class
 from .base.device import device
 from .base.dtypes import dtype
-from .distributed.groups import ProcessGroup, Store
-from .ops.solving import LinAlgError as _LinAlgError
-from .rng.generator import Generator
+from .distributed.groups import ProcessGroup, Store  # noqa: F401
+from .ops.solving import LinAlgError as _LinAlgError  # noqa: F401
+from .rng.generator import Generator  # noqa: F401
 from .tensors.tensor import Tensor
 
 TensorBase = _TensorBase = Tensor
@@ -47,7 +47,9 @@ def _without_effect(*args: Any, **kwargs: Any) -> None:
 _get_tracing_state = _without_effect
 _are_functorch_transforms_active = _is_torch_function_mode_enabled = _cuda_isInBadFork = _no
 is_batchedtensor = is_gradtrackingtensor = is_functionaltensor = is_legacy_batchedtensor = _no
-_functorch = sys.modules[f"{__name__}._functorch"] = AbsentModule(f"{__name__}._functorch", "core.func has the transforms")
+_functorch = sys.modules[f"{__name__}._functorch"] = AbsentModule(
+    f"{__name__}._functorch", "core.func has the transforms"
+)
 _functorch.__dict__.update(is_batchedtensor=_no, is_gradtrackingtensor=_no, is_functionaltensor=_no,
                            is_legacy_batchedtensor=_no, maybe_get_bdim=lambda x: -1, maybe_get_level=lambda x: -1,
                            get_unwrapped=lambda x: x)  # fmt: skip
@@ -90,7 +92,6 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
 def _is_alias_of(a: Any, b: Any) -> bool:
     """Return whether two tensors see the same memory."""
     return bool(a.data_ptr() == b.data_ptr())
-
 
 
 class DispatchKey(enum.Enum):

@@ -1,4 +1,4 @@
-"""PyTorch's names of what its scripting is told, by the path ``torch._jit_internal``: decorators that change nothing."""
+"""PyTorch's names of what its scripting is told, in ``torch._jit_internal``: decorators that change nothing."""
 
 from __future__ import annotations
 

@@ -70,8 +70,6 @@ def is_compiling() -> bool:
     return False
 
 
-
-
 class ExceptionWrapper:
     """An error of another thread or process with its traceback as text, which `reraise` raises."""
 

@@ -41,21 +41,41 @@ FILES = {
     "_subclasses": ("fake_tensor", "functional_tensor", "meta_utils"),
     "distributed": ("distributed_c10d",),
     "distributed.algorithms": ("_checkpoint", "_checkpoint.checkpoint_wrapper", "ddp_comm_hooks", "join"),
-    "distributed.checkpoint": ("default_planner", "filesystem", "format_utils", "metadata", "optimizer", "planner",
-                               "state_dict", "state_dict_loader"),
+    "distributed.checkpoint": (
+        "default_planner",
+        "filesystem",
+        "format_utils",
+        "metadata",
+        "optimizer",
+        "planner",
+        "state_dict",
+        "state_dict_loader",
+    ),
     "distributed.fsdp": ("api", "fully_sharded_data_parallel", "sharded_grad_scaler", "wrap"),
     "distributed.nn": ("functional",),
     "distributed.tensor": ("api", "experimental", "parallel", "placement_types"),
-    "fx": ("_symbolic_trace", "experimental", "experimental.proxy_tensor", "experimental.symbolic_shapes", "graph",
-           "graph_module", "interpreter", "node", "passes", "passes.infra", "passes.infra.pass_base", "proxy"),
+    "fx": (
+        "_symbolic_trace",
+        "experimental",
+        "experimental.proxy_tensor",
+        "experimental.symbolic_shapes",
+        "graph",
+        "graph_module",
+        "interpreter",
+        "node",
+        "passes",
+        "passes.infra",
+        "passes.infra.pass_base",
+        "proxy",
+    ),
     "jit": ("annotations", "frontend"),
     "multiprocessing": ("spawn",),
     "onnx": ("utils",),
     "profiler": ("profiler",),
 }
 # parts of PyTorch that packages import whether or not they use them: what core lacks of these is there, and refuses
-REFUSING = ("_dynamo", "_export", "_functorch", "_guards", "_higher_order_ops", "_inductor", "_logging", "_prims_common", "ao",
-            "distributed", "export", "fx", "onnx", "quantization", "testing")  # fmt: skip
+REFUSING = ("_dynamo", "_export", "_functorch", "_guards", "_higher_order_ops", "_inductor", "_logging",
+            "_prims_common", "ao", "distributed", "export", "fx", "onnx", "quantization", "testing")  # fmt: skip
 # of modules that core has, the parts that it has not
 REFUSED = {
     "onnx": ("_internal", "errors", "operators", "ops", "symbolic_registry", "verification",

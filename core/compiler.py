@@ -117,6 +117,7 @@ def wrap_numpy(fn: Any) -> Any:
     >>> core.compiler.wrap_numpy(np.cumsum)(core.ones(3))
     tensor([1., 2., 3.])
     """
+
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         given = [a.detach().numpy() if hasattr(a, "detach") else a for a in args]
         return _tensors_from(fn(*given, **kwargs))
@@ -127,7 +128,7 @@ def wrap_numpy(fn: Any) -> Any:
 def _tensors_from(found: Any) -> Any:
     if isinstance(found, tuple | list):
         return type(found)(map(_tensors_from, found))
-    return as_tensor(found) if isinstance(found, np.ndarray) else found
+    return as_tensor(np.ascontiguousarray(found)) if isinstance(found, np.ndarray) else found
 
 
 def is_compiling() -> bool:
@@ -161,7 +162,14 @@ def set_stance(stance: str = "default", *, skip_guard_eval_unsafe: bool = False,
 
     *Raises*: RuntimeError for an unknown stance.
     """
-    known = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile", "aot_eager_then_compile")
+    known = (
+        "default",
+        "force_eager",
+        "eager_on_recompile",
+        "fail_on_recompile",
+        "eager_then_compile",
+        "aot_eager_then_compile",
+    )
     if stance not in known:
         raise RuntimeError(text(f"invalid torch.compile stance {stance!r}", op="compiler.set_stance",
                                 needed=f"one of {known}"))  # fmt: skip

@@ -17,8 +17,8 @@ from .export import Program, export
 from .export import ir as _ir
 from .nn.modules.module import Module
 
-__all__ = ["Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer", "has_side_effect", "map_arg",
-           "replace_pattern", "symbolic_trace", "wrap"]  # fmt: skip
+__all__ = ["Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer", "has_side_effect",
+           "map_arg", "replace_pattern", "symbolic_trace", "wrap"]  # fmt: skip
 
 _CAPTURE = "core.fx.symbolic_trace(model, (x,)), which captures a program from a call"
 Proxy = absent_class("Proxy", __name__, "A value of a trace that has none yet.", _CAPTURE)

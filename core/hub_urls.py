@@ -69,5 +69,6 @@ def load_state_dict_from_url(url: str, model_dir: str | None = None, map_locatio
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if not found.startswith(named.group(1)):
             raise RuntimeError(text(f'invalid hash value (expected "{named.group(1)}", got "{found}")',
-                                    op="hub.load_state_dict_from_url", came=path, remedy="download it anew"))  # fmt: skip
+                                    op="hub.load_state_dict_from_url", came=path,
+                                    remedy="download it anew"))  # fmt: skip
     return serialization.load(path, map_location=map_location)

@@ -12,7 +12,7 @@ import inspect
 import sys
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Dict, Final, List, NamedTuple, Optional, Tuple, Union  # noqa: UP035 - PyTorch's names
+from typing import Any, Dict, Final, List, NamedTuple, Optional, Tuple, Union  # noqa: F401, UP035
 
 from .base.absent import absent_class
 from .base.errors import text
@@ -24,13 +24,14 @@ from .export.script import script as _script
 from .futures import Future
 from .tensors.tensor import Tensor
 
-__all__ = ["Attribute", "CompilationUnit", "Error", "Final", "Future", "ScriptFunction", "ScriptModule", "TracerWarning",
-           "annotate", "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance",
+__all__ = ["Attribute", "CompilationUnit", "Error", "Final", "Future", "ScriptFunction", "ScriptModule",
+           "TracerWarning", "annotate", "export", "fork", "freeze", "ignore", "interface",
+           "is_scripting", "is_tracing", "isinstance",
            "load", "optimize_for_inference", "save", "script", "script_if_tracing", "strict_fusion", "trace",
            "trace_module", "unused", "wait"]  # fmt: skip
 
-annotations: Any = sys.modules[__name__]  # PyTorch's file of the names of types, which stand here
-
+# PyTorch's file of the names of types, which stand here
+annotations: Any = sys.modules[__name__]  # type: ignore[no-redef]
 
 
 class ScriptFunction:
@@ -227,7 +228,7 @@ def interface(obj: Any) -> Any:
 def isinstance(obj: Any, target_type: Any) -> bool:
     """Return whether a value is of a type, of which those of `typing` count by their class: ``List[int]`` as list."""
     many = target_type if type(target_type) is tuple else (target_type,)
-    return builtins.isinstance(obj, tuple(typing.get_origin(t) or t for t in many))
+    return builtins.isinstance(obj, tuple(typing.cast(type, typing.get_origin(t) or t) for t in many))
 
 
 def optimize_for_inference(mod: Any, *ignored: Any, **more: Any) -> Any:

@@ -24,7 +24,6 @@ from .declare.op import Operation
 from .dispatch.structured import call_operation
 from .tensors.tensor import Tensor, from_array
 
-
 _early: dict[str, Callable[..., Any]] = {}  # what `register_fake` was given before its op was declared
 
 

@@ -84,7 +84,7 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[A
 
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     """Return the functions of core by where they stand: those that ops are called by."""
-    methods = [f for _, f in inspect.getmembers(Tensor) if inspect.isfunction(f)]
+    methods: list[Callable[..., Any]] = [f for _, f in inspect.getmembers(Tensor) if inspect.isfunction(f)]
     return {**{name or "core": list(found.values()) for name, found in namespaces.items()}, Tensor: methods}
 
 

@@ -1,6 +1,6 @@
 """Switches of libraries that PyTorch computes with, for programs that set them: none of these libraries is here.
 
-Each is a module of its own in PyTorch (``backends.mkldnn``, ``backends.openmp``). A setting is kept and changes nothing.
+Each is a module of its own in PyTorch (``backends.mkldnn``, ``backends.openmp``). Settings are kept, without effect.
 """
 
 from __future__ import annotations
@@ -61,4 +61,3 @@ class Switches(types.ModuleType):
         """Set whether the library is used; return what it was."""
         before, self.enabled = bool(self.__dict__.get("enabled", True)), _enabled
         return (before,)
-

@@ -21,7 +21,7 @@ def absent_class(name: str, module: str, doc: str, remedy: str, *bases: type) ->
         raise NotImplementedError(text(f"{name} is not here", op=f"{module}.{name}", remedy=remedy))
 
     return type(name, bases or (object,), {"__new__": refuse, "__module__": module, "__qualname__": name,
-                                           "__doc__": f"{doc} Not here: to make one raises NotImplementedError."})  # fmt: skip
+                                           "__doc__": f"{doc} Not here: making one raises."})  # fmt: skip
 
 
 def absent_function(name: str, module: str, doc: str, remedy: str) -> Any:
@@ -42,7 +42,9 @@ class AbsentModule(types.ModuleType):
     """
 
     def __init__(self, name: str, remedy: str = "do without it, or run this part on PyTorch") -> None:
-        super().__init__(name, f"Names of {name}, which is not here: they raise NotImplementedError where they are used.")
+        super().__init__(
+            name, f"Names of {name}, which is not here: they raise NotImplementedError where they are used."
+        )
         self.__dict__.update(_remedy=remedy, __path__=[])
 
     def __getattr__(self, name: str) -> Any:

@@ -13,8 +13,9 @@ ZERO = frozenset({"memory_allocated", "memory_reserved", "max_memory_allocated",
                   "current_allocated_memory", "driver_allocated_memory"})  # fmt: skip
 NOTHING = frozenset({"reset_peak_memory_stats", "reset_accumulated_memory_stats", "reset_max_memory_allocated",
                      "ipc_collect", "seed", "seed_all", "init"})  # fmt: skip
-LACKING = frozenset({"current_device", "current_stream", "device", "device_of", "default_stream", "get_device_capability",
-                     "get_device_name", "get_device_properties", "get_rng_state", "get_rng_state_all", "initial_seed",
+LACKING = frozenset({"current_device", "current_stream", "device", "device_of", "default_stream",
+                     "get_device_capability", "get_device_name", "get_device_properties",
+                     "get_rng_state", "get_rng_state_all", "initial_seed",
                      "mem_get_info", "memory_stats", "recommended_max_memory", "set_device", "set_rng_state",
                      "set_rng_state_all", "set_stream", "stream", "Stream", "Event", "StreamContext",
                      "set_per_process_memory_fraction"})  # fmt: skip

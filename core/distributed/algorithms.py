@@ -32,7 +32,9 @@ class Joinable:
 
 
 @contextlib.contextmanager
-def Join(joinables: Any, enable: bool = True, throw_on_early_termination: bool = False, **ignored: Any) -> Iterator[None]:
+def Join(
+    joinables: Any, enable: bool = True, throw_on_early_termination: bool = False, **ignored: Any
+) -> Iterator[None]:
     """A block in which processes wait for those that have more inputs: there is one."""
     yield
 

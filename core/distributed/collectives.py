@@ -21,7 +21,8 @@ from .groups import member, several
 __all__ = ["P2POp", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce",
            "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast",
            "broadcast_object_list", "gather", "gather_object", "irecv", "isend", "monitored_barrier", "recv", "reduce",
-           "reduce_op", "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list", "send"]  # fmt: skip
+           "reduce_op", "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list",
+           "send"]  # fmt: skip
 
 
 class _Op(Enum):

@@ -15,7 +15,7 @@ from ..base.absent import absent_class, absent_function, absent_names
 from ..nn.modules.module import Module
 
 __all__ = ["BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FSDPModule", "FullOptimStateDictConfig",
-           "FullStateDictConfig", "FullyShardedDataParallel", "LocalOptimStateDictConfig", "LocalStateDictConfig",
+           "FullStateDictConfig", "FullyShardedDataParallel", "LocalStateDictConfig",
            "MixedPrecision", "MixedPrecisionPolicy", "ModuleWrapPolicy", "OffloadPolicy", "OptimStateKeyType",
            "ShardedGradScaler", "ShardedOptimStateDictConfig", "ShardedStateDictConfig", "ShardingStrategy",
            "StateDictConfig", "StateDictType", "enable_wrap", "fully_shard", "register_fsdp_forward_method",
@@ -183,7 +183,7 @@ def lambda_auto_wrap_policy(module: Module, recurse: bool, nonwrapped_numel: int
 
 
 def _or_policy(module: Module, recurse: bool, nonwrapped_numel: int, policies: Iterable[Callable[..., bool]]) -> bool:
-    return any([p(module=module, recurse=recurse, nonwrapped_numel=nonwrapped_numel) for p in policies])
+    return any(p(module=module, recurse=recurse, nonwrapped_numel=nonwrapped_numel) for p in policies)
 
 
 CustomPolicy = functools.partial

@@ -38,16 +38,22 @@ class DistributedDataParallel(Module):
     def __init__(self, module: Module, device_ids: Sequence[Any] | None = None, output_device: Any = None, dim: int = 0,
                  broadcast_buffers: bool = True, process_group: Any = None, bucket_cap_mb: float | None = None,
                  find_unused_parameters: bool = False, check_reduction: bool = False,
-                 gradient_as_bucket_view: bool = False, static_graph: bool = False, **ignored: Any) -> None:  # fmt: skip
+                 gradient_as_bucket_view: bool = False, static_graph: bool = False,
+                 **ignored: Any) -> None:  # fmt: skip
         super().__init__()
         member(process_group)
         if not any(p.requires_grad for p in module.parameters()):
-            raise RuntimeError(text("DistributedDataParallel is not needed when a module doesn't have any parameter that "
-                                    "requires a gradient.", op="DistributedDataParallel",
+            raise RuntimeError(text("DistributedDataParallel is not needed when a module doesn't have any parameter "
+                                    "that requires a gradient.", op="DistributedDataParallel",
                                     remedy="use the module as it is"))  # fmt: skip
         self.module = module
         self.device = next(module.parameters()).device
-        self.device_ids, self.output_device, self.dim, self.process_group = device_ids, output_device, dim, process_group
+        self.device_ids, self.output_device, self.dim, self.process_group = (
+            device_ids,
+            output_device,
+            dim,
+            process_group,
+        )
         self.broadcast_buffers, self.find_unused_parameters = broadcast_buffers, find_unused_parameters
         self.gradient_as_bucket_view, self.static_graph = gradient_as_bucket_view, static_graph
         self.require_backward_grad_sync = self.require_forward_param_sync = True

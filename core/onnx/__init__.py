@@ -12,8 +12,8 @@ from typing import Any
 from ..base.errors import text
 from . import arithmetic, attention, control, layers, quantised, recurrent, resize, shapes  # their rows
 from .exporting import (
-    ONNXProgram,
     OnnxExporterError,
+    ONNXProgram,
     OperatorExportTypes,
     TensorProtoDataType,
     TrainingMode,

@@ -63,8 +63,8 @@ def export(model: Any, args: Any = (), f: Any = None, *, kwargs: Mapping[str, An
     """Capture a module or a function from a call and write it as an ONNX model.
 
     f : a path; without one the program comes back. dynamic_axes : by the names of inputs, axes that vary: a list of
-        axes, or their names. The other arguments of PyTorch's are taken without effect: a module is exported in the mode
-        in which it is, in the opset that `core.export` writes.
+        axes, or their names. The other arguments of PyTorch's have no effect: a module is exported in the mode in which
+        it is, in the opset that `core.export` writes.
 
     *Raises*: ExportError for what cannot be captured, with its line; TypeError for arguments by keyword.
 

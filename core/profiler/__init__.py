@@ -102,7 +102,8 @@ class profile:
         For results that are asked for before anything was recorded.
     """
 
-    def __init__(self, *, activities: Iterable[Any] | None = None, schedule: Callable[[int], ProfilerAction] | None = None,
+    def __init__(self, *, activities: Iterable[Any] | None = None,
+                 schedule: Callable[[int], ProfilerAction] | None = None,
                  on_trace_ready: Callable[..., Any] | None = None, record_shapes: bool = False,
                  profile_memory: bool = False, with_stack: bool = False, with_flops: bool = False,
                  with_modules: bool = False, acc_events: bool = False, **ignored: Any) -> None:  # fmt: skip

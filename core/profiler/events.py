@@ -177,7 +177,9 @@ class EventList(list[Any]):
                     _text(e.self_cpu_time_total), f"{100 * e.cpu_time_total / total:.2f}%", _text(e.cpu_time_total),
                     _text(e.cpu_time), str(e.count)]  # fmt: skip
             line += [str(e.input_shapes)[:max_shapes_column_width]] * shapes
-            line += ["; ".join(e.stack)[-max_src_column_width:]] * places + [f"{e.flops:,}" if e.flops else "--"] * flops
+            line += ["; ".join(e.stack)[-max_src_column_width:]] * places + [
+                f"{e.flops:,}" if e.flops else "--"
+            ] * flops
             cells.append(line)
         widths = [max(len(row[k]) for row in cells) for k in range(len(titles))]
         rule = "  ".join("-" * w for w in widths)
@@ -215,4 +217,3 @@ class EventList(list[Any]):
 def _told(e: FunctionEvent) -> dict[str, Any]:
     given = {"Input Dims": e.input_shapes, "Call stack": "; ".join(e.stack), **e.args}
     return {k: v for k, v in given.items() if v}
-

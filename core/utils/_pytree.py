@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ..base.errors import text
-from .pytree_nodes import (
+from .pytree_nodes import (  # noqa: F401 - PyTorch's file has them all
     SUPPORTED_NODES,
     GetAttrKey,
     MappingKey,
@@ -84,8 +84,8 @@ class TreeSpec:
         self.type, self.context, self._children = type, context, list(children_specs)
         leaf = type is None
         self.num_children = len(self._children)
-        self.num_nodes = 1 + sum(c.num_nodes for c in self._children)
-        self.num_leaves = 1 if leaf else sum(c.num_leaves for c in self._children)
+        self.num_nodes: int = 1 + sum(c.num_nodes for c in self._children)
+        self.num_leaves: int = 1 if leaf else sum(c.num_leaves for c in self._children)
 
     @property
     def children_specs(self) -> list[TreeSpec]:
@@ -153,7 +153,7 @@ class TreeSpec:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TreeSpec):
             return NotImplemented
-        return (self.type is other.type and self.context == other.context and self._children == other._children)
+        return self.type is other.type and self.context == other.context and self._children == other._children
 
     def __hash__(self) -> int:
         return hash((self.type, str(self.context), tuple(self._children)))
@@ -331,7 +331,8 @@ def _paths(tree: Any, path: tuple[Any, ...], is_leaf: IsLeaf) -> Iterator[tuple[
         return
     node = _node(tree)
     if node.flatten_with_keys_fn is None:
-        raise ValueError(text(f"Did not find a flatten_with_keys_fn for type: {type(tree)}.", op="tree_flatten_with_path",
+        raise ValueError(text(f"Did not find a flatten_with_keys_fn for type: {type(tree)}.",
+                              op="tree_flatten_with_path",
                               remedy="register_pytree_node(..., flatten_with_keys_fn=...)"))  # fmt: skip
     for key, child in node.flatten_with_keys_fn(tree)[0]:
         yield from _paths(child, (*path, key), is_leaf)

@@ -64,7 +64,12 @@ def row(path: Path, folders: list[str], alone: bool) -> dict[str, Any]:
     """Return a program's line of the table."""
     package = distribution(path)
     found = version(package, folders)
-    line: dict[str, Any] = {"package": package, "version": found or "not installed", "runs": "skipped", "difference": None}
+    line: dict[str, Any] = {
+        "package": package,
+        "version": found or "not installed",
+        "runs": "skipped",
+        "difference": None,
+    }
     if found is None:
         return line
     ours, why = told(["-m", "core", "run", str(path)], folders)
@@ -94,7 +99,9 @@ def main(argv: list[str] | None = None) -> int:
         rows.append(line)
     ran = [r for r in rows if r["runs"].startswith("yes")]
     skipped = [r["package"] for r in rows if r["runs"] == "skipped"]
-    print(f"{len(ran)} of {len(rows) - len(skipped)} run" + (f"; not installed: {', '.join(skipped)}" if skipped else ""))
+    print(
+        f"{len(ran)} of {len(rows) - len(skipped)} run" + (f"; not installed: {', '.join(skipped)}" if skipped else "")
+    )
     if given.json:
         Path(given.json).write_text(json.dumps(rows, indent=1))
     bad = [r for r in rows if r["runs"].startswith("no") or (r["difference"] or 0) > LARGEST]

@@ -38,5 +38,10 @@ def numbers(x: Any) -> list[float]:
 
 def tell(**found: Any) -> None:
     """Print the numbers, by name."""
-    flat = {name: found[name] if isinstance(found[name], dict) and "losses" in found[name] else {"": numbers(found[name])} for name in found}
-    print("told", json.dumps({f"{name} {part}".strip(): v for name, parts in flat.items() for part, v in parts.items()}))
+    flat: dict[str, list[float]] = {}
+    for name, x in found.items():
+        if isinstance(x, dict) and "losses" in x:
+            flat.update({f"{name} {part}": values for part, values in x.items()})
+        else:
+            flat[name] = numbers(x)
+    print("told", json.dumps(flat))

@@ -2,8 +2,14 @@
 
 import torch
 from told import steps, tell
-from transformers import BertConfig, BertForSequenceClassification, GPT2Config, GPT2LMHeadModel, ViTConfig
-from transformers import ViTForImageClassification
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    GPT2Config,
+    GPT2LMHeadModel,
+    ViTConfig,
+    ViTForImageClassification,
+)
 
 small = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64}
 tokens, labels = torch.arange(2 * 10).view(2, 10) * 5 % 50, torch.tensor([0, 1])

@@ -83,7 +83,7 @@ def create_mask(mod_fn: Score, B: int | None, H: int | None, Q_LEN: int, KV_LEN:
             [ True,  True]])
     """
     shape = (B or 1, H or 1, Q_LEN, KV_LEN)
-    return mod_fn(*_indices(*shape, device)).expand(*shape)  # type: ignore[attr-defined, no-any-return]
+    return mod_fn(*_indices(*shape, device=device)).expand(*shape)  # type: ignore[attr-defined, no-any-return]
 
 
 class BlockMask:
@@ -159,7 +159,8 @@ def flex_attention(query: Tensor, key: Tensor, value: Tensor, score_mod: Score |
     scores = (q @ k.transpose(-1, -2)) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
     if scores.dtype in (dtypes.float16, dtypes.bfloat16):
         scores = scores.float()
-    places = _indices(*scores.shape, q.device)
+    b, h, length, seen = scores.shape
+    places = _indices(b, h, length, seen, q.device)
     if score_mod is not None:
         scores = score_mod(scores, *places)
     if block_mask is not None:
