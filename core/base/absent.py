@@ -9,6 +9,9 @@ from typing import Any, NoReturn
 from .errors import text
 
 
+ASKED_OF_ANY = ("__", "pytest", "setUpModule", "tearDownModule")  # what tools ask every module for
+
+
 def absent_class(name: str, module: str, doc: str, remedy: str, *bases: type) -> Any:
     """Return a class that nothing is an instance of: to make one raises NotImplementedError.
 
@@ -48,7 +51,7 @@ class AbsentModule(types.ModuleType):
         self.__dict__.update(_remedy=remedy, __path__=[])
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith(ASKED_OF_ANY):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         found = self.__dict__[name] = absent(name, self.__name__, self.__dict__["_remedy"])
         return found
@@ -66,7 +69,7 @@ def absent_names(module: str, remedy: str) -> Any:
     """Return a module's ``__getattr__``: what it lacks of PyTorch's can be imported, and raises where it is used."""
 
     def find(name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith(ASKED_OF_ANY):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         found = absent(name, module, remedy)
         setattr(sys.modules[module], name, found)
