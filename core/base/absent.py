@@ -8,8 +8,7 @@ from typing import Any, NoReturn
 
 from .errors import text
 
-
-ASKED_OF_ANY = ("__", "pytest", "setUpModule", "tearDownModule")  # what tools ask every module for
+ASKED_OF_ANY = ("__", "pytest", "setUp", "setup", "tearDown", "teardown")  # what tools ask every module for
 
 
 def absent_class(name: str, module: str, doc: str, remedy: str, *bases: type) -> Any:

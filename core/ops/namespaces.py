@@ -65,10 +65,12 @@ class Namespace:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
         declared = declarations.table.get(f"{self._name}::{name}")
         function = getattr(declared, "custom", None)
         if function is None and self._name == "aten":
-            method = getattr(Tensor, name, None) if not name.startswith("__") else None
+            method = getattr(Tensor, name, None)
             function = declarations.functions.get(name, method if callable(method) else None)
         if function is None:
             raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
