@@ -145,29 +145,46 @@ else:
 
 if TYPE_CHECKING:
     from . import (
+        accelerator,
         amp,
         audio,
+        compiler,
+        distributed,
         distributions,
         func,
+        futures,
         fx,
         hub,
         jit,
         library,
         metrics,
+        mps,
+        mtia,
+        multiprocessing,
         nn,
         onnx,
         optim,
+        overrides,
+        profiler,
         serialization,
         signal,
+        testing,
         text,
+        types,
         utils,
         version,
         vision,
+        xpu,
     )
+    from ._C import PyTorchFileReader, PyTorchFileWriter
     from .alias import as_torch
     from .base.gpu_errors import AcceleratorError, OutOfMemoryError
+    from .compiler import compile
+    from .cuda.streams import Event, Stream
     from .export import CallableModule, script
     from .func import vmap
+    from .futures import Future
+    from .jit import ScriptModule
     from .ops.legacy_types import (
         BFloat16Tensor,
         BoolTensor,
@@ -180,6 +197,19 @@ if TYPE_CHECKING:
         LongTensor,
         ShortTensor,
     )
+    from .symbolic import (
+        SymBool,
+        SymFloat,
+        SymInt,
+        sym_float,
+        sym_int,
+        sym_ite,
+        sym_max,
+        sym_min,
+        sym_not,
+        sym_sqrt,
+        sym_sum,
+    )
 
     export: CallableModule
 
@@ -187,6 +217,18 @@ if TYPE_CHECKING:
 _LATE = {
     **dict.fromkeys(["amp", "audio", "distributions", "export", "func", "fx", "hub", "jit", "library", "metrics",
                      "nn", "onnx", "optim", "signal", "text", "utils", "vision"], ""),
+    **dict.fromkeys(["accelerator", "compiler", "distributed", "futures", "mps", "mtia", "multiprocessing", "overrides",
+                     "profiler", "testing", "types", "xpu", "_C", "_dynamo", "_jit_internal", "_subclasses",
+                     "_utils"], ""),
+    "compile": "compiler",
+    "Future": "futures",
+    **dict.fromkeys(["PyTorchFileReader", "PyTorchFileWriter"], "_C"),
+    **dict.fromkeys(["Event", "Stream"], "cuda.streams"),
+    "ScriptModule": "jit",
+    **dict.fromkeys(["SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min",
+                     "sym_not", "sym_sqrt", "sym_sum", "_assert", "_assert_async", "_check", "_check_index",
+                     "_check_is_size", "_check_not_implemented", "_check_tensor_all", "_check_tensor_all_with",
+                     "_check_type", "_check_value", "_check_with"], "symbolic"),
     "vmap": "func",
     **dict.fromkeys(["BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
                      "HalfTensor", "IntTensor", "LongTensor", "ShortTensor"], "ops.legacy_types"),
@@ -200,9 +242,10 @@ if not TYPE_CHECKING:  # a type checker would take any name for a good one
 
 # the modules that people use; the others are how it is made
 _MODULES = {
-    "amp", "audio", "autograd", "backends", "cpu", "cuda", "distributions", "export", "fft", "func", "fx", "hub", "jit",
-    "library", "linalg", "metrics", "nn", "onnx", "optim", "random", "return_types", "serialization", "signal",
-    "special", "text", "utils", "version", "vision",
+    "accelerator", "amp", "audio", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
+    "distributions", "export", "fft", "func", "futures", "fx", "hub", "jit", "library", "linalg", "metrics", "mps",
+    "mtia", "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "random", "return_types",
+    "serialization", "signal", "special", "testing", "text", "types", "utils", "version", "vision", "xpu",
 }  # fmt: skip
 
 __version__ = "0.1.0"

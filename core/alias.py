@@ -17,8 +17,9 @@ import sys
 import types
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+from .base.absent import AbsentModule
 from .base.errors import text
 from .rng import generator
 from .version import MEANING, TorchVersion
@@ -26,6 +27,7 @@ from .version import MEANING, TorchVersion
 __all__ = ["as_torch"]
 
 NAME = "torch"
+FUNCTORCH = "functorch"  # a package beside it, whose names are core.func's
 OURS = __name__.partition(".")[0]
 # PyTorch's files whose names core has in the package above them
 FILES = {
@@ -33,12 +35,71 @@ FILES = {
     "nn.utils": ("memory_format", "spectral_norm", "weight_norm"),
     "optim": ("adadelta", "adamax", "adamw", "asgd", "radam", "rprop"),
     "autograd": ("anomaly_mode", "grad_mode"),
+    "nn.parallel": ("comm", "data_parallel", "distributed", "parallel_apply", "replicate", "scatter_gather"),
+    "_C": ("_distributed_c10d", "_nn", "_onnx"),
+    "_dynamo": ("decorators", "eval_frame", "external_utils", "utils"),
+    "_subclasses": ("fake_tensor", "functional_tensor", "meta_utils"),
+    "distributed": ("distributed_c10d",),
+    "distributed.algorithms": ("_checkpoint", "_checkpoint.checkpoint_wrapper", "ddp_comm_hooks", "join"),
+    "distributed.checkpoint": (
+        "default_planner",
+        "filesystem",
+        "format_utils",
+        "metadata",
+        "optimizer",
+        "planner",
+        "state_dict",
+        "state_dict_loader",
+    ),
+    "distributed.fsdp": ("api", "fully_sharded_data_parallel", "sharded_grad_scaler", "wrap"),
+    "distributed.nn": ("functional",),
+    "distributed.tensor": ("api", "experimental", "parallel", "placement_types"),
+    "fx": (
+        "_symbolic_trace",
+        "experimental",
+        "experimental.proxy_tensor",
+        "experimental.symbolic_shapes",
+        "graph",
+        "graph_module",
+        "interpreter",
+        "node",
+        "passes",
+        "passes.infra",
+        "passes.infra.pass_base",
+        "proxy",
+    ),
+    "jit": ("annotations", "frontend"),
+    "multiprocessing": ("spawn",),
+    "onnx": ("utils",),
+    "profiler": ("profiler",),
 }
+# parts of PyTorch that packages import whether or not they use them: what core lacks of these is there, and refuses
+REFUSING = ("_dynamo", "_export", "_functorch", "_guards", "_higher_order_ops", "_inductor", "_logging",
+            "_prims_common", "ao", "distributed", "export", "fx", "onnx", "quantization", "testing")  # fmt: skip
+# of modules that core has, the parts that it has not
+REFUSED = {
+    "onnx": ("_internal", "errors", "operators", "ops", "symbolic_registry", "verification",
+             *(f"symbolic_opset{n}" for n in range(7, 21))),
+    "export": ("_trace", "decomp_utils", "passes", "unflatten"),
+    "testing": ("_internal",),
+    "utils": ("_sympy", "bottleneck", "mobile_optimizer"),
+}  # fmt: skip
+# PyTorch's modules have all their names from the beginning, and packages look through them
+WHOLE = ("distributions", "nn", "optim")
 PLACES = {f"{package}.{file}": package for package, files in FILES.items() for file in files} | {
     "functional": "",
     "_tensor": "",
+    "_custom_ops": "library",
+    "_library": "library",
+    "_ops": "ops.namespaces",
+    "utils.data._utils": "utils.data",
+    "utils.data._utils.collate": "utils.data.collate",
+    "utils.data._utils.pin_memory": "utils.data.pinning",
+    "utils.data._utils.fetch": "utils.data.fetching",
+    "utils.data._utils.worker": "utils.data.worker",
     "cuda.random": "cuda",
     "nn.utils.init": "nn.init",
+    "distributed._tensor": "distributed.tensor",
 }
 
 
@@ -49,13 +110,19 @@ class Torch(types.ModuleType):
         ours = sys.modules[OURS]
         super().__init__(NAME, ours.__doc__)
         self.__dict__.update(__version__=TorchVersion(MEANING), __path__=[], __file__=ours.__file__, __package__=NAME,
-                             __stands_for__=OURS, torch=self)  # fmt: skip
+                             __stands_for__=OURS, torch=self, _known=set())  # fmt: skip
 
     def __getattr__(self, name: str) -> Any:
         try:
-            return getattr(sys.modules[OURS], name)
+            found = getattr(sys.modules[OURS], name)
         except AttributeError:
+            if name in PLACES or name in REFUSING:
+                return importlib.import_module(f"{NAME}.{name}")
             raise AttributeError(f"module {NAME!r} has no attribute {name!r}", name=name, obj=self) from None
+        if isinstance(found, types.ModuleType) and name not in self.__dict__["_known"]:
+            self.__dict__["_known"].add(name)
+            _complete(name, found)
+        return found
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name.startswith("__"):
@@ -68,6 +135,21 @@ class Torch(types.ModuleType):
 
     def __dir__(self) -> list[str]:
         return dir(sys.modules[OURS])
+
+
+def _complete(name: str, module: types.ModuleType) -> None:
+    """Give a module of core's the names that PyTorch's has from the beginning: late ones, and files below it."""
+    if name in WHOLE:
+        for late in getattr(module, "_LATE", {}):
+            getattr(module, late)
+    for place, package in PLACES.items():
+        parent, _, file = place.rpartition(".")
+        holder = sys.modules.get(f"{OURS}.{parent}")
+        if parent.partition(".")[0] == name and holder is not None and not hasattr(holder, file):
+            setattr(holder, file, File(f"{NAME}.{place}", f"{OURS}.{package}" if package else OURS))
+    for file in REFUSED.get(name, ()):
+        if not hasattr(module, file):
+            setattr(module, file, AbsentModule(f"{NAME}.{name}.{file}"))
 
 
 class File(types.ModuleType):
@@ -100,36 +182,55 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         """Return where a module is; None where core has none by that name."""
+        if name.partition(".")[0] == FUNCTORCH:
+            return importlib.machinery.ModuleSpec(name, self) if name == FUNCTORCH else _missing(name)
         if name != NAME and not name.startswith(f"{NAME}."):
             return None
-        if name != NAME and _own(name) is None and name.removeprefix(f"{NAME}.") not in PLACES:
-            raise ModuleNotFoundError(
-                text(f"No module named {name!r}", op="as_torch", came=f"import {name}",
-                     needed="a module of PyTorch's that core has",
-                     remedy="report it, or catch it where the program can do without"), name=name)  # fmt: skip
+        if name != NAME and _own(name) is None and not _stands_in(name):
+            return _missing(name)
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         """Return core's module, or one that has its names."""
         if spec.name == NAME:
             return Torch()
+        if spec.name == FUNCTORCH:
+            return File(FUNCTORCH, f"{OURS}.func")
         own = _own(spec.name)
         if own is not None:
             module = importlib.import_module(own)
             self._spec = module.__spec__
+            _complete(spec.name.split(".")[1], sys.modules[f"{OURS}.{spec.name.split('.')[1]}"])
             return module
-        package = PLACES[spec.name.removeprefix(f"{NAME}.")]
+        package = PLACES.get(spec.name.removeprefix(f"{NAME}."))
+        if package is None:
+            return AbsentModule(spec.name)
         return File(spec.name, f"{OURS}.{package}" if package else OURS)
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Leave core's module as it was: the import system writes its own spec into it."""
-        if not isinstance(module, Torch | File):
+        if not isinstance(module, Torch | File | AbsentModule):
             module.__spec__ = self._spec
 
     def find_distributions(self, context: Any = None) -> Iterator[Distribution]:
         """Yield the distribution by that name."""
         if context is None or context.name == NAME:
             yield Distribution()
+
+
+def _missing(name: str) -> NoReturn:
+    """Raise ModuleNotFoundError for a module of PyTorch's that core has not."""
+    raise ModuleNotFoundError(
+        text(f"No module named {name!r}", op="as_torch", came=f"import {name}",
+             needed="a module of PyTorch's that core has",
+             remedy="report it, or catch it where the program can do without"), name=name)  # fmt: skip
+
+
+def _stands_in(name: str) -> bool:
+    """Return whether a module of PyTorch's that core has not is there by its name."""
+    place = name.removeprefix(f"{NAME}.")
+    top, _, rest = place.partition(".")
+    return place in PLACES or top in REFUSING or rest.partition(".")[0] in REFUSED.get(top, ())
 
 
 def _own(name: str) -> str | None:
@@ -145,7 +246,7 @@ def _own(name: str) -> str | None:
 
 def _set_aside() -> dict[str, types.ModuleType]:
     """Take all modules by PyTorch's names out of Python's table, and return them."""
-    return {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == NAME}
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] in (NAME, FUNCTORCH)}
 
 
 class as_torch:

@@ -6,16 +6,31 @@ functions without inputs is not there: a program is captured from a call, so `sy
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from .base.absent import absent_class, absent_function
 from .base.errors import text
 from .declare import op as declarations
 from .export import Program, export
 from .export import ir as _ir
 from .nn.modules.module import Module
 
-__all__ = ["Graph", "GraphModule", "Node", "symbolic_trace"]
+__all__ = ["Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer", "has_side_effect",
+           "map_arg", "replace_pattern", "symbolic_trace", "wrap"]  # fmt: skip
+
+_CAPTURE = "core.fx.symbolic_trace(model, (x,)), which captures a program from a call"
+Proxy = absent_class("Proxy", __name__, "A value of a trace that has none yet.", _CAPTURE)
+Tracer = absent_class("Tracer", __name__, "What traces a function without a call.", _CAPTURE)
+Interpreter = absent_class("Interpreter", __name__, "What runs a graph node by node.", "GraphModule runs one")
+Transformer = absent_class("Transformer", __name__, "What makes a graph from another.", _CAPTURE)
+PassBase = absent_class("PassBase", __name__, "A change of a graph.", _CAPTURE)
+PassResult = absent_class("PassResult", __name__, "What a change of a graph gave.", _CAPTURE)
+GuardOnDataDependentSymNode = type("GuardOnDataDependentSymNode", (RuntimeError,), {"__doc__": "Never raised here."})
+replace_pattern = absent_function("replace_pattern", __name__, "Change parts of a graph.", _CAPTURE)
+Target = Argument = BaseArgumentTypes = Any  # PyTorch's names of types
+graph = graph_module = node = proxy = experimental = passes = sys.modules[__name__]  # PyTorch's files
 
 
 class Node:
@@ -120,3 +135,54 @@ def symbolic_trace(root: Any, example_inputs: Sequence[Any] | None = None, dynam
                              needed="the arguments of one call, which a program is captured from",
                              remedy="symbolic_trace(model, (x,))"))  # fmt: skip
     return GraphModule(export(root, tuple(example_inputs), dynamic))
+
+
+def wrap(fn_or_name: Any) -> Any:
+    """Return a function as it is: a call that is captured is heard op by op, also within it."""
+    return fn_or_name
+
+
+def has_side_effect(fn: Any) -> Any:
+    """Return a function as it is."""
+    return fn
+
+
+def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
+    """Return arguments with a function of each node in its place."""
+    if isinstance(a, Node):
+        return fn(a)
+    if isinstance(a, dict):
+        return {k: map_arg(x, fn) for k, x in a.items()}
+    if isinstance(a, slice):
+        return slice(map_arg(a.start, fn), map_arg(a.stop, fn), map_arg(a.step, fn))
+    if isinstance(a, tuple) and hasattr(a, "_fields"):
+        return type(a)(*(map_arg(x, fn) for x in a))
+    return type(a)(map_arg(x, fn) for x in a) if isinstance(a, tuple | list) else a
+
+
+def statically_known_true(x: Any) -> bool:
+    """Return a truth: every size is known."""
+    return bool(x)
+
+
+guard_or_false = guard_or_true = definitely_true = definitely_false = statically_known_true
+
+
+def free_symbols(val: Any) -> set[Any]:
+    """Return the sizes that are open: none."""
+    return set()
+
+
+free_unbacked_symbols = free_symbols
+
+
+def get_proxy_mode() -> None:
+    """Return None: there is no trace without values."""
+
+
+def is_fx_tracing() -> bool:
+    """Return False: a program is captured from a call."""
+    return False
+
+
+is_fx_symbolic_tracing = is_fx_tracing

@@ -31,13 +31,23 @@ from .base.errors import LoadError, text
 from .base.source import warn
 from .export.program import Program
 from .export.restored import load as load_program
+from .hub_urls import (
+    HASH_REGEX,
+    _get_torch_home,
+    download_url_to_file,
+    get_dir,
+    load_state_dict_from_url,
+    set_dir,
+    urlparse,
+)
 from .nn.modules.module import Module
 from .serialization.atomic import replacing
 from .serialization.source import Source, broken, short
 from .serialization.zipped import Archive, Writer
 from .tensors.tensor import Tensor
 
-__all__ = ["help", "list", "load", "mapped", "save"]
+__all__ = ["HASH_REGEX", "_get_torch_home", "download_url_to_file", "get_dir", "help", "list", "load",
+           "load_state_dict_from_url", "mapped", "save", "set_dir", "urlparse"]  # fmt: skip
 
 FORMAT, VERSION = "gradlab model", 1
 MANIFEST, WEIGHTS, PROGRAM, HUBCONF = "manifest.json", "weights.safetensors", "program.gl", "hubconf.py"

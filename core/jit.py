@@ -1,23 +1,37 @@
 """PyTorch's names for programs: `trace`, `script`, `save`, `load`. See `core.export`, which these are.
 
-What PyTorch has here for its own compiler (`optimize_for_inference`, fusion strategies) is not there: a program is run
-op by op, and to run it without Python is `Program.to_c`, `to_onnx` or `numpy`.
+What PyTorch has here for its own compiler (`optimize_for_inference`, fusion strategies) changes nothing: a program is
+run op by op, and to run it without Python is `Program.to_c`, `to_onnx` or `numpy`.
 """
 
 from __future__ import annotations
 
+import builtins
+import contextlib
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any
+import sys
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Dict, Final, List, NamedTuple, Optional, Tuple, Union  # noqa: F401, UP035
 
+from .base.absent import absent_class
 from .base.errors import text
-from .export import ExportError, Program, export
+from .export import ExportError, Program
+from .export import export as _export
 from .export import load as _load
 from .export.script import ScriptedModule
 from .export.script import script as _script
+from .futures import Future
 from .tensors.tensor import Tensor
 
-__all__ = ["ScriptFunction", "ScriptModule", "ignore", "is_scripting", "is_tracing", "load", "save", "script", "trace"]
+__all__ = ["Attribute", "CompilationUnit", "Error", "Final", "Future", "ScriptFunction", "ScriptModule",
+           "TracerWarning", "annotate", "export", "fork", "freeze", "ignore", "interface",
+           "is_scripting", "is_tracing", "isinstance",
+           "load", "optimize_for_inference", "save", "script", "script_if_tracing", "strict_fusion", "trace",
+           "trace_module", "unused", "wait"]  # fmt: skip
+
+# PyTorch's file of the names of types, which stand here
+annotations: Any = sys.modules[__name__]  # type: ignore[no-redef]
 
 
 class ScriptFunction:
@@ -43,7 +57,7 @@ class ScriptFunction:
     def __getattr__(self, name: str) -> Any:
         """Return what the module has by this name: its parameters, its layers."""
         function = self.__dict__.get("_function")
-        if name.startswith("__") or not isinstance(function, ScriptedModule):
+        if name.startswith("__") or not builtins.isinstance(function, ScriptedModule):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(function.module, name)
 
@@ -60,7 +74,7 @@ class ScriptFunction:
                 raise RuntimeError(text("this function has no program yet", op="jit",
                                         needed="a call, which says what its arguments are",
                                         remedy="f(x), or core.jit.trace(f, (x,))"))  # fmt: skip
-            self._program, self._args = export(self._function, self._args), None
+            self._program, self._args = _export(self._function, self._args), None
         return self._program
 
     def save(self, f: Any) -> None:
@@ -76,7 +90,7 @@ def _positional(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     bound = inspect.signature(function).bind(*args, **kwargs)
     if bound.kwargs:
         return None
-    return tuple(x.detach() if isinstance(x, Tensor) else x for x in bound.args)
+    return tuple(x.detach() if builtins.isinstance(x, Tensor) else x for x in bound.args)
 
 
 def trace(func: Callable[..., Any], example_inputs: Any, **ignored: Any) -> ScriptFunction:
@@ -90,8 +104,8 @@ def trace(func: Callable[..., Any], example_inputs: Any, **ignored: Any) -> Scri
     >>> traced(core.tensor([-1.0, 0.0, 1.0]))
     tensor([0., 0., 2.])
     """
-    args = example_inputs if isinstance(example_inputs, tuple | list) else (example_inputs,)
-    return ScriptFunction(None, export(func, tuple(args)))
+    args = example_inputs if builtins.isinstance(example_inputs, tuple | list) else (example_inputs,)
+    return ScriptFunction(None, _export(func, tuple(args)))
 
 
 def script(obj: Any, example_inputs: Sequence[Any] | None = None, **ignored: Any) -> Any:
@@ -114,7 +128,7 @@ def script(obj: Any, example_inputs: Sequence[Any] | None = None, **ignored: Any
 
 def save(m: Any, f: Any) -> None:
     """Save what `trace` or `script` gave."""
-    if not isinstance(m, ScriptFunction):
+    if not builtins.isinstance(m, ScriptFunction):
         raise TypeError(text("core.jit.save takes what trace or script gave", op="jit.save", came=type(m).__name__,
                              remedy="core.jit.trace(model, (x,))"))  # fmt: skip
     m.save(f)
@@ -130,7 +144,7 @@ def ignore(function: Any = None, **ignored: Any) -> Any:
     return function if function is not None else ignore
 
 
-unused = export_method = ignore
+unused = export = export_method = _overload = _overload_method = _script_method = ignore
 
 
 def is_scripting() -> bool:
@@ -150,7 +164,7 @@ def freeze(mod: Any, *ignored: Any, **more: Any) -> Any:
 
 def is_script_module(x: Any) -> bool:
     """Return whether `x` is what `trace`, `script` or `load` gave."""
-    return isinstance(x, ScriptFunction | ScriptedModule)
+    return builtins.isinstance(x, ScriptFunction | ScriptedModule)
 
 
 def annotate(the_type: Any, the_value: Any) -> Any:
@@ -159,3 +173,90 @@ def annotate(the_type: Any, the_value: Any) -> Any:
 
 
 Error = ExportError
+
+
+class Attribute(NamedTuple):
+    """A value and the type that a scripted module would give it."""
+
+    value: Any
+    type: Any
+
+
+class _BroadcastingList:
+    """A type for annotations: several values, or one for all of them."""
+
+    def __getitem__(self, types: Any) -> Any:
+        return Any
+
+
+BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = BroadcastingList4 = _BroadcastingList()
+BroadcastingList5 = BroadcastingList6 = BroadcastingList1
+
+
+class TracerWarning(Warning):
+    """What PyTorch warns of in a trace. Here `trace` refuses what it would get wrong."""
+
+
+CompilationUnit = absent_class("CompilationUnit", __name__, "Functions given as text.", "core.jit.script(function)")
+
+
+def trace_module(mod: Any, inputs: Mapping[str, Any], **ignored: Any) -> ScriptFunction:
+    """Return a module's `forward` as a program for inputs like these.
+
+    *Raises*: NotImplementedError for other methods.
+
+    >>> import core
+    >>> core.jit.trace_module(core.nn.ReLU(), {"forward": core.ones(2)})(core.tensor([-1.0, 1.0]))
+    tensor([0., 1.])
+    """
+    if list(inputs) != ["forward"]:
+        raise NotImplementedError(text("one method is traced: forward", op="jit.trace_module", came=f"{list(inputs)}",
+                                       remedy="core.jit.trace(model.method, inputs) for each"))  # fmt: skip
+    return trace(mod, inputs["forward"])
+
+
+def script_if_tracing(fn: Any) -> Any:
+    """Return a function as it is: a trace here hears of its branches by itself, and refuses those on values."""
+    return fn
+
+
+def interface(obj: Any) -> Any:
+    """Return a class as it is."""
+    return obj
+
+
+def isinstance(obj: Any, target_type: Any) -> bool:
+    """Return whether a value is of a type, of which those of `typing` count by their class: ``List[int]`` as list."""
+    many = target_type if type(target_type) is tuple else (target_type,)
+    return builtins.isinstance(obj, tuple(typing.cast(type, typing.get_origin(t) or t) for t in many))
+
+
+def optimize_for_inference(mod: Any, *ignored: Any, **more: Any) -> Any:
+    """Return a program as it is: it runs op by op."""
+    return mod
+
+
+def set_fusion_strategy(strategy: Any) -> None:
+    """Choose what PyTorch's compiler joins: without effect."""
+
+
+@contextlib.contextmanager
+def _block() -> Iterator[None]:
+    yield
+
+
+_script_if_tracing = script_if_tracing
+strict_fusion = fuser = optimized_execution = lambda *ignored: _block()
+enable_onednn_fusion = set_fusion_strategy
+
+
+def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
+    """Call a function, now and in this thread, and return what it gives as a future that is done."""
+    done: Future[Any] = Future()
+    done.set_result(func(*args, **kwargs))
+    return done
+
+
+def wait(future: Future[Any]) -> Any:
+    """Return the value of a future."""
+    return future.wait()

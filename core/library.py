@@ -24,6 +24,8 @@ from .declare.op import Operation
 from .dispatch.structured import call_operation
 from .tensors.tensor import Tensor, from_array
 
+_early: dict[str, Callable[..., Any]] = {}  # what `register_fake` was given before its op was declared
+
 
 class CustomOp:
     """An op that a user declared; call it as a function. Made by `custom_op` and `c_op`."""
@@ -38,7 +40,7 @@ class CustomOp:
                      remedy="custom_op('mine::sine')")
             )  # fmt: skip
         self.name, self.signature, self.python = name, signature, forward
-        self.fake: Callable[..., Any] | None = None
+        self.fake: Callable[..., Any] | None = _early.pop(name, None)
         self._function: type[Function] | None = None
         self.kernels: dict[str, backends.Row] = {}
         old = declarations.table.get(name)
@@ -308,8 +310,13 @@ def register_kernel(op: Any, device_types: Any, func: Any = None, /) -> Any:
 
 
 def register_fake(op: Any, func: Any = None, /) -> Any:
-    """As `CustomOp.register_fake`, for an op or its name."""
+    """As `CustomOp.register_fake`, for an op or its name; of a name that is not declared, for when it will be."""
+    if isinstance(op, str) and op not in declarations.table:
+        return functools.partial(register_fake, op) if func is None else _early.setdefault(op, func)
     return _named(op).register_fake if func is None else _named(op).register_fake(func)
+
+
+impl_abstract = register_fake  # PyTorch's older name
 
 
 from .autograd.opcheck import opcheck  # noqa: E402 - it is written on what stands above

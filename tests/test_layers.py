@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[1]
 LAYERS = ("triton_kernels", "core", "widgets", "lab")  # each may import those before it
 NOTEBOOK = {"IPython", "ipywidgets", "ipykernel", "jupyter_client", "jupyter_core", "jupyter_server", "jupyterlab",
             "anywidget", "matplotlib", "nbformat", "nbclient", "traitlets", "sklearn"}  # fmt: skip
-# PyTorch's public path torch.random is a module, so core.random is one too
-LIKE_THE_STANDARD_LIBRARY = {"core/random.py", "core/signal/__init__.py"}
+# PyTorch's public path torch.random is a module, so core.random is one too, and so on
+LIKE_THE_STANDARD_LIBRARY = {"core/random.py", "core/signal/__init__.py", "core/multiprocessing.py", "core/types.py"}
 MAX_LINES = 500
 # Inside core and lab each folder imports from itself and from those before it. What is not named here, PyTorch's public
 # paths and lab's commands, stands above them all.
@@ -29,7 +29,7 @@ FLOORS = {
 ELSEWHERE = {
     "core.return_types": "base", "core.native.emit": "", "core.native.emit_updates": "", "core.native.tunables": "",
     "core.backends.compile_check": "", "core.autograd.functional": "", "core.autograd.gradcheck": "",
-    "core.autograd.opcheck": "", "core.autograd": "", "core.random": "ops",
+    "core.autograd.opcheck": "", "core.autograd.profiler": "", "core.autograd": "", "core.random": "ops",
     "core.utils.checkpoint": "ops", "core.utils.selective": "ops",
     "core.utils.reentrant": "ops",
 }  # fmt: skip

@@ -15,9 +15,9 @@ from .variable import Variable
 
 __all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "functional", "grad", "gradcheck",
            "gradgradcheck", "graph", "inference_mode", "is_grad_enabled", "no_grad", "once_differentiable",
-           "set_detect_anomaly", "set_grad_enabled"]  # fmt: skip
+           "profiler", "set_detect_anomaly", "set_grad_enabled"]  # fmt: skip
 
 if TYPE_CHECKING:
-    from . import functional
+    from . import functional, profiler
 else:  # what not every program uses is imported when it is asked for
-    __getattr__, __dir__ = lazy_attributes(__name__, {"functional": ""})
+    __getattr__, __dir__ = lazy_attributes(__name__, {"functional": "", "profiler": ""})

@@ -75,6 +75,9 @@ class Context(Node):
         return f"{self.op.name}Backward"
 
 
+FunctionCtx = BackwardCFunction = Context  # PyTorch's names
+
+
 class _CustomOp:
     """What a node wants of an op, for one call of a `Function`."""
 

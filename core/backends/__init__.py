@@ -17,6 +17,7 @@ from ..base.device import device as Device
 from ..declare.expr import Joint, Program
 from ..declare.op import Operation
 from ..tensors import device_read
+from . import switches
 
 
 class Kernel(NamedTuple):
@@ -240,6 +241,9 @@ def explain(name: str, program: Program | None, kind: Kind, arrays: tuple[Any, .
 
 
 def __getattr__(name: str) -> Any:  # settings that PyTorch's programs make, loaded when asked for
-    if name not in ("cuda", "cudnn", "mps"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return importlib.import_module(f".{name}", __name__)
+    if name in ("cuda", "cudnn", "mps"):
+        return importlib.import_module(f".{name}", __name__)
+    if name in switches.SETTINGS:
+        found = globals()[name] = switches.Switches(f"{__name__}.{name}", switches.SETTINGS[name])
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -131,3 +131,8 @@ _ANY_TYPE = (
 )  # fmt: skip
 
 add(DeviceBackend("cpu", lambda: (sys.modules[__name__], reference.numpy_backend)))
+
+
+def get_cpu_capability() -> str:
+    """Return PyTorch's name of what its kernels use of the processor: "DEFAULT"; core's choose for themselves."""
+    return "DEFAULT"

@@ -16,3 +16,13 @@ def is_available() -> bool:
 def is_built() -> bool:
     """Return whether this was built with `mps`: no."""
     return False
+
+
+def is_macos_or_newer(major: int, minor: int) -> bool:
+    """Return whether this is such a version of macOS with that GPU: never."""
+    return False
+
+
+def is_macos13_or_newer(minor: int = 0) -> bool:
+    """Return whether this is such a version of macOS with that GPU: never."""
+    return False

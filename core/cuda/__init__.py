@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from ..backends import cuda as _rows
+from ..base.device import device as Device
 from ..base.lazy_import import lazy_attributes as _late
 from ..ops.creation import empty
 from ..rng.generator import default_of
+from ..tensors.tensor import Tensor
 
 
 def is_available() -> bool:
@@ -53,6 +56,36 @@ def is_initialized() -> bool:
 def init() -> None:
     """Look for the device now. It is done by itself when it is first asked for."""
     _rows.availability()
+
+
+def get_rng_state(device: Any = "cuda") -> Tensor:
+    """Return the state of a device's generator. *Raises*: RuntimeError where the device is not there."""
+    return default_of(empty(0, device=_with_number(device)).device).get_state()
+
+
+def set_rng_state(new_state: Tensor, device: Any = "cuda") -> None:
+    """Set the state of a device's generator. *Raises*: RuntimeError where the device is not there."""
+    default_of(empty(0, device=_with_number(device)).device).set_state(new_state)
+
+
+def get_rng_state_all() -> list[Tensor]:
+    """Return the state of every device's generator: an empty list where there is none."""
+    return [get_rng_state(k) for k in range(device_count())] if is_available() else []
+
+
+def set_rng_state_all(new_states: Iterable[Tensor]) -> None:
+    """Set the state of every device's generator."""
+    for k, state in enumerate(new_states):
+        set_rng_state(state, k)
+
+
+def initial_seed() -> int:
+    """Return the number with which the current device's generator began."""
+    return int(default_of(empty(0, device="cuda").device).initial_seed())
+
+
+def _with_number(device: Any) -> Any:
+    return Device("cuda", device) if isinstance(device, int) else device
 
 
 def ipc_collect() -> None:

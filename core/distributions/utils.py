@@ -81,6 +81,14 @@ def standard_normal(shape: Sequence[int], like: Tensor) -> Tensor:
     return normal(zeros(tuple(shape), dtype=like.dtype, device=like.device), 1.0)
 
 
+def _standard_normal(shape: Sequence[int], dtype: Any, device: Any) -> Tensor:
+    """Standard normal numbers of a shape, under PyTorch's name."""
+    return normal(zeros(tuple(shape), dtype=dtype, device=device), 1.0)
+
+
+_sum_rightmost = sum_rightmost
+
+
 def unit_numbers(shape: Sequence[int], like: Tensor) -> Tensor:
     """Numbers even between 0 and 1 of a shape, in the dtype and on the device of `like`."""
     return rand(tuple(shape), dtype=like.dtype, device=like.device)

@@ -21,7 +21,28 @@ from .program import Program
 from .restored import load
 from .script import ScriptError, script
 
-__all__ = ["ExportError", "Program", "ScriptError", "export", "load", "script"]
+__all__ = ["Dim", "ExportError", "ExportedProgram", "Program", "ScriptError", "export", "load", "script"]
+
+
+class _Dim(type):
+    """Makes `Dim("batch")` a class of its own, with PyTorch's `AUTO`, `DYNAMIC` and `STATIC`."""
+
+    AUTO = DYNAMIC = STATIC = None
+
+    def __call__(cls, name: str, *, min: int | None = None, max: int | None = None) -> Any:
+        return _Dim(name, (int,), {"min": min, "max": max})
+
+
+class Dim(metaclass=_Dim):
+    """``Dim("batch")`` names a size that may vary, as the plain text does in `dynamic`: its name is ``__name__``.
+
+    `AUTO`, `DYNAMIC` and `STATIC` are None: what varies is named here.
+    """
+
+    AUTO = DYNAMIC = STATIC = None
+
+
+ExportedProgram = Program
 
 
 class CallableModule(types.ModuleType):

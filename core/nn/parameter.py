@@ -148,6 +148,9 @@ class _Uninitialized(Tensor):
         return _again, (type(self), self._kind, self._requires_grad, attributes(self))
 
 
+UninitializedTensorMixin = _Uninitialized  # PyTorch's name
+
+
 def _again(cls: type, of: Kind, requires_grad: bool, own: dict[str, Any]) -> Any:
     out: Any = Tensor.__new__(cls)
     out._kind, out._requires_grad = of, requires_grad

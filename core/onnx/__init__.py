@@ -11,11 +11,25 @@ from typing import Any
 
 from ..base.errors import text
 from . import arithmetic, attention, control, layers, quantised, recurrent, resize, shapes  # their rows
+from .exporting import (
+    OnnxExporterError,
+    ONNXProgram,
+    OperatorExportTypes,
+    TensorProtoDataType,
+    TrainingMode,
+    export,
+    is_in_onnx_export,
+    register_custom_op_symbolic,
+    unregister_custom_op_symbolic,
+)
 from .model import OnnxModule
 from .reading import Reader
 from .table import OnnxError, row
 
-__all__ = ["OnnxError", "OnnxModule", "load", "row"]
+__all__ = ["ONNXProgram", "OnnxError", "OnnxExporterError", "OnnxModule", "OperatorExportTypes",
+           "TensorProtoDataType", "TrainingMode", "export",
+           "is_in_onnx_export", "load", "register_custom_op_symbolic", "row",
+           "unregister_custom_op_symbolic"]  # fmt: skip
 
 
 def load(path: str | os.PathLike[str] | bytes) -> OnnxModule:

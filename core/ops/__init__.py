@@ -14,3 +14,14 @@ from . import fourier, spectrogram
 from . import legacy_types  # what `Tensor(...)` makes
 from . import outs  # last: it widens functions of the files above
 from . import inplace_names  # after all that has an in-place form
+from .namespaces import Namespace, load_library
+from ..base.absent import ASKED_OF_ANY as _ASKED_OF_ANY
+
+loaded_libraries: set[str] = set()
+
+
+def __getattr__(name: str) -> Namespace:
+    if name.startswith(_ASKED_OF_ANY):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = Namespace(name)
+    return found

@@ -10,12 +10,13 @@ from copy import deepcopy
 from typing import Any, TypeAlias
 
 from ..base.errors import text
-from ..base.modes import enable_grad
+from ..base.modes import enable_grad, set_grad_enabled
 from ..base.modes import state as mode
 from ..base.source import warn
 from ..events import observe
 from ..graph.node import RemovableHandle
 from ..nn.modules.module import typename, zeroed
+from ..ops.complex import view_as_real
 from ..tensors.tensor import Tensor
 
 _HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks", "_optimizer_state_dict_pre_hooks",
@@ -36,6 +37,11 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
     return RemovableHandle(_every_post_hook, hook)
 
 
+def _hooks(optimizer: Any, which: str) -> tuple[Any, ...]:
+    """Return an optimizer's hooks: none where a wrapper of another one has left `Optimizer.__init__` out."""
+    return tuple(optimizer.__dict__.get(which, {}).values())
+
+
 def _around(step: Callable[..., Any]) -> Callable[..., Any]:
     """`step` with its hooks, in the phase "update" (a closure is again of the phase "forward"), told to observers."""
 
@@ -43,7 +49,7 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         if self._stepping:  # a subclass calls super().step()
             return step(self, *args, **kwargs)
-        for hook in (*_every_pre_hook.values(), *self._optimizer_step_pre_hooks.values()):
+        for hook in (*_every_pre_hook.values(), *_hooks(self, "_optimizer_step_pre_hooks")):
             changed = hook(self, args, kwargs)
             if changed is not None:
                 if not isinstance(changed, tuple) or len(changed) != 2:
@@ -93,7 +99,7 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
                 observe.tell("stepped", self)
         if "_opt_called" in self.__dict__:  # a schedule wants to know
             self._opt_called = True
-        for hook in (*self._optimizer_step_post_hooks.values(), *_every_post_hook.values()):
+        for hook in (*_hooks(self, "_optimizer_step_post_hooks"), *_every_post_hook.values()):
             hook(self, args, kwargs)
         return out
 
@@ -102,6 +108,54 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
 
 Params: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 """What an optimizer steps: tensors, groups of them with settings of their own, or tensors with their names."""
+
+
+ParamsT = Params  # PyTorch's names for it
+params_t = _params_t = Params
+
+
+class _Required:
+    """Stands for a setting that has no default."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _Required()
+
+
+def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a step of one's own keep gradients where its group says ``differentiable``; PyTorch's decorator."""
+
+    @functools.wraps(func)
+    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with set_grad_enabled(bool(self.defaults.get("differentiable", False))):
+            return func(self, *args, **kwargs)
+
+    return wrapped
+
+
+def _get_value(x: Any) -> Any:
+    """Return a number, or that of a tensor of one element."""
+    return x.item() if isinstance(x, Tensor) else x
+
+
+def _view_as_real(params: Any, *state_and_grads: Any) -> None:
+    """Replace complex tensors in lists by their parts, in place."""
+    for i, p in enumerate(params):
+        if p.is_complex():
+            for many in (params, *state_and_grads):
+                many[i] = view_as_real(many[i])
+
+
+def _default_to_fused_or_foreach(params: Any, differentiable: bool, use_fused: bool = False) -> tuple[bool, bool]:
+    """Return whether a step should be one call for many tensors: not here, where that is told by the optimizer."""
+    return False, False
+
+
+def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
+    """Return the devices on which steps are captured in graphs."""
+    return ["cuda"]
 
 
 class Optimizer:

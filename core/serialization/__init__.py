@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import Any, BinaryIO
+from collections.abc import Callable
+from typing import IO, Any, BinaryIO, TypeAlias
 
+from ..base.device import device
 from ..base.errors import LoadError, text
 
 __all__ = ["LoadError", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
 
+FILE_LIKE: TypeAlias = str | os.PathLike[str] | IO[bytes]
+MAP_LOCATION: TypeAlias = Callable[[Any, str], Any] | device | str | dict[str, str] | None
+STORAGE: TypeAlias = Any
+DEFAULT_PROTOCOL = 2
 _TORCH_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt", ".tar")
 
 

@@ -58,8 +58,8 @@ def test_files_that_core_divides_otherwise_have_the_names_of_their_package(path)
         package = importlib.import_module(f"core.{PLACES[path]}".rstrip("."))
         name = next(n for n in getattr(package, "__all__", vars(package)) if not n.startswith("_"))
         assert getattr(module, name) is getattr(package, name)
-        with pytest.raises(AttributeError):
-            module.nobody_has_this  # noqa: B018
+        with pytest.raises((AttributeError, NotImplementedError)):  # parts for many processes refuse when they are used
+            module.nobody_has_this()
 
 
 @pytest.mark.parametrize("name", ["torch.nobody", "torch.nn.nobody", "torch.nn.functional.nobody"])

@@ -200,7 +200,7 @@ _LATE_FILES = {
 }
 _LATE = {name: file for file, names in _LATE_FILES.items() for name in names.split()}
 if not TYPE_CHECKING:  # a type checker would take any name for a good one
-    __getattr__, __dir__ = lazy_attributes(__name__, {**dict.fromkeys(_LATE_FILES, ""), **_LATE})
+    __getattr__, __dir__ = lazy_attributes(__name__, {**dict.fromkeys([*_LATE_FILES, "utils"], ""), **_LATE})
 
 __all__ = [
     "AdaptiveAvgPool1d",

@@ -24,10 +24,11 @@ from .everywhere import (
     registered,
     registrations,
 )
-from .state import State
+from .state import State, _IncompatibleKeys
 
 __all__ = [
     "Module",
+    "_IncompatibleKeys",
     "register_module_backward_hook",
     "register_module_buffer_registration_hook",
     "register_module_forward_hook",
@@ -37,6 +38,9 @@ __all__ = [
     "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]
+
+
+_EXTRA_STATE_KEY_SUFFIX = "_extra_state"  # PyTorch's name of what `get_extra_state` is saved under
 
 
 def typename(x: Any) -> str:

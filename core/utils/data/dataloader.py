@@ -16,6 +16,9 @@ _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "per
 T_co = TypeVar("T_co", covariant=True)
 
 
+_BaseDataLoaderIter, _SingleProcessDataLoaderIter, _MultiProcessingDataLoaderIter = Pass, SinglePass, WorkerPass
+
+
 class _Endless:
     """The sampler of an iterable data set, which knows its own end."""
 

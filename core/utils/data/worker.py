@@ -67,6 +67,9 @@ def main(socket_fd: int, life_fd: int, board_fd: int) -> None:
     os._exit(0)  # taking modules apart takes 30 ms, for which the parent would wait
 
 
+_generate_state = numpy_seed  # PyTorch's name
+
+
 class _Worker:
     def __init__(self, channel: Channel, board_fd: int) -> None:
         self.channel, self.outbox = channel, Outbox()

@@ -11,7 +11,8 @@ import contextlib
 import enum
 from collections.abc import Iterable, Iterator
 
-from ..ops.attention import choice
+from ...base.lazy_import import lazy_attributes
+from ...ops.attention import choice
 
 
 class SDPBackend(enum.IntEnum):
@@ -62,3 +63,4 @@ def sdpa_kernel(backends: SDPBackend | Iterable[SDPBackend], set_priority: bool 
 
 
 __all__ = ["SDPBackend", "sdpa_kernel"]
+__getattr__, __dir__ = lazy_attributes(__name__, {"flex_attention": ""})
