@@ -146,6 +146,7 @@ else:
 if TYPE_CHECKING:
     from . import (
         amp,
+        array_api,
         audio,
         distributions,
         func,
@@ -185,8 +186,8 @@ if TYPE_CHECKING:
 
 # what not every program uses is imported when it is asked for
 _LATE = {
-    **dict.fromkeys(["amp", "audio", "distributions", "export", "func", "fx", "hub", "jit", "library", "metrics",
-                     "nn", "onnx", "optim", "signal", "text", "utils", "vision"], ""),
+    **dict.fromkeys(["amp", "array_api", "audio", "distributions", "export", "func", "fx", "hub", "jit", "library",
+                     "metrics", "nn", "onnx", "optim", "signal", "text", "utils", "vision"], ""),
     "vmap": "func",
     **dict.fromkeys(["BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
                      "HalfTensor", "IntTensor", "LongTensor", "ShortTensor"], "ops.legacy_types"),
@@ -200,9 +201,9 @@ if not TYPE_CHECKING:  # a type checker would take any name for a good one
 
 # the modules that people use; the others are how it is made
 _MODULES = {
-    "amp", "audio", "autograd", "backends", "cpu", "cuda", "distributions", "export", "fft", "func", "fx", "hub", "jit",
-    "library", "linalg", "metrics", "nn", "onnx", "optim", "random", "return_types", "serialization", "signal",
-    "special", "text", "utils", "version", "vision",
+    "amp", "array_api", "audio", "autograd", "backends", "cpu", "cuda", "distributions", "export", "fft", "func", "fx",
+    "hub", "jit", "library", "linalg", "metrics", "nn", "onnx", "optim", "random", "return_types", "serialization",
+    "signal", "special", "text", "utils", "version", "vision",
 }  # fmt: skip
 
 __version__ = "0.1.0"
