@@ -98,14 +98,14 @@ subtract = _binary("subtract")
 
 
 def expm1(x: Tensor, /) -> Tensor:
-    """Return ``exp(x) - 1``, exact near 0 too; infinite complex numbers have the limits that `exp` has.
+    """Return ``exp(x) - 1``, exact near 0 too; complex zeros and infinities have the limits that `exp` has.
 
     >>> import core.array_api as xp
     >>> xp.expm1(xp.asarray([0.0, 1.0]))
     tensor([0.0000, 1.7183])
     """
     y: Tensor = _f["expm1"](x)
-    return where(isfinite(x), y, exp(x) - 1) if x.dtype.is_complex else y  # type: ignore[operator]
+    return where(isfinite(x) & (x != 0), y, exp(x) - 1) if x.dtype.is_complex else y  # type: ignore[operator]
 
 
 def sign(x: Tensor, /) -> Tensor:

@@ -46,13 +46,20 @@ def _code(capsule: Any) -> ctypes.c_uint8:
 
 
 class _Handed:
-    """A capsule in the form that NumPy and CuPy read."""
+    """An array or a capsule in the form that NumPy and CuPy read, which ask for the capsule with their stream."""
 
-    def __init__(self, capsule: Any, where: tuple[int, int]) -> None:
-        self.capsule, self.where = capsule, where
+    brain = unversioned = False  # what was found when the capsule came
 
-    def __dlpack__(self, **_: Any) -> Any:
-        return self.capsule
+    def __init__(self, x: Any, where: tuple[int, int], copy: bool | None) -> None:
+        self.x, self.where, self.copy = x, where, copy
+
+    def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
+        capsule = _capsule_of(self.x, self.where, self.copy, stream) if hasattr(self.x, "__dlpack__") else self.x
+        code = _code(capsule)
+        self.brain, self.unversioned = code.value == _BFLOAT, _name(capsule) == b"dltensor"
+        if self.brain:
+            code.value = _UNSIGNED
+        return capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.where
@@ -66,19 +73,16 @@ class _Writable:
         self.__array_interface__ = {**a.__array_interface__, "data": (a.__array_interface__["data"][0], False)}
 
 
-def _capsule_of(x: Any, device: tuple[int, int], copy: bool | None) -> Any:
-    """Ask for a capsule, in the words that its owner knows: those of 2023 and later, or none."""
-    words: dict[str, Any] = {"max_version": (1, 0)}
-    if copy is not None:
-        words["copy"] = copy
-    if device != x.__dlpack_device__():
-        words["dl_device"] = device
+def _capsule_of(x: Any, where: tuple[int, int], copy: bool | None, stream: Any) -> Any:
+    """Ask for a capsule, in the words that its owner knows: those of 2023 and later, or a stream alone."""
+    given = {"copy": copy, "stream": stream, "dl_device": None if where == x.__dlpack_device__() else where}
+    words = {k: v for k, v in given.items() if v is not None}
     try:
-        return x.__dlpack__(**words)
+        return x.__dlpack__(max_version=(1, 0), **words)
     except TypeError:
-        if len(words) > 1:
+        if not words.keys() <= {"stream"}:
             raise
-        return x.__dlpack__()
+        return x.__dlpack__(**words)
 
 
 @public(method=False)
@@ -94,12 +98,11 @@ def from_dlpack(ext_tensor: Data, *, device: Device | None = None, copy: bool | 
     >>> core.from_dlpack(np.arange(2.0))
     tensor([0., 1.], dtype=core.float64)
     """
-    if not hasattr(ext_tensor, "__dlpack__"):
-        if type(ext_tensor).__name__ != "PyCapsule":
-            raise TypeError(text("from_dlpack: an array with __dlpack__ is required", op="from_dlpack",
-                                 came=type(ext_tensor).__name__, remedy="core.asarray(x)"))  # fmt: skip
-        ext_tensor = _Handed(ext_tensor, (_CPU, 0))
-    held = tuple(int(n) for n in ext_tensor.__dlpack_device__())
+    capsule = type(ext_tensor).__name__ == "PyCapsule"
+    if not capsule and not hasattr(ext_tensor, "__dlpack__"):
+        raise TypeError(text("from_dlpack: an array with __dlpack__ is required", op="from_dlpack",
+                             came=type(ext_tensor).__name__, remedy="core.asarray(x)"))  # fmt: skip
+    held = (_CPU, 0) if capsule else tuple(int(n) for n in ext_tensor.__dlpack_device__())
     kind, number = held
     if device is not None:
         goal = placed(device)
@@ -113,19 +116,11 @@ def from_dlpack(ext_tensor: Data, *, device: Device | None = None, copy: bool | 
                                   remedy="copy=None"))  # fmt: skip
         return from_dlpack(ext_tensor).to(placed(device))  # type: ignore[attr-defined,no-any-return]
     where = cpu if kind == _CPU else available(device_class("cuda", number))
-    if isinstance(ext_tensor, _Handed):
-        capsule = ext_tensor.capsule
-    else:
-        capsule = _capsule_of(ext_tensor, (kind, number), copy)
-    unversioned = _name(capsule) == b"dltensor"
-    code = _code(capsule)
-    brain = code.value == _BFLOAT
-    if brain:
-        code.value = _UNSIGNED
-    a = backends.array_module(where.type).from_dlpack(_Handed(capsule, (kind, number)))
-    if unversioned and where is cpu:
+    handed = _Handed(ext_tensor, (kind, number), copy)
+    a = backends.array_module(where.type).from_dlpack(handed)
+    if handed.unversioned and where is cpu:
         a = np.asarray(_Writable(a))
-    return from_array(a.view(dtypes.bfloat16.numpy) if brain else a, where)
+    return from_array(a.view(dtypes.bfloat16.numpy) if handed.brain else a, where)
 
 
 def _dlpack(self: Tensor, *, stream: Any = None, max_version: tuple[int, int] | None = None,
@@ -187,7 +182,7 @@ def _array_namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
     return _late("array_api")
 
 
-def _to_device(self: Tensor, device: Device, /, *, stream: Any = None) -> Tensor:
+def _to_device(self: Tensor, device: Device, /, *, stream: int | None = None) -> Tensor:
     """As `to`, by the array API standard's name of it; a stream is the current one here."""
     return asarray(self, device=device)
 
