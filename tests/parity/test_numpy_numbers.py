@@ -10,6 +10,8 @@ import torch
 
 import core
 
+pytestmark = pytest.mark.filterwarnings("ignore:ComplexHalf")
+
 # without np.bool_ and np.complex64, which PyTorch reads as floats: here they are a truth and a complex number
 NUMBERS = [np.float64(2), np.float32(2), np.float16(2), np.int64(2), np.int8(2), np.uint8(2), np.complex128(2j)]
 DTYPES = ["bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64"]
