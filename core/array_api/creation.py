@@ -48,10 +48,12 @@ def arange(start: float, /, stop: float | None = None, step: float = 1, *, dtype
     (tensor([0, 1, 2]), core.Size([0]))
     """
     start, stop = (0, start) if stop is None else (start, stop)
-    if step and (stop - start) / step < 0:
-        stop = start
     if dtype is None and all(isinstance(n, int) for n in (start, stop, step)):
         dtype = dtypes.int64
+    elif dtype is None:
+        dtype = dtypes.get_default_dtype()
+    if step and (stop - start) / step < 0:
+        stop = start
     return creation.arange(start, stop, step, dtype=dtype, device=device)
 
 
