@@ -120,10 +120,12 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Dtype |
     tensor([[0., 1., 0.],
             [0., 0., 1.]])
     """
+    n_cols = n_rows if n_cols is None else n_cols
     if not k:
-        return creation.eye(n_rows, n_rows if n_cols is None else n_cols, dtype=dtype, device=device)
-    columns = creation.arange(n_rows if n_cols is None else n_cols, device=device)
-    ones = creation.arange(n_rows, device=device).unsqueeze(1) + k == columns  # type: ignore[attr-defined]
+        return creation.eye(n_rows, n_cols, dtype=dtype, device=device)
+    k = max(-n_rows, min(k, n_cols))  # beyond, there are zeros alone
+    rows = creation.arange(n_rows, device=device).unsqueeze(1)  # type: ignore[attr-defined]
+    ones = rows + k == creation.arange(n_cols, device=device)
     return ones.to(dtypes.get_default_dtype() if dtype is None else dtype)  # type: ignore[no-any-return]
 
 
