@@ -68,9 +68,10 @@ fft.ifftn(Z, axes=(0,)) | fft.rfftn(X, s=(2, 2), axes=(0, 1)) | fft.irfftn(Z) | 
 fft.ifftshift(X, axes=0)
 """
 MADE = """
-arange(5) | arange(1, 7, 2) | arange(5, 1) | arange(-1, 0.0, -1) | eye(2, 3, k=1) | eye(2, k=-9) | eye(3) | linspace(0, 1, 5)
-linspace(0, 1, 4, endpoint=False) | linspace(0, 1 + 2j, 3) | full((2, 2), 7) | full(2, 1.5) | zeros((2, 3)) | ones(2)
-fft.fftfreq(5, d=0.5) | fft.rfftfreq(4) | asarray([[1, 2], [3, 4]]) | asarray(1.5) | asarray(True)
+arange(5) | arange(1, 7, 2) | arange(5, 1) | arange(-1, 0.0, -1) | eye(2, 3, k=1) | eye(2, k=-9) | eye(3)
+linspace(0, 1, 5) | linspace(0, 1, 4, endpoint=False) | linspace(0, 1 + 2j, 3) | full((2, 2), 7) | full(2, 1.5)
+zeros((2, 3)) | ones(2) | fft.fftfreq(5, d=0.5) | fft.rfftfreq(4) | asarray([[1, 2], [3, 4]]) | asarray(1.5)
+asarray(True)
 """
 
 
