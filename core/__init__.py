@@ -147,6 +147,7 @@ if TYPE_CHECKING:
     from . import (
         accelerator,
         amp,
+        array_api,
         audio,
         compiler,
         distributed,
@@ -215,8 +216,8 @@ if TYPE_CHECKING:
 
 # what not every program uses is imported when it is asked for
 _LATE = {
-    **dict.fromkeys(["amp", "audio", "distributions", "export", "func", "fx", "hub", "jit", "library", "metrics",
-                     "nn", "onnx", "optim", "signal", "text", "utils", "vision"], ""),
+    **dict.fromkeys(["amp", "array_api", "audio", "distributions", "export", "func", "fx", "hub", "jit", "library",
+                     "metrics", "nn", "onnx", "optim", "signal", "text", "utils", "vision"], ""),
     **dict.fromkeys(["accelerator", "compiler", "distributed", "futures", "mps", "mtia", "multiprocessing", "overrides",
                      "profiler", "testing", "types", "xpu", "_C", "_dynamo", "_jit_internal", "_subclasses",
                      "_utils"], ""),
@@ -242,7 +243,7 @@ if not TYPE_CHECKING:  # a type checker would take any name for a good one
 
 # the modules that people use; the others are how it is made
 _MODULES = {
-    "accelerator", "amp", "audio", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
+    "accelerator", "amp", "array_api", "audio", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
     "distributions", "export", "fft", "func", "futures", "fx", "hub", "jit", "library", "linalg", "metrics", "mps",
     "mtia", "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "random", "return_types",
     "serialization", "signal", "special", "testing", "text", "types", "utils", "version", "vision", "xpu",

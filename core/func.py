@@ -1,171 +1,39 @@
 """PyTorch's ``func``: gradients, Jacobians and batching as functions of functions, free to be nested.
 
-Derivatives go backwards only: `jvp` and `jacfwd` are made of two backward passes. `vmap` runs each op once for the
-whole batch where the op has a rule (elementwise, reductions, products, movement, indexing), example by example where
-it has none; see `core.dispatch.vmap`.
+Derivatives go backwards only: `jvp`, `linearize` and `jacfwd` are made of two backward passes. `vmap` runs each op once
+for the whole batch where the op has a rule (elementwise, reductions, products, movement, indexing), example by example
+where it has none; see `core.dispatch.vmap`.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from . import autograd
+from .autograd.transformed import (
+    Func,
+    base_of,
+    called,
+    filled,
+    gradients_of,
+    leads_elsewhere,
+    leaves,
+    linear_part,
+    mapped,
+    plain,
+    tensors,
+)
 from .base.errors import text
 from .base.modes import enable_grad
 from .base.modes import state as mode
 from .declare.op import functions as _f
 from .dispatch.vmap import Batched, batched, full_of, handler
-from .graph.versions import edge
 from .nn.functional_call import functional_call, replace_all_batch_norm_modules_, stack_module_state
-from .ops.creation import ones_like, zeros, zeros_like
+from .ops.creation import eye, zeros
 from .tensors.tensor import Tensor
 
-Func = Callable[..., Any]
-
-# -- nested structures ----------------------------------------------------------------------------------------------
-
-
-def _flat(tree: Any) -> list[Any]:
-    if isinstance(tree, dict):
-        return [leaf for v in tree.values() for leaf in _flat(v)]
-    return [leaf for v in tree for leaf in _flat(v)] if isinstance(tree, tuple | list) else [tree]
-
-
-def _map(function: Func, tree: Any) -> Any:
-    if isinstance(tree, dict):
-        return {k: _map(function, v) for k, v in tree.items()}
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(_map(function, v) for v in tree))
-    return type(tree)(_map(function, v) for v in tree) if isinstance(tree, tuple | list) else function(tree)
-
-
-def _tensors(tree: Any) -> list[Tensor]:
-    return [t for t in _flat(tree) if isinstance(t, Tensor)]
-
-
 # -- derivatives ----------------------------------------------------------------------------------------------------
-
-
-def _base(t: Any) -> Any:
-    """Return the tensor at the bottom of all levels of batching."""
-    while isinstance(t, Batched):
-        t = t._full
-    return t
-
-
-def _like(t: Tensor, base: Tensor) -> Tensor:
-    """`base` at the levels of batching that `t` has."""
-    return batched(_like(t._full, base), t._level) if isinstance(t, Batched) else base
-
-
-def _fresh(x: Any) -> Any:
-    """Return an input of our own: a leaf, or where the caller differentiates too, a computed tensor. It is batched
-    at every level that is open, so that each example has its own gradient."""
-    if not isinstance(x, Tensor):
-        return x
-    sizes = mode.batch.sizes if mode.batch is not None else []
-    t, levels = x, {b._level for b in _chain(x)}
-    for level, size in enumerate(sizes, 1):
-        if level not in levels:
-            t = _stretched(t, level, size)
-    base = _base(t)
-    if not base.is_floating_point() and not base.is_complex():
-        raise RuntimeError(
-            text("only Tensors of floating point and complex dtype can require gradients", op="grad",
-                 came=f"an input of {base.dtype}", remedy="x.float(), or other argnums")
-        )  # fmt: skip
-    return _like(t, base.view_as(base) if base.requires_grad else base.detach().requires_grad_())
-
-
-def _chain(t: Any) -> list[Batched]:
-    found = []
-    while isinstance(t, Batched):
-        found.append(t)
-        t = t._full
-    return found
-
-
-def _stretched(t: Tensor, level: int, size: int) -> Tensor:
-    """`t` batched at one more level, under those that lie further in."""
-    if isinstance(t, Batched) and t._level > level:
-        return batched(_stretched(t._full, level, size), t._level)
-    return batched(t.unsqueeze(0).expand(size, *t.shape), level)
-
-
-def _called(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Any, has_aux: bool) -> Any:
-    """Run `func` on inputs of our own: those inputs, its result, the extra."""
-    many = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    for n in many:
-        if not -len(args) <= n < len(args):
-            raise RuntimeError(f"Got argnum={n}, but only {len(args)} positional inputs")
-    places = [n % len(args) for n in many]
-    given = tuple(_map(_fresh, a) if i in places else a for i, a in enumerate(args))
-    result = func(*given, **kwargs)
-    aux = None
-    if has_aux:
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise RuntimeError("grad_and_value(f)(*args): output of function f should be a tuple: (output, aux) if "
-                               "has_aux is True")  # fmt: skip
-        result, aux = result
-    wanted = [given[n] for n in places]
-    return (wanted[0] if isinstance(argnums, int) else tuple(wanted)), result, aux
-
-
-def _others(ys: Sequence[Tensor], mine: Sequence[Tensor]) -> bool:
-    """Return whether a graph leads to tensors that are not ours, so that somebody may differentiate further."""
-    own = {id(_base(t)) for t in mine}
-    if any(_base(t)._node is not None for t in mine):
-        return True
-    stack = [edge(_base(y)) for y in ys]
-    seen = set()
-    while stack:
-        e = stack.pop()
-        if e is None or id(e) in seen:
-            continue
-        seen.add(id(e))
-        if isinstance(e, Tensor):
-            if id(e) not in own:
-                return True
-        else:
-            stack.extend(e.edges)
-    return False
-
-
-def _gradients(ys: Sequence[Tensor], xs: Sequence[Tensor], vs: Sequence[Tensor | None], keep: bool,
-               create_graph: bool) -> list[Tensor]:  # fmt: skip
-    """Gradients with respect to `xs`; zeros where no path leads."""
-    roots, seeds = [], []
-    for y, v in zip(ys, vs, strict=True):
-        if y.requires_grad:
-            base = _base(y)
-            seed = ones_like(base) if v is None else _matched(v, y)
-            roots.append(base)
-            seeds.append(seed)
-    bases = [_base(x) for x in xs]
-    found: Sequence[Tensor | None] = [None] * len(xs)
-    if roots:
-        found = autograd.grad(roots, bases, seeds, retain_graph=keep or create_graph, create_graph=create_graph,
-                              allow_unused=True)  # fmt: skip
-    return [_like(x, zeros_like(b) if g is None else g) for x, b, g in zip(xs, bases, found, strict=True)]
-
-
-def _matched(v: Tensor, y: Tensor) -> Tensor:
-    """Return the bottom of a vector, batched at the levels of `y`."""
-    if not isinstance(y, Batched):
-        return v
-    full = full_of(v, y._level, y._full.shape[0]) if not (isinstance(v, Batched) and v._level == y._level) else v._full
-    return _matched(full, y._full)
-
-
-def _plain(tree: Any, graph: bool) -> Any:
-    return tree if graph else _map(lambda t: t.detach() if isinstance(t, Tensor) else t, tree)
-
-
-def _filled(tree: Any, values: Sequence[Any]) -> Any:
-    it = iter(values)
-    return _map(lambda t: next(it) if isinstance(t, Tensor) else t, tree)
 
 
 def grad_and_value(func: Func, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Func:
@@ -179,7 +47,7 @@ def grad_and_value(func: Func, argnums: int | tuple[int, ...] = 0, has_aux: bool
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         with enable_grad():
-            xs, y, aux = _called(func, args, kwargs, argnums, has_aux)
+            xs, y, aux = called(func, args, kwargs, argnums, has_aux)
             if not isinstance(y, Tensor):
                 raise RuntimeError("grad_and_value(f)(*args): Expected f(*args) to return a tensor, got "
                                    f"{type(y).__name__}")  # fmt: skip
@@ -189,11 +57,11 @@ def grad_and_value(func: Func, argnums: int | tuple[int, ...] = 0, has_aux: bool
                          f"{y.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?", op="grad",
                          came=f"shape {tuple(y.shape)}", remedy="y.sum() or y.mean()")
                 )  # fmt: skip
-            mine = _tensors(xs)
-            graph = _others([y], mine)
-            found = _filled(xs, _gradients([y], mine, [None], False, graph))
-        value = _plain(y, graph)
-        return found, ((value, _plain(aux, graph)) if has_aux else value)
+            mine = tensors(xs)
+            graph = leads_elsewhere([y], mine)
+            found = filled(xs, gradients_of([y], mine, [None], False, graph))
+        value = plain(y, graph)
+        return found, ((value, plain(aux, graph)) if has_aux else value)
 
     return wrapper
 
@@ -227,38 +95,95 @@ def vjp(func: Func, *primals: Any, has_aux: bool = False) -> Any:
     (tensor([ 2., 40.]),)
     """
     with enable_grad():
-        xs, y, aux = _called(func, primals, {}, tuple(range(len(primals))), has_aux)
-    mine, ys = _tensors(xs), _tensors(y)
-    graph = _others(ys, mine)
+        xs, y, aux = called(func, primals, {}, tuple(range(len(primals))), has_aux)
+    mine, ys = tensors(xs), tensors(y)
+    graph = leads_elsewhere(ys, mine)
 
     def pull(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
-        vs = _tensors(cotangents)
+        vs = tensors(cotangents)
         if len(vs) != len(ys):
             raise RuntimeError(f"Expected {len(ys)} cotangents, one for each output, got {len(vs)}")
-        further = graph or any(_base(v).requires_grad for v in vs) if create_graph is None else create_graph
+        further = graph or any(base_of(v).requires_grad for v in vs) if create_graph is None else create_graph
         with enable_grad():
-            return _filled(xs, _gradients(ys, mine, vs, retain_graph, further))
+            return filled(xs, gradients_of(ys, mine, vs, retain_graph, further))
 
-    return (_plain(y, graph), pull, _plain(aux, graph)) if has_aux else (_plain(y, graph), pull)
+    return (plain(y, graph), pull, plain(aux, graph)) if has_aux else (plain(y, graph), pull)
+
+
+def _tangents_of(op: str, primals: Any, tangents: Any) -> list[Tensor]:
+    """Return the tangents in a row. *Raises*: RuntimeError where they are not built and shaped as the primals are."""
+    if mapped(type, primals) != mapped(type, tangents):
+        raise RuntimeError(
+            text(f"{op}: Expected primals and tangents to have the same python structure", op=op,
+                 came=f"{mapped(lambda t: type(t).__name__, tangents)}",
+                 needed=f"{mapped(lambda t: type(t).__name__, primals)}")
+        )  # fmt: skip
+    ts = tensors(tangents)
+    for x, t in zip(tensors(primals), ts, strict=True):
+        if x.shape != t.shape:
+            raise RuntimeError(
+                text(f"{op}: Trying to set a forward gradient that has a different size than that of the original "
+                     "Tensor, this is not supported.", op=op, came=f"a tangent of shape {tuple(t.shape)}",
+                     needed=f"{tuple(x.shape)}")
+            )  # fmt: skip
+    return ts
 
 
 def jvp(func: Func, primals: tuple[Any, ...], tangents: tuple[Any, ...], *, strict: bool = False,
         has_aux: bool = False) -> Any:  # fmt: skip
     """Return the outputs of `func`, and the product of its Jacobian with `tangents`; by two backward passes.
 
+    strict : an output that does not depend on the inputs is an error, and not a tangent of zeros.
+
+    *Raises*: RuntimeError for tangents of another structure or shape, and for outputs that are not tensors.
+
     >>> import core
     >>> core.func.jvp(core.sin, (core.tensor(0.0),), (core.tensor(2.0),))
     (tensor(0.), tensor(2.))
     """
+    if not isinstance(primals, tuple):
+        raise RuntimeError(
+            text("jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call "
+                 "f(*primals).", op="jvp", came=type(primals).__name__, remedy="(x,)")
+        )  # fmt: skip
+    ts = _tangents_of("jvp(f, primals, tangents)", primals, tangents)
     with enable_grad():
-        xs, y, aux = _called(func, tuple(primals), {}, tuple(range(len(primals))), has_aux)
-        mine, ys, ts = _tensors(xs), _tensors(y), _tensors(tangents)
-        graph = _others(ys, mine) or any(_base(t).requires_grad for t in ts)
-        us = [_fresh(zeros_like(t.detach())) for t in ys]
-        slopes = _gradients(ys, mine, us, True, True)
-        pushed = _gradients(slopes, us, ts, True, graph)
-    out = (_plain(y, graph), _filled(y, pushed))
-    return (*out, _plain(aux, graph)) if has_aux else out
+        xs, y, aux = called(func, primals, {}, tuple(range(len(primals))), has_aux)
+        mine, ys = tensors(xs), tensors(y)
+        other = next((v for v in leaves(y) if not isinstance(v, Tensor)), None)
+        if other is not None:
+            raise RuntimeError("jvp(f, primals, tangents): expected f(*primals) to return only tensors, got "
+                               f"unsupported type {type(other)}")  # fmt: skip
+        if strict and not all(t.requires_grad for t in ys):
+            raise RuntimeError("jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. "
+                               "This is not allowed with strict=True.")  # fmt: skip
+        graph = leads_elsewhere(ys, mine) or any(base_of(t).requires_grad for t in ts)
+        pushed = linear_part(mine, ys)(ts, graph)
+    out = (plain(y, graph), filled(y, pushed))
+    return (*out, plain(aux, graph)) if has_aux else out
+
+
+def linearize(func: Func, *primals: Any) -> tuple[Any, Func]:
+    """Return the outputs of `func`, and a function of tangents that gives those of the outputs: `jvp` at these inputs,
+    without running `func` again.
+
+    >>> import core
+    >>> y, push = core.func.linearize(lambda x: x**2, core.tensor([1.0, 2.0]))
+    >>> push(core.ones(2)), push(core.tensor([0.0, 10.0]))
+    (tensor([2., 4.]), tensor([ 0., 40.]))
+    """
+    with enable_grad():
+        xs, y, _ = called(func, primals, {}, tuple(range(len(primals))), False)
+        mine, ys = tensors(xs), tensors(y)
+        graph = leads_elsewhere(ys, mine)
+        push = linear_part(mine, ys)
+
+    def jvp_fn(*tangents: Any) -> Any:
+        ts = _tangents_of("linearize", primals, tangents)
+        with enable_grad():
+            return filled(y, push(ts, graph or any(base_of(t).requires_grad for t in ts)))
+
+    return plain(y, graph), jvp_fn
 
 
 def jacrev(func: Func, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False,
@@ -276,18 +201,18 @@ def jacrev(func: Func, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = Fa
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         with enable_grad():
-            xs, y, aux = _called(func, args, kwargs, argnums, has_aux)
-            mine = _tensors(xs)
-            graph = _others(_tensors(y), mine)
-            found = _map(lambda t: _filled(xs, _jacobian(t, mine, graph)), y)
-        return (found, _plain(aux, graph)) if has_aux else found
+            xs, y, aux = called(func, args, kwargs, argnums, has_aux)
+            mine = tensors(xs)
+            graph = leads_elsewhere(tensors(y), mine)
+            found = mapped(lambda t: filled(xs, _jacobian(t, mine, graph)), y)
+        return (found, plain(aux, graph)) if has_aux else found
 
     return wrapper
 
 
 def _jacobian(y: Tensor, xs: Sequence[Tensor], graph: bool) -> list[Tensor]:
     flat = y.reshape(-1)
-    rows = [_gradients([flat[k]], xs, [None], True, graph) for k in range(y.numel())]
+    rows = [gradients_of([flat[k]], xs, [None], True, graph) for k in range(y.numel())]
     shape = tuple(y.shape)
     return [
         _f["stack"]([row[j] for row in rows]).reshape((*shape, *x.shape)) if rows
@@ -298,18 +223,51 @@ def _jacobian(y: Tensor, xs: Sequence[Tensor], graph: bool) -> list[Tensor]:
 
 def jacfwd(func: Func, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *,
            randomness: str = "error") -> Func:  # fmt: skip
-    """As `jacrev`, which makes the same matrix: derivatives go backwards only in this package.
+    """As `jacrev`, column by column where the inputs have fewer elements than the outputs: `func` is run once, and each
+    column is one backward pass through its gradient (see `jvp`), so that `func` has to be differentiable twice.
 
     >>> import core
     >>> core.func.jacfwd(lambda x: x**2)(core.tensor([1.0, 2.0]))
     tensor([[2., 0.],
             [0., 4.]])
     """
-    return jacrev(func, argnums, has_aux=has_aux)
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        with enable_grad():
+            xs, y, aux = called(func, args, kwargs, argnums, has_aux)
+            mine, ys = tensors(xs), tensors(y)
+            graph = leads_elsewhere(ys, mine)
+            if sum(x.numel() for x in mine) < sum(t.numel() for t in ys):  # type: ignore[attr-defined]
+                columns = iter(_columns(mine, ys, graph))
+                found = mapped(lambda t: filled(xs, next(columns)), y)
+            else:
+                found = mapped(lambda t: filled(xs, _jacobian(t, mine, graph)), y)
+        return (found, plain(aux, graph)) if has_aux else found
+
+    return wrapper
+
+
+def _columns(xs: Sequence[Tensor], ys: Sequence[Tensor], graph: bool) -> list[list[Tensor]]:
+    """For each output its Jacobians with respect to `xs`, made of the tangents of all outputs for each element."""
+    push = linear_part(xs, ys)
+    rest = [zeros(x.shape, dtype=x.dtype, device=x.device) for x in xs]
+    found: list[list[Tensor]] = [[] for _ in ys]
+    for j, x in enumerate(xs):
+        ones = eye(x.numel(), dtype=x.dtype, device=x.device)  # type: ignore[attr-defined]
+        pushed = [push([*rest[:j], one.reshape(x.shape), *rest[j + 1 :]], graph) for one in ones]
+        for i, y in enumerate(ys):
+            shape = (*y.shape, *x.shape)
+            found[i].append(
+                _f["stack"]([p[i] for p in pushed], -1).reshape(shape) if pushed
+                else zeros(shape, dtype=y.dtype, device=y.device)
+            )  # fmt: skip
+    return found
 
 
 def hessian(func: Func, argnums: int | tuple[int, ...] = 0) -> Func:
-    """Return the function that gives the second derivatives of `func`.
+    """Return the function that gives the second derivatives of `func`, by two backward passes; forward over reverse,
+    which `jacfwd` makes of backward passes too, would be three.
 
     >>> import core
     >>> core.func.hessian(lambda x: (x**3).sum())(core.tensor([1.0, 2.0]))
@@ -361,12 +319,12 @@ def vmap(func: Func, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "err
         for start in range(0, size, chunk_size):
             n = min(chunk_size, size - start)
             cut = iter([t if d is None else t.narrow(d, start, n) for t, d in dims])
-            piece = _map(lambda _, cut=cut: next(cut), args)
+            piece = mapped(lambda _, cut=cut: next(cut), args)
             parts.append(_batch(func, piece, kwargs, [d for _, d in dims], out_dims, n))
-        columns = zip(*(_flat(p) for p in parts), strict=True)
+        columns = zip(*(leaves(p) for p in parts), strict=True)
         places = iter(_out_dims(parts[0], out_dims))
         joined = iter([_f["cat"](list(c), next(places) or 0) for c in columns])
-        return _map(lambda _: next(joined), parts[0])
+        return mapped(lambda _: next(joined), parts[0])
 
     return wrapper
 
@@ -383,7 +341,7 @@ def _paired(in_dims: Any, args: Any) -> list[tuple[Any, int | None]]:
             )  # fmt: skip
         return [pair for d, v in zip(each, values, strict=True) for pair in _paired(d, v)]
     out: list[tuple[Any, int | None]] = []
-    for leaf in _flat(args):
+    for leaf in leaves(args):
         if in_dims is None or not isinstance(leaf, Tensor):
             out.append((leaf, None))
             continue
@@ -408,7 +366,7 @@ def _batch(func: Func, args: Any, kwargs: dict[str, Any], dims: list[int | None]
             d = next(each)
             return leaf if d is None else batched(leaf.movedim(d, 0) if d else leaf, level)
 
-        result = func(*_map(inside, args), **kwargs)
+        result = func(*mapped(inside, args), **kwargs)
         places = iter(_out_dims(result, out_dims))
 
         def outside(leaf: Any) -> Any:
@@ -422,7 +380,7 @@ def _batch(func: Func, args: Any, kwargs: dict[str, Any], dims: list[int | None]
             full = full_of(leaf, level, size)
             return full if d == 0 else full.movedim(0, d)
 
-        return _map(outside, result)
+        return mapped(outside, result)
     finally:
         state.sizes = outer  # no call here: Ctrl-C would leave the rest out
         if not outer and mode.batch is state:
@@ -432,8 +390,8 @@ def _batch(func: Func, args: Any, kwargs: dict[str, Any], dims: list[int | None]
 def _out_dims(result: Any, out_dims: Any) -> list[int | None]:
     if isinstance(out_dims, tuple | list) and isinstance(result, tuple | list):
         return [d for r, o in zip(result, out_dims, strict=True) for d in _out_dims(r, o)]
-    return [out_dims] * len(_flat(result))
+    return [out_dims] * len(leaves(result))
 
 
-__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
+__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
            "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap"]  # fmt: skip

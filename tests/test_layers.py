@@ -28,10 +28,10 @@ FLOORS = {
 # files that stand elsewhere than their folder: tools that print or check what is declared above, public functions
 ELSEWHERE = {
     "core.return_types": "base", "core.native.emit": "", "core.native.emit_updates": "", "core.native.tunables": "",
-    "core.backends.compile_check": "", "core.autograd.functional": "", "core.autograd.gradcheck": "",
-    "core.autograd.opcheck": "", "core.autograd.profiler": "", "core.autograd": "", "core.random": "ops",
-    "core.utils.checkpoint": "ops", "core.utils.selective": "ops",
-    "core.utils.reentrant": "ops",
+    "core.backends.compile_check": "", "core.autograd.forward_ad": "", "core.autograd.functional": "",
+    "core.autograd.gradcheck": "", "core.autograd.opcheck": "", "core.autograd.profiler": "",
+    "core.autograd.transformed": "", "core.autograd": "", "core.random": "ops", "core.utils.checkpoint": "ops",
+    "core.utils.selective": "ops", "core.utils.reentrant": "ops",
 }  # fmt: skip
 # imports inside functions, each with its reason
 INSIDE = {

@@ -13,11 +13,11 @@ from .gradcheck import gradcheck, gradgradcheck
 from .gradients import backward, grad
 from .variable import Variable
 
-__all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "functional", "grad", "gradcheck",
-           "gradgradcheck", "graph", "inference_mode", "is_grad_enabled", "no_grad", "once_differentiable",
+__all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "forward_ad", "functional", "grad",
+           "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_grad_enabled", "no_grad", "once_differentiable",
            "profiler", "set_detect_anomaly", "set_grad_enabled"]  # fmt: skip
 
 if TYPE_CHECKING:
-    from . import functional, profiler
+    from . import forward_ad, functional, profiler
 else:  # what not every program uses is imported when it is asked for
-    __getattr__, __dir__ = lazy_attributes(__name__, {"functional": "", "profiler": ""})
+    __getattr__, __dir__ = lazy_attributes(__name__, {"forward_ad": "", "functional": "", "profiler": ""})

@@ -30,7 +30,7 @@ def _number(x: Any) -> Any:
         return int(x)
     if isinstance(x, int | float):
         return float(x) if isinstance(x, float) else int(x)
-    if isinstance(x, np.integer | np.floating):
+    if isinstance(x, np.number):
         return x.item()
     return None
 

@@ -3,6 +3,7 @@
 from . import elementwise, where, clamping, movement, views, pieces, joining, indexing, gathering, sampling
 from . import reduce, extrema, moments, linalg
 from . import ordering, counting, comparing, closeness, cumulative, bits, placing, methods, special, polynomial, listing
+from . import interchange
 from . import softmax, loss, norm, distance, margin, embedding, activation, padding, einsum, dropout, attention
 from . import conv, pool, fractional, resample, sampling_grid, fold, multihead
 from . import complex  # says which of the ops above take complex numbers

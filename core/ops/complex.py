@@ -23,7 +23,7 @@ from ..dispatch.operands import need_tensors
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
 from .constant import constant
-from .elementwise import atan2, cos, exp, isnan, log, sin, sqrt
+from .elementwise import atan2, cos, exp, isnan, sin, sqrt
 from .precision import wide
 from .queries import need_format
 from .views import _H, _mT
@@ -328,9 +328,10 @@ def _sigmoid(x: Tensor) -> Tensor:
     return 1.0 / (1.0 + exp(-x))
 
 
-def _acosh(x: Tensor) -> Tensor:
-    return log(x + sqrt(x - 1) * sqrt(x + 1))  # the root of x * x - 1 would be on the other branch left of 0
-
+_acosh = operation(  # a formula of roots and a logarithm is wrong at signed zeros left of 0, and at infinities
+    "complex_acosh", lambda xp, x: xp.arccosh(x), vjp=lambda g, x: g / (sqrt(x - 1) * sqrt(x + 1)), label="acosh",
+    samples=_sample_number,
+)  # fmt: skip
 
 _OTHERS = {"abs": _abs, "sign": sgn, "sigmoid": _sigmoid, "exp2": lambda x: exp(x * math.log(2)), "acosh": _acosh,
            "silu": lambda x: x * _sigmoid(x), "absolute_error": lambda a, b: _abs(a - b)}  # fmt: skip

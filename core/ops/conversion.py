@@ -15,6 +15,7 @@ from ..base.device import kind as kind_of
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..declare.kinds import Data, Device
+from ..declare.op import functions
 from ..declare.signature import Fast
 from ..dispatch.publish import offer
 from ..events import observe
@@ -208,14 +209,44 @@ def as_tensor(data: Data, dtype: Dtype | None = None, device: Device | None = No
 
 def asarray(obj: Data, *, dtype: Dtype | None = None, device: Device | None = None, copy: bool | None = None,
             requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """As `as_tensor`; with ``copy=True`` always a copy.
+    """As `as_tensor`, also of what has ``__dlpack__``, ``__array_interface__`` or a buffer, whose memory is shared.
 
-    >>> import core
-    >>> core.asarray([1.0, 2.0])
-    tensor([1., 2.])
+    copy : True for a copy, False for an error where one would be made. A tensor keeps its device if none is named;
+        bytes are read as elements of `dtype`.
+
+    *Raises*: ValueError where `copy` is False and a copy is needed.
+
+    >>> import array, core
+    >>> core.asarray([1.0, 2.0]), core.asarray(array.array("h", [3, 4]))
+    (tensor([1., 2.]), tensor([3, 4], dtype=core.int16))
     """
-    t = tensor(obj, dtype=dtype, device=device) if copy else as_tensor(obj, dtype, device)
+    source = _shared(obj, dtype)
+    if device is None and isinstance(source, Tensor):
+        device = source.device
+    t = tensor(source, dtype=dtype, device=device) if copy else as_tensor(source, dtype, device)
+    same = t is source or (isinstance(source, np.ndarray) and t.dtype.numpy == source.dtype and t.device == cpu)
+    if copy is False and not same:
+        raise ValueError(
+            text("a copy is needed, and copy=False forbids one", op="asarray", came=type(obj).__name__,
+                 needed=f"a tensor or an array of {t.dtype} on {t.device}", remedy="copy=None")
+        )  # fmt: skip
     return t.requires_grad_() if requires_grad else t
+
+
+def _shared(obj: Any, dtype: Dtype | None) -> Any:
+    """Return a tensor or an array over the memory of an object that offers it by a protocol; else the object."""
+    if isinstance(obj, Tensor | np.ndarray | np.generic | list | tuple | builtins.float | builtins.int | complex):
+        return obj
+    if isinstance(obj, bytes | bytearray):
+        return np.frombuffer(obj, (dtypes.get_default_dtype() if dtype is None else dtype).numpy)
+    if hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule":
+        return functions["from_dlpack"](obj)
+    if hasattr(obj, "__array_interface__"):
+        return np.asarray(obj)
+    try:
+        return np.asarray(memoryview(obj))
+    except TypeError:  # it has no buffer
+        return obj
 
 
 def from_numpy(array: np.ndarray) -> Tensor:

@@ -11,7 +11,6 @@ import numpy as np
 from .. import backends
 from ..backends.cuda.transfer import keep_for
 from ..base import dtypes
-from ..base.device import device as device_class
 from ..base.device import kind as kind_of
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
@@ -269,20 +268,6 @@ def frombuffer(buffer: Data, *, dtype: Dtype, count: int = -1, offset: int = 0, 
                               f"of element size ({item})", op="frombuffer"))  # fmt: skip
     out = from_array(np.frombuffer(buffer, dtype.numpy, count if count > 0 else -1, offset))
     return out.requires_grad_() if requires_grad else out
-
-
-@public(method=False)
-def from_dlpack(ext_tensor: Data) -> Tensor:
-    """Return a tensor over the memory of anything with ``__dlpack__``, without a copy.
-
-    >>> import core, numpy as np
-    >>> core.from_dlpack(np.arange(2.0))
-    tensor([0., 1.], dtype=core.float64)
-    """
-
-    kind = ext_tensor.__dlpack_device__()[0]
-    where = device_class("cpu") if kind == 1 else device_class("cuda", ext_tensor.__dlpack_device__()[1])
-    return from_array(backends.array_module(where.type).from_dlpack(ext_tensor), where)
 
 
 # -- questions ---------------------------------------------------------------------------------------------------------

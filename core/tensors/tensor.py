@@ -373,18 +373,6 @@ class Tensor(TensorBase):
             return left_graph("numpy", self, self._a)
         return self._a
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        a = np.asarray(self.numpy())
-        return a.astype(dtype) if dtype is not None and a.dtype != dtype else a.copy() if copy else a
-
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        if self.requires_grad:
-            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-        return self._a.__dlpack__(**kwargs)
-
-    def __dlpack_device__(self) -> Any:
-        return self._a.__dlpack_device__()
-
     def __bool__(self) -> bool:
         if self._a.size != 1:
             raise RuntimeError(

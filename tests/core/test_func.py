@@ -259,3 +259,54 @@ def test_backward_inside_a_vmap_is_refused() -> None:
     with pytest.raises(RuntimeError, match="called inside a functorch transform"):
         func.vmap(lambda v: y.backward(v, retain_graph=True))(core.eye(3, dtype=core.float64))
     assert x.grad is None
+
+
+def test_linearize_gives_the_tangents_of_many_directions_and_runs_the_function_once():
+    ran = []
+
+    def f(d):
+        ran.append(1)
+        return {"sum": d["a"] + d["b"], "product": d["a"] * d["b"]}
+
+    at = {"a": core.tensor([1.0, 2.0]), "b": core.tensor([3.0, 4.0])}
+    y, push = func.linearize(f, at)
+    assert y["product"].tolist() == [3.0, 8.0]
+    for t in (1.0, 10.0):
+        found = push({"a": core.full((2,), t), "b": core.zeros(2)})
+        assert (found["sum"].tolist(), found["product"].tolist()) == ([t, t], [3 * t, 4 * t])
+    assert len(ran) == 1
+    with pytest.raises(RuntimeError, match="same python structure"):
+        push(core.ones(2))
+    with pytest.raises(RuntimeError, match="different size"):
+        push({"a": core.ones(3), "b": core.ones(2)})
+
+
+def test_jvp_of_outputs_that_do_not_move_and_what_it_refuses():
+    x = core.ones(2)
+    assert func.jvp(lambda x: ((x * 2).int(), core.ones(1)), (x,), (x,))[1][0].tolist() == [0, 0]
+    with pytest.raises(RuntimeError, match="independent of the inputs"):
+        func.jvp(lambda x: core.ones(2), (x,), (x,), strict=True)
+    with pytest.raises(RuntimeError, match="Expected primals to be a tuple"):
+        func.jvp(core.sin, x, x)
+    with pytest.raises(RuntimeError, match="same python structure"):
+        func.jvp(core.sin, (x,), (x, x))
+    with pytest.raises(RuntimeError, match="different size"):
+        func.jvp(core.sin, (x,), (core.ones(3),))
+    with pytest.raises(RuntimeError, match="only tensors"):
+        func.jvp(lambda x: 3, (x,), (x,))
+
+
+def test_jacfwd_column_by_column_is_jacrev():
+    def f(x, y):
+        return {"outer": core.outer(x, y).sin(), "same": x * 2, "still": core.ones(7)}
+
+    x, y = core.randn(2, dtype=core.float64), core.randn(3, dtype=core.float64)
+    mine, theirs = (j(f, argnums=(0, 1))(x, y) for j in (func.jacfwd, func.jacrev))
+    for name, rows in theirs.items():
+        for a, b in zip(mine[name], rows, strict=True):
+            assert a.shape == b.shape
+            assert core.allclose(a.double(), b.double())
+    wide = func.vmap(func.jacfwd(lambda x: core.outer(x, x)))(core.ones(4, 2))
+    assert wide.shape == (4, 2, 2, 2)
+    twice = func.jacfwd(func.jacfwd(lambda x: core.stack([x**3, x])))(core.tensor(2.0))
+    assert twice.tolist() == [12.0, 0.0]
