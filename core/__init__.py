@@ -58,6 +58,7 @@ from .base.dtypes import (
     uint8,
 )
 from .base.dtypes import bool_ as bool
+from .base.layouts import layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from .base.lazy_import import lazy_attributes as _late
 from .base.modes import is_inference_mode_enabled
 from .base.shape import Size
@@ -88,7 +89,6 @@ from .ops.queries import (
     is_signed,
     is_storage,
     is_tensor,
-    layout,
     memory_format,
     nan,
     newaxis,
@@ -98,7 +98,6 @@ from .ops.queries import (
     result_type,
     set_float32_matmul_precision,
     set_num_threads,
-    strided,
     typename,
     use_deterministic_algorithms,
 )
@@ -159,6 +158,7 @@ if TYPE_CHECKING:
         optim,
         serialization,
         signal,
+        sparse,
         text,
         utils,
         version,
@@ -180,17 +180,20 @@ if TYPE_CHECKING:
         LongTensor,
         ShortTensor,
     )
+    from .sparse.making import sparse_coo_tensor, sparse_compressed_tensor, sparse_csc_tensor, sparse_csr_tensor
 
     export: CallableModule
 
 # what not every program uses is imported when it is asked for
 _LATE = {
     **dict.fromkeys(["amp", "audio", "distributions", "export", "func", "fx", "hub", "jit", "library", "metrics",
-                     "nn", "onnx", "optim", "signal", "text", "utils", "vision"], ""),
+                     "nn", "onnx", "optim", "signal", "sparse", "text", "utils", "vision"], ""),
     "vmap": "func",
     **dict.fromkeys(["BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
                      "HalfTensor", "IntTensor", "LongTensor", "ShortTensor"], "ops.legacy_types"),
     **dict.fromkeys(["AcceleratorError", "OutOfMemoryError"], "base.gpu_errors"),
+    **dict.fromkeys(["sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor"],
+                    "sparse.making"),
     "script": "export",
     "as_torch": "alias",
     "version": "",
@@ -202,7 +205,7 @@ if not TYPE_CHECKING:  # a type checker would take any name for a good one
 _MODULES = {
     "amp", "audio", "autograd", "backends", "cpu", "cuda", "distributions", "export", "fft", "func", "fx", "hub", "jit",
     "library", "linalg", "metrics", "nn", "onnx", "optim", "random", "return_types", "serialization", "signal",
-    "special", "text", "utils", "version", "vision",
+    "sparse", "special", "text", "utils", "version", "vision",
 }  # fmt: skip
 
 __version__ = "0.1.0"

@@ -377,9 +377,9 @@ _SHORT: dict[str, tuple[Callable[..., Any], str, str]] = {
     "is_neg": (lambda self: False, "bool", "Whether a negation is still to be done: never here."),
     "resolve_neg": (lambda self: self, "Tensor", "The tensor itself: negations are done at once."),
     "to_dense": (
-        lambda self, dtype=None: self if dtype is None else self.to(dtype),
+        lambda self, dtype=None, *, masked_grad=None: self if dtype is None else self.to(dtype),
         "Tensor",
-        "The tensor itself: all are dense.",
+        "The tensor itself; of a sparse one all elements, zeros too.",
     ),
 }
 for _name, (_method, _returns, _doc) in _SHORT.items():
