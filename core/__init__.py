@@ -180,7 +180,7 @@ if TYPE_CHECKING:
         LongTensor,
         ShortTensor,
     )
-    from .sparse.making import sparse_coo_tensor, sparse_compressed_tensor, sparse_csc_tensor, sparse_csr_tensor
+    from .sparse.making import sparse_compressed_tensor, sparse_coo_tensor, sparse_csc_tensor, sparse_csr_tensor
 
     export: CallableModule
 

@@ -1,20 +1,22 @@
-"""`SparseArray`: a sparse tensor's places and values, where a dense tensor has its array; and a gradient of that form."""
+"""`SparseArray`: places and values, where a dense tensor has its array; and a gradient of that form."""
 
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any, NoReturn
 
 import numpy as np
 
 from ..base.errors import text
+from ..base.source import is_ours
 from . import array_module
 from .accumulate import add_rows
 
 REMEDY = "x.to_dense() first"
 
 
-class NotDense(AttributeError, RuntimeError):
+class NotDense(AttributeError, NotImplementedError):
     """Something of a dense array's was asked of sparse values."""
 
 
@@ -68,11 +70,23 @@ class SparseArray:
     def astype(self, dtype: Any, copy: bool = True) -> SparseArray:
         return SparseArray(self.layout, self.index, self.values.astype(dtype), self.shape, self.coalesced)
 
-    def dense(self) -> Any:
-        """Return the array with its zeros."""
-        out = _library(self.values).zeros(self.shape, self.values.dtype)
-        self.add_to(out)
-        return out
+    def in_order(self) -> SparseArray:
+        """Return the same with its places in order and once each, the values of equal ones added in their order."""
+        if self.coalesced or self.layout != "sparse_coo":
+            return self
+        index, xp = self.index[0], _library(self.values)
+        numbers = flat(xp, index, self.shape)
+        once, group = xp.unique(numbers, return_inverse=True)
+        values = xp.zeros((len(once), *self.values.shape[1:]), self.values.dtype)
+        add_rows(xp, values.reshape(len(once), -1), group.reshape(-1), self.values.reshape(len(numbers), -1))
+        places = unflat(xp, once, self.shape[: index.shape[0]])
+        return SparseArray(self.layout, (places,), values, self.shape, True)
+
+    def __mul__(self, number: float) -> SparseArray:
+        return SparseArray(self.layout, self.index, self.values * self.values.dtype.type(number), self.shape,
+                           self.coalesced)  # fmt: skip
+
+    __rmul__ = __mul__
 
     def add_to(self, out: Any) -> None:
         """Add the values to a dense array in place; equal places in their order, so the bits are the same always."""
@@ -118,8 +132,7 @@ class SparseArray:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise NotDense(text(f"sparse values have no {name!r}", came="a sparse tensor where a dense one is needed",
-                            remedy=REMEDY))  # fmt: skip
+        raise NotDense(_refusal(_asked(), self.layout, self.shape))
 
 
 def refuse(op: str, layout: str = "sparse_coo", shape: Any = None) -> NoReturn:
@@ -132,10 +145,22 @@ def refuse(op: str, layout: str = "sparse_coo", shape: Any = None) -> NoReturn:
     Could not run 'exp' with arguments from the 'Sparse' backend
       op: exp; came: a tensor of layout sparse_coo and shape (2, 3); needed: dense tensors; remedy: x.to_dense() first
     """
+    raise NotImplementedError(_refusal(op, layout, shape))
+
+
+def _refusal(op: str, layout: str, shape: Any) -> str:
     compressed = "SparseCsr" if layout in ("sparse_csr", "sparse_csc") else "Sparse"
     came = f"a tensor of layout {layout}" + ("" if shape is None else f" and shape {tuple(shape)}")
-    raise NotImplementedError(text(f"Could not run {op!r} with arguments from the '{compressed}' backend", op=op,
-                                   came=came, needed="dense tensors", remedy=REMEDY))  # fmt: skip
+    return text(f"Could not run {op!r} with arguments from the '{compressed}' backend", op=op, came=came,
+                needed="dense tensors", remedy=REMEDY)  # fmt: skip
+
+
+def _asked() -> str:
+    """Return the name of the function of this package that was called from outside."""
+    frame, name = sys._getframe(2), ""
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        name, frame = frame.f_code.co_name, frame.f_back  # type: ignore[assignment]
+    return name
 
 
 def _library(a: Any) -> Any:
@@ -152,3 +177,14 @@ def flat(xp: Any, index: Any, shape: tuple[int, ...]) -> Any:
     for k in range(index.shape[0]):
         place = place * shape[k] + index[k]
     return place
+
+
+def unflat(xp: Any, numbers: Any, shape: tuple[int, ...]) -> Any:
+    """Return the places whose row-by-row numbers these are, an array of one row a dimension."""
+    if not shape:
+        return xp.zeros((0, len(numbers)), np.int64)
+    out = xp.empty((len(shape), len(numbers)), np.int64)
+    for k in range(len(shape) - 1, -1, -1):
+        out[k] = numbers % max(shape[k], 1)
+        numbers = numbers // max(shape[k], 1)
+    return out

@@ -78,6 +78,11 @@ class SparseTensor(Tensor):
         shape = (*a.shape[: len(a.shape) - (values.ndim - 1)], *values.shape[1:])
         return made(a.layout, self._places, values, shape, a.coalesced)
 
+    def without_values(self, dtype: Any = None, device: Any = None) -> Tensor:
+        """Return a tensor of zeros like this one: no value is there."""
+        y = self.detach().clone().zero_()  # type: ignore[attr-defined]
+        return y.to(dtype or self.dtype).to(device or self.device)  # type: ignore[no-any-return]
+
     def stride(self, dim: int | None = None) -> Any:
         """Return zeros: there are no steps between elements that are not there."""
         return self._a.strides if dim is None else self._a.strides[dim]
@@ -221,3 +226,21 @@ def with_history(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 def with_places(g: Tensor | None, t: Tensor) -> Tensor | None:
     """Return the gradient of a tensor: a sparse tensor's has its places."""
     return t.with_values(g) if g is not None and isinstance(t, SparseTensor) else g
+
+
+def held_by(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return what holds the numbers of tensors that are no part of a graph, gradients say: a dense one itself, a sparse
+    one's values, after its equal places are brought together."""
+    if not seen or not any_sparse(tensors):
+        return list(tensors)
+    for t in tensors:
+        if isinstance(t, SparseTensor) and t._a.in_order() is not t._a:
+            become(t, t._a.in_order())
+    return [t._held if isinstance(t, SparseTensor) else t for t in tensors]
+
+
+def become(t: SparseTensor, a: SparseArray) -> None:
+    """Give a sparse tensor that is no part of a graph other places and values."""
+    fresh = gradient_over(a, t._held._kind)
+    assert isinstance(fresh, SparseTensor)
+    fill(t, a, fresh._places, fresh._held)

@@ -1,4 +1,4 @@
-'''Sparse tensors, with PyTorch's names: COO (``core.sparse_coo``), compressed rows (CSR) and columns (CSC).
+"""Sparse tensors, with PyTorch's names: COO (``core.sparse_coo``), compressed rows (CSR) and columns (CSC).
 
 How they are made and what they are:
 
@@ -18,10 +18,10 @@ runs by a rule of core.sparse.rules:
 - products of matrices, sums, norms, transposes, slices, `cat` and `stack` have rules of their own;
 - every other op raises NotImplementedError, which names the op, the layout and the remedy, ``x.to_dense()``.
 
-Sparse gradients: ``nn.Embedding(sparse=True)`` and its kin send the engine a `SparseArray` with the rows that were read.
-It adds to another one by joining places, and to a dense gradient at its places and in its memory. The engine's loops do
-not look for it: they add what comes with ``+``, as they do for arrays of a GPU; only what becomes a `.grad` is looked at
-once. `SGD`, `Adagrad` and `SparseAdam` take such a gradient; other optimizers raise PyTorch's error.
+Sparse gradients: ``nn.Embedding(sparse=True)`` and its kin send the engine a `SparseArray` of the rows that were read. It
+adds to another one by joining places, and to a dense gradient at its places and in its memory. The engine's loops do
+not look for it: they add what comes with ``+``, as they do for arrays of a GPU; only what becomes a `.grad` is looked
+at, once. `SGD`, `Adagrad` and `SparseAdam` take such a gradient; other optimizers raise PyTorch's error.
 
 Not here: batches of CSR matrices, blocks (BSR, BSC), solvers, semi-structured weights.
 
@@ -30,7 +30,7 @@ Not here: batches of CSR matrices, blocks (BSR, BSC), solvers, semi-structured w
 >>> core.sparse.mm(a, core.ones(3, 1))
 tensor([[3.],
         [9.]])
-'''
+"""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def _of_compressed(layout: str, ends: Any, inner: Any, values: Any, size: Any, d
     else:
         shape = tuple(int(s) for s in size)  # type: ignore[assignment]
         lines, width = (shape if by_rows else shape[::-1]) if len(shape) == 2 else (-1, -1)
-        if lines != len(e) - 1 or (i.size and not (0 <= int(i.min()) and int(i.max()) < width)):
+        if lines != len(e) - 1 or (i.size and not (int(i.min()) >= 0 and int(i.max()) < width)):
             raise RuntimeError(text(f"{op}: size is inconsistent with indices", op=op, came=f"size {shape}",
                                     needed=f"{len(e) - 1} {'rows' if by_rows else 'columns'} and room for the "
                                     "indices"))  # fmt: skip

@@ -244,10 +244,8 @@ def shown(self: SparseTensor) -> str:
 
 
 def copied(self: SparseTensor, memo: dict[int, Any]) -> SparseTensor:
-    out = self.with_values(deepcopy(self._held, memo))
-    out._places = tuple(deepcopy(p, memo) for p in self._places)
-    fill(out, made(self._a.layout, out._places, out._held, self._a.shape, self._a.coalesced)._a, out._places, out._held)
-    memo[id(self)] = out
+    a, index = self._a, tuple(deepcopy(p, memo) for p in self._places)
+    out = memo[id(self)] = made(a.layout, index, deepcopy(self._held, memo), a.shape, a.coalesced)
     return out
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import backends
-from ..backends.sparse_array import flat, refuse
+from ..backends.sparse_array import flat, refuse, unflat
 from ..base.device import device
 from ..base.errors import text
 from ..dispatch.sparse import SparseTensor, made
@@ -70,17 +70,6 @@ def grouped_sum(values: Tensor, group: Any, count: int) -> Tensor:
         return grouped_sum(values.long(), group, count) != 0  # type: ignore[attr-defined]
     out = zeros(count, *rest, dtype=values.dtype, device=where)
     return index_add(out, 0, places(group, where), values)
-
-
-def unflat(xp: Any, numbers: Any, shape: tuple[int, ...]) -> Any:
-    """Return the places whose row-by-row numbers these are, an array of one row a dimension."""
-    if not shape:
-        return xp.zeros((0, len(numbers)), np.int64)
-    out = xp.empty((len(shape), len(numbers)), np.int64)
-    for k in range(len(shape) - 1, -1, -1):
-        out[k] = numbers % max(shape[k], 1)
-        numbers = numbers // max(shape[k], 1)
-    return out
 
 
 def dense(x: SparseTensor) -> Tensor:

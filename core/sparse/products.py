@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.sparse_array import unflat
 from ..base.errors import text
 from ..dispatch.sparse import SparseTensor, made
 from ..ops.creation import zeros
 from ..ops.gathering import index_add
 from ..tensors.tensor import Tensor
-from .pattern import as_coo, as_layout, coalesced, grouped_sum, library, places, unflat
+from .pattern import as_coo, as_layout, coalesced, grouped_sum, library, places
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:

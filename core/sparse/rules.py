@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.sparse_array import refuse
+from ..backends.sparse_array import refuse, unflat
 from ..base import dtypes
 from ..base.errors import text
 from ..declare import op as declarations
@@ -20,7 +20,7 @@ from ..dispatch.sparse import SparseTensor, connect, made
 from ..ops.creation import zeros
 from ..ops.indexing import index_put
 from ..tensors.tensor import Tensor, wrap
-from .pattern import as_coo, as_layout, coalesced, grouped_sum, library, places, unflat
+from .pattern import as_coo, as_layout, coalesced, grouped_sum, library, places
 from .products import product, runs
 
 _f = declarations.functions
@@ -336,19 +336,16 @@ def _norm(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any]) -> An
 
 
 def _any(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    return coalesced(tensors[0])._held.any() if not params.get("keepdim") and len(params["dim"]) in (0, tensors[0].ndim) else None  # type: ignore[attr-defined]
-
-
-def _zeros_like(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    x = as_coo(tensors[0])
-    index = places(x._a.index[0][:, :0].copy(), x.device)
-    return as_layout(made("sparse_coo", (index,), x._held.detach()[:0].clone(), x._a.shape, True), tensors[0]._a.layout)  # type: ignore[attr-defined]
+    (x,) = tensors
+    if params.get("keepdim") or len(params["dim"]) not in (0, x.ndim):
+        return None
+    return coalesced(x)._held.any()  # type: ignore[attr-defined]
 
 
 RULES: dict[str, Callable[[Operation, tuple[Any, ...], dict[str, Any]], Any]] = {
     "clone": _of_values, "cast": _of_values, "move": _of_values, "matmul": _matmul, "sum": _sum, "t": _transpose,
     "transpose": _transpose, "permute": _permute, "unsqueeze": _unsqueeze, "select": _select, "cat": _cat,
-    "stack": _stack, "norm": _norm, "vector_norm": _norm, "any": _any, "zeros_like": _zeros_like,
+    "stack": _stack, "norm": _norm, "vector_norm": _norm, "any": _any,
     "index": _index,
 }  # fmt: skip
 connect(run_map, run_operation)

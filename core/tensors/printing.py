@@ -108,7 +108,8 @@ def _with_tail(body: str, tail: list[str], indent: int) -> str:
     """Return the notes after the values, each on a new line where the last has no room."""
     parts, used = [body], len(body) - body.rfind("\n") + 1
     for note in tail:
-        size = len(note) + note.startswith("dtype=")  # "torch." is one longer than "core.": break where PyTorch does
+        # "torch." is one longer than "core.": break where PyTorch does
+        size = len(note) + note.startswith(("dtype=", "layout="))
         if used + size + 2 > _options["linewidth"]:
             parts.append(",\n" + " " * indent + note)
             used = indent + size
