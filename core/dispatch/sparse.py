@@ -68,8 +68,8 @@ class SparseTensor(Tensor):
 
     # -- what it is ----------------------------------------------------------------------------------------------------
 
-    @property
-    def layout(self) -> Any:
+    @property  # type: ignore[misc]
+    def layout(self) -> Any:  # type: ignore[override]
         return by_name[self._a.layout]
 
     def with_values(self, values: Tensor) -> SparseTensor:

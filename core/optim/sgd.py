@@ -7,7 +7,7 @@ from typing import Any
 
 from ..base.device import kind
 from ..base.dtypes import from_numpy
-from ..dispatch.sparse import become, gradient_over
+from ..dispatch.sparse import gradient_over
 from ..tensors.tensor import Tensor
 from . import updates
 from .optimizer import Params, check_lr, check_setting, check_ways, number
@@ -66,11 +66,10 @@ class SGD(Elementwise):
         if group["momentum"] != 0:
             held = state.get("momentum_buffer")
             if held is None:
-                held = state["momentum_buffer"] = gradient_over(g.in_order().copy(), kind(from_numpy(p.dtype)))
-                become(held, step.in_order())
+                held = state["momentum_buffer"] = gradient_over(step.in_order().copy(), kind(from_numpy(p.dtype)))
             else:
                 mixed = held._a * group["momentum"] + step * (1 - group["dampening"])
-                become(held, mixed.in_order())
+                held = state["momentum_buffer"] = gradient_over(mixed.in_order(), kind(from_numpy(p.dtype)))
             step = step + held._a * group["momentum"] if group["nesterov"] else held._a
         (step * -number(group["lr"])).add_to(p)
 

@@ -193,7 +193,7 @@ class Gradual(Optimizer):
 
 def check_sparse(optimizer: Optimizer, group: Group) -> None:
     """RuntimeError for a sparse gradient where the optimizer does not take one."""
-    kind = type(optimizer)
+    kind: Any = type(optimizer)
     if isinstance(optimizer, Elementwise) and kind._rows is not Elementwise._rows:
         if group.get("fused") or group.get("weight_decay"):
             raise RuntimeError(

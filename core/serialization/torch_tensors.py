@@ -92,15 +92,15 @@ class Tensors:
         name = getattr(layout, "name", "")
         if not isinstance(parts, tuple) or name not in ("sparse_coo", "sparse_csr", "sparse_csc"):
             raise allowed.refused("torch." + name if name else "torch._utils._rebuild_sparse_tensor")
-        *tensors, size, coalesced = parts if name == "sparse_coo" and len(parts) == 4 else (*parts, None)
-        if len(tensors) != (2 if name == "sparse_coo" else 3) or not all(isinstance(t, Tensor) for t in tensors) \
-                or not isinstance(size, tuple):  # fmt: skip
+        *index, values, size, coalesced = parts if name == "sparse_coo" and len(parts) == 4 else (*parts, None)
+        if len(index) != (1 if name == "sparse_coo" else 2) or not isinstance(size, tuple) \
+                or not all(isinstance(t, Tensor) for t in (*index, values)):  # fmt: skip
             raise broken("a sparse tensor without places, values or size")
         try:
             if name == "sparse_coo":
-                made = sparse_coo_tensor(*tensors, size)
+                made = sparse_coo_tensor(index[0], values, size)
                 return made.coalesce() if coalesced is True else made  # type: ignore[attr-defined]
-            return sparse_compressed_tensor(*tensors, size, layout=layout)
+            return sparse_compressed_tensor(index[0], index[1], values, size, layout=layout)
         except (RuntimeError, TypeError, ValueError) as e:
             raise broken(f"a sparse tensor whose parts do not fit: {e}") from None
 

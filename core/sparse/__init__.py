@@ -18,8 +18,8 @@ runs by a rule of core.sparse.rules:
 - products of matrices, sums, norms, transposes, slices, `cat` and `stack` have rules of their own;
 - every other op raises NotImplementedError, which names the op, the layout and the remedy, ``x.to_dense()``.
 
-Sparse gradients: ``nn.Embedding(sparse=True)`` and its kin send the engine a `SparseArray` of the rows that were read. It
-adds to another one by joining places, and to a dense gradient at its places and in its memory. The engine's loops do
+Sparse gradients: ``nn.Embedding(sparse=True)`` and its kin send the engine a `SparseArray` of the rows that were read.
+It adds to another one by joining places, and to a dense gradient at its places, in its memory. The engine's loops do
 not look for it: they add what comes with ``+``, as they do for arrays of a GPU; only what becomes a `.grad` is looked
 at, once. `SGD`, `Adagrad` and `SparseAdam` take such a gradient; other optimizers raise PyTorch's error.
 

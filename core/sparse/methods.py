@@ -267,4 +267,4 @@ for _name, _method in _OF_SPARSE.items():
     setattr(SparseTensor, _name, _method)
 for _operator in ("add", "sub", "mul"):
     setattr(SparseTensor, f"__i{_operator}__", _OF_SPARSE[_operator + "_"])
-SparseTensor.__itruediv__ = _OF_SPARSE["div_"]  # type: ignore[attr-defined]
+SparseTensor.__itruediv__ = _OF_SPARSE["div_"]  # type: ignore[method-assign]
