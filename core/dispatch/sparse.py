@@ -193,6 +193,7 @@ def made(kind: str, places: tuple[Tensor, ...], values: Tensor, shape: Sequence[
     kind : the name of the layout.
     """
     out = Tensor.__new__(SparseTensor)
+    coalesced = coalesced or (kind == "sparse_coo" and values._a.shape[0] < 2)
     a = SparseArray(kind, tuple([p._a for p in places]), values._a, tuple(map(int, shape)), coalesced)
     fill(out, a, places, values)
     return out

@@ -71,12 +71,11 @@ def _mul(op: Elementwise, args: tuple[Any, ...]) -> Any:
 
 def _div(op: Elementwise, args: tuple[Any, ...]) -> Any:
     a, b = args
-    if not isinstance(a, SparseTensor) or isinstance(b, SparseTensor):
-        raise RuntimeError(text("Sparse division requires a dense or scalar divisor, and a sparse dividend",
-                                op=op.label, remedy="x / y.to_dense()"))  # fmt: skip
-    if _number(b):
-        return a.with_values(elementwise.call_map(op, (a._held, b)))
-    return _back(a, _with_dense(op, coalesced(a), b))
+    if not isinstance(a, SparseTensor) or not _number(b):
+        shape = list(b._a.shape) if isinstance(b, Tensor) else []
+        phrase = f"Sparse division requires a scalar or zero-dim dense tensor divisor (got shape {shape} for divisor)"
+        raise RuntimeError(text(phrase, op=op.label, remedy="x * (1 / y), or x.to_dense() / y"))
+    return a.with_values(elementwise.call_map(op, (a._held, b)))
 
 
 def _with_dense(op: Elementwise, a: SparseTensor, b: Tensor) -> SparseTensor:
@@ -170,7 +169,7 @@ def _pow(op: Elementwise, args: tuple[Any, ...]) -> Any:
 
 
 MAPS: dict[str, Callable[[Elementwise, tuple[Any, ...]], Any]] = {
-    "mul": _mul, "div": _div, "add": _add, "sub": _add, "pow": _pow,
+    "mul": _mul, "true_divide": _div, "add": _add, "sub": _add, "pow": _pow,
 }  # fmt: skip
 
 
@@ -264,7 +263,7 @@ def _unsqueeze(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any]) 
 
 def _select(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """``x[i]``, ``x[i, j]``, ``x[:, j]``: the slices at single places of sparse dimensions."""
-    x = coalesced(tensors[0])
+    x = as_coo(tensors[0])
     key = [k for k in params["key"] if k is not Ellipsis]
     n = x._a.index[0].shape[0]
     if len(key) > n or not all(isinstance(k, int) or k == slice(None) for k in key):
@@ -280,7 +279,7 @@ def _select(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any]) -> 
     if not kept:
         return values.sum(0)
     shape = (*(x._a.shape[d] for d in kept), *x._a.shape[n:])
-    return made("sparse_coo", (places(index[kept][:, which._a], x.device),), values, shape, True)
+    return made("sparse_coo", (places(index[kept][:, which._a], x.device),), values, shape, x._a.coalesced)
 
 
 def _cat(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any]) -> Any:
