@@ -18,6 +18,7 @@ import numpy as np
 
 from .. import backends, native
 from ..backends.errstate import Quiet
+from ..backends.sparse_array import values_of
 from ..base.device import kind as kind_of
 from ..base.dtypes import from_numpy
 from ..base.errors import text
@@ -80,7 +81,7 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
             if leaf._hooks:
                 entry[1:] = [_apply(leaf._hooks, entry[1], leaf._kind, create_graph)]
             if watched:
-                array = entry[1]._a if create_graph else entry[1]
+                array = values_of(entry[1]._a if create_graph else entry[1])
                 observe.notify(watched, "gradient", observe.GradientEvent(leaf, array))
                 del array
             if accumulate and leaf._requires_grad:  # it may have been detached since
@@ -192,7 +193,7 @@ def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict
             if e is not None and results[i] is not None:
                 send(e, nrs[i] if nrs else 0, results[i])
         if watched:
-            event = observe.BackwardEvent(node, kernel, start, perf_counter_ns(), tuple(results))
+            event = observe.BackwardEvent(node, kernel, start, perf_counter_ns(), tuple(map(values_of, results)))
             observe.notify(watched, "backward", event)
         if not retain_graph:
             node.free(place)

@@ -132,7 +132,12 @@ class SparseArray:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise NotDense(_refusal(_asked(), self.layout, self.shape))
+        raise NotDense(_refusal(_asked() or name, self.layout, self.shape))
+
+
+def values_of(a: Any) -> Any:
+    """Return the numbers that are there: of sparse values those, of any other array all."""
+    return a.values if a.__class__ is SparseArray else a
 
 
 def refuse(op: str, layout: str = "sparse_coo", shape: Any = None) -> NoReturn:
