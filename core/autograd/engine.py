@@ -288,7 +288,7 @@ def _path(sources: list[Any], asked: set[Any]) -> dict[Node, tuple[Any, ...]]:
 
 def _plus(a: Any, b: Any) -> Any:
     """Return the sum of two gradients: arrays, or tensors whose sum is on the graph."""
-    total = a + b
+    total = b + a if isinstance(a, SparseTensor) else a + b  # a sparse tensor adds to a dense one, not the reverse
     return np.asarray(total) if isinstance(total, np.generic) else total
 
 
@@ -327,7 +327,9 @@ def _accumulate(t: Tensor, entry: Entry, create_graph: bool) -> None:
             )  # a pass that ends in C takes no lock: its gradient may have come while this one was copied
             if before is None:
                 t._grad = first
-        if create_graph and before is not None and not mode.enabled:
+        if isinstance(before, SparseTensor):
+            t._grad = _plus(before, entry[1]) if create_graph else gradient_over(before._a + entry[1], t._kind)
+        elif create_graph and before is not None and not mode.enabled:
             before.add_(entry[1])  # type: ignore[attr-defined] # the very tensor that was there, as without ops
         elif create_graph:
             t._grad = entry[1].clone() if before is None else before + entry[1]
@@ -335,8 +337,6 @@ def _accumulate(t: Tensor, entry: Entry, create_graph: bool) -> None:
             pass
         elif before._requires_grad:
             t._grad = before.detach() + wrap(entry[1], t._kind)
-        elif sparse.seen and isinstance(before, SparseTensor):
-            t._grad = gradient_over(before._a + entry[1], t._kind)
         else:
             before._a += entry[1]
             storage_of(before).wrote("backward", None)

@@ -55,7 +55,7 @@ class BackwardEvent(NamedTuple):
 
 
 class GradientEvent(NamedTuple):
-    """A leaf tensor received a gradient (an array of its device; of a sparse one its values), in `.grad` or as an answer
+    """A leaf tensor received a gradient (an array of its device; of a sparse one its values), in `.grad` or as answer
     of `autograd.grad`."""
 
     leaf: Any
