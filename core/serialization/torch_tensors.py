@@ -91,7 +91,7 @@ class Tensors:
         """Return a sparse tensor of its parts, which are examined as those that a user gives."""
         name = getattr(layout, "name", "")
         if not isinstance(parts, tuple) or name not in ("sparse_coo", "sparse_csr", "sparse_csc"):
-            raise allowed.refused("torch." + name if name else "torch._utils._rebuild_sparse_tensor")
+            raise allowed.refused("torch._utils._rebuild_sparse_tensor")
         *index, values, size, coalesced = parts if name == "sparse_coo" and len(parts) == 4 else (*parts, None)
         if len(index) != (1 if name == "sparse_coo" else 2) or not isinstance(size, tuple) \
                 or not all(isinstance(t, Tensor) for t in (*index, values)):  # fmt: skip

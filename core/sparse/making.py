@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..base import layouts
 from ..base.dtypes import int64
 from ..base.errors import text
@@ -30,8 +32,8 @@ def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Sequence[in
     tensor([[0., 0., 3.],
             [4., 0., 0.]])
     """
-    if values is None and (size is not None or indices is not None):
-        shape = tuple(size if size is not None else indices)
+    if values is None:
+        shape = _sizes(size if size is not None else indices)
         index, held = empty(len(shape), 0, dtype=int64, device=device), empty(0, dtype=dtype, device=device)
     else:
         held = as_tensor(values, dtype=dtype, device=device)
@@ -39,6 +41,18 @@ def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Sequence[in
         held, index = _arranged(held, index)
         shape = _size(index, held, size)
     return _finished("sparse_coo", (index,), held, shape, requires_grad, bool(is_coalesced))
+
+
+def _sizes(size: Any) -> tuple[int, ...]:
+    """Return a size as a tuple. *Raises*: TypeError for what is none."""
+    if (
+        not isinstance(size, Sequence)
+        or isinstance(size, str)
+        or not all(isinstance(n, int | np.integer) for n in size)
+    ):
+        raise TypeError(text("sparse_coo_tensor(): argument 'size' must be tuple of ints, not "
+                             f"{type(size).__name__}", op="sparse_coo_tensor", came=f"{size!r:.60}"))  # fmt: skip
+    return tuple(int(n) for n in size)
 
 
 def _arranged(held: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:

@@ -11,6 +11,7 @@ from ..base.errors import text
 from ..base.modes import state as mode
 from ..base.source import here
 from ..dispatch.inplace import leaf_check
+from ..dispatch.operands import need_tensors
 from ..dispatch.sparse import SparseTensor, fill, made
 from ..graph.versions import storage_of
 from ..ops.movement import to
@@ -26,14 +27,7 @@ _SAID = {"coo": "sparse coordinate", "csr": "sparse row compressed", "csc": "spa
 
 
 def coalesce(self: Tensor) -> Tensor:
-    """Return the tensor with its places in order, each once, and the values of equal ones added; itself if so already.
-
-    *Raises*: RuntimeError for what is no COO tensor.
-
-    >>> import core
-    >>> core.sparse_coo_tensor([[1, 0, 1]], [1.0, 2.0, 3.0], (2,)).coalesce().values()
-    tensor([2., 4.])
-    """
+    """Return the tensor with its places in order and once each."""
     return coalesced(need("coalesce", self, _COO, said=_SAID["coo"]))
 
 
@@ -52,23 +46,12 @@ def _whole(self: Tensor, what: str) -> SparseTensor:
 
 
 def indices(self: Tensor) -> Tensor:
-    """Return the places ``(sparse_dim, nnz)`` of a coalesced COO tensor.
-
-    >>> import core
-    >>> core.eye(2).to_sparse().indices()
-    tensor([[0, 1],
-            [0, 1]])
-    """
+    """Return the places ``(sparse_dim, nnz)`` of a coalesced COO tensor."""
     return _whole(self, "indices")._places[0].detach()
 
 
 def values(self: Tensor) -> Tensor:
-    """Return the values, on the graph: of a coalesced COO tensor, or of compressed rows or columns.
-
-    >>> import core
-    >>> core.eye(2).to_sparse().values()
-    tensor([1., 1.])
-    """
+    """Return the values, on the graph: of a coalesced COO tensor, or of compressed rows or columns."""
     held = _whole(self, "values")._held
     return held.view(held.shape) if held.requires_grad and mode.enabled else held.detach()  # type: ignore[attr-defined]
 
@@ -116,20 +99,19 @@ row_indices = _compressed_part("row_indices", "csc", 1, "The row of every value.
 # -- from one layout to another ----------------------------------------------------------------------------------------
 
 
+def _need_int(op: str, name: str, value: Any) -> None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise TypeError(text(f"{op}(): argument '{name}' (position 1) must be int, not {type(value).__name__}", op=op,
+                             came=f"{value!r:.60}"))  # fmt: skip
+
+
 def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None,
               dense_dim: int | None = None) -> Tensor:  # fmt: skip
-    """Return what is not zero, as COO or in another layout; with `sparse_dim` only so many dimensions have places.
-
-    *Raises*: RuntimeError for a `sparse_dim` that the tensor does not have; NotImplementedError for blocks.
-
-    >>> import core
-    >>> core.tensor([0.0, 5.0]).to_sparse()
-    tensor(indices=tensor([[1]]),
-           values=tensor([5.]),
-           size=(2,), nnz=1, layout=core.sparse_coo)
-    """
+    """Return what is not zero, as COO or in another layout; with `sparse_dim` only so many dimensions have places."""
     if isinstance(sparse_dim, layouts.layout):
         layout, sparse_dim = sparse_dim, None
+    _need_int("to_sparse", "sparse_dim", sparse_dim)
+    _need_int("to_sparse", "dense_dim", dense_dim)
     kind = _COO if layout is None else layout.name
     if dense_dim and sparse_dim is None:
         sparse_dim = self.ndim - dense_dim
@@ -143,17 +125,14 @@ def to_sparse_coo(self: Tensor) -> Tensor:
 
 
 def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Tensor:
-    """Return what is not zero of a matrix, by rows.
-
-    >>> import core
-    >>> core.eye(2).to_sparse_csr().crow_indices()
-    tensor([0, 1, 2])
-    """
+    """Return what is not zero of a matrix, by rows."""
+    _need_int("to_sparse_csr", "dense_dim", dense_dim)
     return to_sparse(self, layout=layouts.sparse_csr)
 
 
 def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Tensor:
     """Return what is not zero of a matrix, by columns."""
+    _need_int("to_sparse_csc", "dense_dim", dense_dim)
     return to_sparse(self, layout=layouts.sparse_csc)
 
 
@@ -169,12 +148,8 @@ def to_dense(self: SparseTensor, dtype: Any = None, *, masked_grad: bool | None 
 
 
 def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
-    """Return the elements of a tensor that stand at the places of `mask`, a sparse tensor.
-
-    >>> import core
-    >>> core.ones(2, 2).sparse_mask(core.eye(2).to_sparse()).values()
-    tensor([1., 1.])
-    """
+    """Return the elements of a tensor that stand at the places of `mask`, a sparse tensor."""
+    need_tensors("sparse_mask", ("mask",), (mask,))
     m = as_coo(need("sparse_mask", mask, _COO, _CSR, said="sparse"))
     whole: Any = to_dense(self) if isinstance(self, SparseTensor) else self
     index = m._places[0]
