@@ -164,7 +164,9 @@ def _asked() -> str:
     """Return the name of the function of this package that was called from outside."""
     frame, name = sys._getframe(2), ""
     while frame is not None and is_ours(frame.f_code.co_filename):
-        name, frame = frame.f_code.co_name, frame.f_back  # type: ignore[assignment]
+        if "dispatch" not in frame.f_code.co_filename:  # which only hands on
+            name = frame.f_code.co_name
+        frame = frame.f_back  # type: ignore[assignment]
     return name
 
 

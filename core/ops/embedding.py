@@ -103,9 +103,9 @@ def _sparse_vjp(
     return rows_at(g, index, weight_shape, padding_idx, scale_grad_by_freq), None
 
 
-_embedding_of_few = operation("sparse_embedding", _embedding_forward, inputs="weight index", params=_PARAMS,
-                              vjp=_sparse_vjp, label="embedding",
-                              doc="Rows of a table by index; the gradient is sparse.")  # fmt: skip
+_of_few: Any = operation("sparse_embedding", _embedding_forward, inputs="weight index", params=_PARAMS,
+                         vjp=_sparse_vjp, label="embedding",
+                         doc="Rows of a table by index; the gradient is sparse.")  # fmt: skip
 
 
 @public(method=False, namespace="nn.functional")
@@ -144,9 +144,11 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
     if max_norm is not None:
         _shorten(weight, input, max_norm, norm_type)
     index = input if input.dtype is dtypes.int64 else input.to(dtypes.int64)
-    rows = _embedding_of_few if sparse else _embedding
-    return rows(weight, index, padding_idx=-1 if padding_idx is None else padding_idx % n,
-                scale_grad_by_freq=scale_grad_by_freq)  # fmt: skip
+    y = _embedding(weight, index, padding_idx=-1 if padding_idx is None else padding_idx % n,
+                   scale_grad_by_freq=scale_grad_by_freq)  # fmt: skip
+    if sparse and y._node is not None:  # forward it is the same op, with its kernels; only the way back is another
+        y._node.op = _of_few.op
+    return y  # type: ignore[no-any-return]
 
 
 def _shorten(weight: Tensor, index: Tensor, max_norm: float, norm_type: float) -> None:

@@ -45,11 +45,9 @@ def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Sequence[in
 
 def _sizes(size: Any) -> tuple[int, ...]:
     """Return a size as a tuple. *Raises*: TypeError for what is none."""
-    if (
-        not isinstance(size, Sequence)
-        or isinstance(size, str)
-        or not all(isinstance(n, int | np.integer) for n in size)
-    ):
+    size = (size,) if isinstance(size, int) else size
+    plain = isinstance(size, Sequence) and not isinstance(size, str)
+    if not plain or not all(isinstance(n, int | np.integer) for n in size):
         raise TypeError(text("sparse_coo_tensor(): argument 'size' must be tuple of ints, not "
                              f"{type(size).__name__}", op="sparse_coo_tensor", came=f"{size!r:.60}"))  # fmt: skip
     return tuple(int(n) for n in size)
