@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..base.dtypes import int64
+from ..base.dtypes import float16, float32, float64, int32, int64
 from ..base.errors import text
 from ..base.shape import normalize_dim
 from ..dispatch.sparse import SparseTensor
@@ -56,8 +56,36 @@ from .pattern import library as _library
 from .pattern import need as _need
 from .pattern import places as _places
 
-__all__ = ["addmm", "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags", "sum"]
+__all__ = [
+    "DoubleTensor",
+    "FloatTensor",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
+    "addmm",
+    "log_softmax",
+    "mm",
+    "sampled_addmm",
+    "softmax",
+    "spdiags",
+    "sum",
+]
 _ANY = ("sparse_coo", "sparse_csr", "sparse_csc")
+
+
+def _older(name: str, dtype: Any) -> Any:
+    def make(indices: Any = None, values: Any = None, size: Any = None) -> Tensor:
+        return _sparse_coo_tensor(indices, values, size, dtype=dtype)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"As `core.sparse_coo_tensor`, of {dtype.name}: an older name for it."
+    return make
+
+
+FloatTensor, DoubleTensor, HalfTensor = (
+    _older(*pair) for pair in (("FloatTensor", float32), ("DoubleTensor", float64), ("HalfTensor", float16))
+)
+LongTensor, IntTensor = _older("LongTensor", int64), _older("IntTensor", int32)
 
 
 def mm(mat1: Tensor, mat2: Tensor) -> Tensor:

@@ -112,6 +112,13 @@ def test_other_ops_name_themselves_and_the_remedy(a: core.Tensor, call, op: str)
     assert "sparse_coo" in str(e.value)
 
 
+def test_older_names_make_the_same(a: core.Tensor) -> None:
+    b = core.sparse.DoubleTensor(a._indices(), a._values(), a.shape)
+    assert b.dtype is core.float64
+    np.testing.assert_array_equal(b.to_dense().numpy(), DENSE)
+    assert core.sparse.FloatTensor(None, None, (2, 2))._nnz() == 0
+
+
 def test_wrong_parts_are_refused() -> None:
     with pytest.raises(RuntimeError, match="indices and values must have same nnz"):
         core.sparse_coo_tensor([[0, 1]], [1.0], (3,))
