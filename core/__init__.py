@@ -181,6 +181,7 @@ if TYPE_CHECKING:
         ShortTensor,
     )
     from .sparse.making import sparse_compressed_tensor, sparse_coo_tensor, sparse_csc_tensor, sparse_csr_tensor
+    from .sparse.products import spmm
 
     export: CallableModule
 
@@ -195,6 +196,7 @@ _LATE = {
     **dict.fromkeys(["sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor"],
                     "sparse.making"),
     "script": "export",
+    "spmm": "sparse.products",
     "as_torch": "alias",
     "version": "",
 }  # fmt: skip

@@ -176,9 +176,6 @@ class SparseTensor(Tensor):
     def __bool__(self) -> bool:
         return bool(self._dense()) if self._a.size == 1 else super().__bool__()
 
-    def __iter__(self) -> Any:
-        refuse("iter", self._a.layout, self._a.shape)
-
     def __dlpack__(self, **kwargs: Any) -> NoReturn:
         refuse("dlpack", self._a.layout, self._a.shape)
 

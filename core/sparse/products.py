@@ -11,6 +11,7 @@ from ..base.errors import text
 from ..dispatch.sparse import SparseTensor, made
 from ..ops.creation import zeros
 from ..ops.gathering import index_add
+from ..ops.linalg import mm
 from ..tensors.tensor import Tensor
 from .pattern import as_coo, as_layout, coalesced, grouped_sum, library, places
 
@@ -28,6 +29,16 @@ def product(a: Tensor, b: Tensor) -> Tensor:
         return _sparse_dense(as_coo(a), b)
     assert isinstance(b, SparseTensor)
     return _sparse_dense(as_coo(_turned(b)), a.t()).t()  # type: ignore[attr-defined, no-any-return]
+
+
+def spmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """Return the product of two matrices, the first one sparse: an older name of `core.sparse.mm`.
+
+    >>> import core
+    >>> core.spmm(core.eye(2).to_sparse(), core.ones(2, 1)).flatten()
+    tensor([1., 1.])
+    """
+    return mm(input, mat2)  # type: ignore[no-any-return]
 
 
 def _turned(x: SparseTensor) -> SparseTensor:

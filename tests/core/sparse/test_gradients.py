@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 
 import numpy as np
@@ -233,6 +234,33 @@ def test_a_scaler_unscales_them() -> None:
     assert t.weight.grad.to_dense()[1].tolist() == [2.0] * 3
     scaler.step(opt)
     assert t.weight[1, 0].item() == pytest.approx(0.1)
+
+
+def test_anomaly_mode_looks_at_the_values() -> None:
+    t = table()
+    with core.autograd.detect_anomaly():
+        t(core.tensor([1])).sum().backward()
+        with pytest.raises(RuntimeError, match="returned nan values"):
+            (t(core.tensor([1])) * float("nan")).sum().backward()
+
+
+def test_a_state_with_a_sparse_buffer_goes_through_a_file() -> None:
+    t = table()
+    opt = core.optim.SGD(t.parameters(), lr=0.1, momentum=0.9)
+    t(core.tensor([1, 4])).sum().backward()
+    opt.step()
+    file = io.BytesIO()
+    core.save(opt.state_dict(), file)
+    file.seek(0)
+    assert core.load(file)["state"][0]["momentum_buffer"].is_sparse
+
+
+def test_func_and_vmap_take_sparse_tables() -> None:
+    look = core.nn.functional.embedding
+    i, w = core.tensor([[0, 1], [2, 2]]), core.ones(3, 2)
+    assert core.func.grad(lambda w: look(i, w, sparse=True).sum())(w).is_sparse
+    each = core.vmap(core.func.grad(lambda w, i: look(i, w, sparse=True).sum()), in_dims=(None, 0))(w, i)
+    assert each[:, :, 0].tolist() == [[1.0, 1.0, 0.0], [0.0, 0.0, 2.0]]
 
 
 def test_scaling_by_frequency_is_refused_as_pytorch_does() -> None:

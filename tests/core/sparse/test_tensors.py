@@ -112,6 +112,12 @@ def test_other_ops_name_themselves_and_the_remedy(a: core.Tensor, call, op: str)
     assert "sparse_coo" in str(e.value)
 
 
+def test_rows_one_after_another(a: core.Tensor) -> None:
+    assert [row.to_dense().tolist() for row in a] == DENSE.tolist()
+    with pytest.raises(NotImplementedError, match="to_dense"):
+        core.equal(a, a)
+
+
 def test_older_names_make_the_same(a: core.Tensor) -> None:
     b = core.sparse.DoubleTensor(a._indices(), a._values(), a.shape)
     assert b.dtype is core.float64
