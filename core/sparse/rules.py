@@ -282,6 +282,12 @@ def _select(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any]) -> 
     return made("sparse_coo", (places(index[kept][:, which._a], x.device),), values, shape, x._a.coalesced)
 
 
+def _unbind(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    x, before = tensors[0], (slice(None),) * params["dim"]
+    found = [_select(op, (x,), {"key": (*before, k)}) for k in range(x._a.shape[params["dim"]])]
+    return None if any(y is None for y in found) else tuple(found)
+
+
 def _cat(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any]) -> Any:
     if not all(isinstance(t, SparseTensor) for t in tensors):
         raise RuntimeError(text("Concatenating sparse tensors, but a dense tensor was found", op="cat",
@@ -344,7 +350,8 @@ def _any(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any]) -> Any
 RULES: dict[str, Callable[[Operation, tuple[Any, ...], dict[str, Any]], Any]] = {
     "clone": _of_values, "cast": _of_values, "move": _of_values, "matmul": _matmul, "sum": _sum, "t": _transpose,
     "transpose": _transpose, "permute": _permute, "unsqueeze": _unsqueeze, "select": _select, "cat": _cat,
-    "stack": _stack, "norm": _norm, "vector_norm": _norm, "any": _any,
+    "stack": _stack,
+    "unbind": _unbind, "norm": _norm, "vector_norm": _norm, "any": _any,
     "index": _index,
 }  # fmt: skip
 connect(run_map, run_operation)
