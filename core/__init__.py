@@ -58,6 +58,7 @@ from .base.dtypes import (
     uint8,
 )
 from .base.dtypes import bool_ as bool
+from .base.layouts import layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from .base.lazy_import import lazy_attributes as _late
 from .base.modes import is_inference_mode_enabled
 from .base.shape import Size
@@ -88,7 +89,6 @@ from .ops.queries import (
     is_signed,
     is_storage,
     is_tensor,
-    layout,
     memory_format,
     nan,
     newaxis,
@@ -98,7 +98,6 @@ from .ops.queries import (
     result_type,
     set_float32_matmul_precision,
     set_num_threads,
-    strided,
     typename,
     use_deterministic_algorithms,
 )
@@ -169,6 +168,7 @@ if TYPE_CHECKING:
         profiler,
         serialization,
         signal,
+        sparse,
         testing,
         text,
         types,
@@ -198,6 +198,8 @@ if TYPE_CHECKING:
         LongTensor,
         ShortTensor,
     )
+    from .sparse.making import sparse_compressed_tensor, sparse_coo_tensor, sparse_csc_tensor, sparse_csr_tensor
+    from .sparse.products import spmm
     from .symbolic import (
         SymBool,
         SymFloat,
@@ -217,7 +219,8 @@ if TYPE_CHECKING:
 # what not every program uses is imported when it is asked for
 _LATE = {
     **dict.fromkeys(["amp", "array_api", "audio", "distributions", "export", "func", "fx", "hub", "jit", "library",
-                     "metrics", "nn", "onnx", "optim", "signal", "text", "utils", "vision"], ""),
+                     "metrics", "nn", "onnx", "optim", "signal", "sparse", "text", "utils",
+                     "vision"], ""),
     **dict.fromkeys(["accelerator", "compiler", "distributed", "futures", "mps", "mtia", "multiprocessing", "overrides",
                      "profiler", "testing", "types", "xpu", "_C", "_dynamo", "_jit_internal", "_subclasses",
                      "_utils"], ""),
@@ -234,7 +237,10 @@ _LATE = {
     **dict.fromkeys(["BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
                      "HalfTensor", "IntTensor", "LongTensor", "ShortTensor"], "ops.legacy_types"),
     **dict.fromkeys(["AcceleratorError", "OutOfMemoryError"], "base.gpu_errors"),
+    **dict.fromkeys(["sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor"],
+                    "sparse.making"),
     "script": "export",
+    "spmm": "sparse.products",
     "as_torch": "alias",
     "version": "",
 }  # fmt: skip
@@ -246,7 +252,7 @@ _MODULES = {
     "accelerator", "amp", "array_api", "audio", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
     "distributions", "export", "fft", "func", "futures", "fx", "hub", "jit", "library", "linalg", "metrics", "mps",
     "mtia", "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "random", "return_types",
-    "serialization", "signal", "special", "testing", "text", "types", "utils", "version", "vision", "xpu",
+    "serialization", "signal", "sparse", "special", "testing", "text", "types", "utils", "version", "vision", "xpu",
 }  # fmt: skip
 
 __version__ = "0.1.0"

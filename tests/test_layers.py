@@ -32,6 +32,8 @@ ELSEWHERE = {
     "core.autograd.gradcheck": "", "core.autograd.opcheck": "", "core.autograd.profiler": "",
     "core.autograd.transformed": "", "core.autograd": "", "core.random": "ops", "core.utils.checkpoint": "ops",
     "core.utils.selective": "ops", "core.utils.reentrant": "ops",
+    **dict.fromkeys(["core.sparse", *(f"core.sparse.{n}" for n in ("gradient", "making", "methods", "pattern",
+                                                                   "products", "rules"))], "ops"),
 }  # fmt: skip
 # imports inside functions, each with its reason
 INSIDE = {
@@ -40,8 +42,10 @@ INSIDE = {
     "core.library": "compiles C: loaded when an op is given as C",
     "core.native.emit": "one of a pair, run when the extension is built",
     "core.nn.utils.clip_grad": "the optimizers are not loaded with core",
+    "core.ops.embedding": "core.sparse is not loaded with core",
     "core.ops.joining": "index_select is built of what joins",
     "core.ops.linear_loss": "core.utils is not loaded with core",
+    "core.ops.sparse_names": "core.sparse is not loaded with core",
     "core.serialization": "each file format is loaded when a file of it is read or written",
     "lab": "IPython is needed by %load_ext alone",
     "lab.adapters": "PyTorch's adapter is loaded where the session has imported PyTorch",

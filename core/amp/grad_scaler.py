@@ -13,6 +13,7 @@ from ..base.dtypes import float16, float32, int32
 from ..base.errors import text
 from ..base.modes import no_grad
 from ..base.source import here, warn
+from ..dispatch.sparse import held_by
 from ..ops.creation import full, tensor
 from ..tensors.tensor import Tensor, storage_of, wrap
 
@@ -205,6 +206,7 @@ class GradScaler:
         found: dict[Device, Tensor] = {}
         place = here()
         for device, grads in by_device.items():
+            grads = held_by(grads)
             bad = _unscale([g._a for g in grads], factor, device.type)
             found[device] = tensor(bad) if isinstance(bad, float) else wrap(bad, full((), 0.0, device=device)._kind)
             for g in grads:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..backends.sparse_array import values_of
 from ..base.errors import text
 from ..base.source import describe
 from ..graph.node import Node
@@ -91,5 +92,5 @@ def examine(node: Node, incoming: Any, results: tuple[Any, ...]) -> None:
 
 
 def _has_nan(g: Any) -> bool:
-    a = g._a if isinstance(g, Tensor) else g
+    a = values_of(g._a if isinstance(g, Tensor) else g)
     return a.dtype.kind in "fcV" and bool((a != a).any())

@@ -18,15 +18,19 @@ import numpy as np
 
 from .. import backends, native
 from ..backends.errstate import Quiet
+from ..backends.sparse_array import values_of
+from ..base.device import kind as kind_of
+from ..base.dtypes import from_numpy
 from ..base.errors import text
 from ..base.modes import state as mode
 from ..base.source import describe, here
-from ..dispatch import saved_tensor_hooks
+from ..dispatch import saved_tensor_hooks, sparse
+from ..dispatch.sparse import SparseTensor, gradient_over
 from ..events import observe
 from ..events.lineage import story
 from ..graph.node import Node
 from ..graph.versions import edge, storage_of
-from ..tensors.tensor import Tensor, from_array, wrap
+from ..tensors.tensor import Tensor, wrap
 from . import anomaly
 from .vjp import gradients
 
@@ -77,7 +81,7 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
             if leaf._hooks:
                 entry[1:] = [_apply(leaf._hooks, entry[1], leaf._kind, create_graph)]
             if watched:
-                array = entry[1]._a if create_graph else entry[1]
+                array = values_of(entry[1]._a if create_graph else entry[1])
                 observe.notify(watched, "gradient", observe.GradientEvent(leaf, array))
                 del array
             if accumulate and leaf._requires_grad:  # it may have been detached since
@@ -189,7 +193,7 @@ def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict
             if e is not None and results[i] is not None:
                 send(e, nrs[i] if nrs else 0, results[i])
         if watched:
-            event = observe.BackwardEvent(node, kernel, start, perf_counter_ns(), tuple(results))
+            event = observe.BackwardEvent(node, kernel, start, perf_counter_ns(), tuple(map(values_of, results)))
             observe.notify(watched, "backward", event)
         if not retain_graph:
             node.free(place)
@@ -284,7 +288,7 @@ def _path(sources: list[Any], asked: set[Any]) -> dict[Node, tuple[Any, ...]]:
 
 def _plus(a: Any, b: Any) -> Any:
     """Return the sum of two gradients: arrays, or tensors whose sum is on the graph."""
-    total = a + b
+    total = b + a if isinstance(a, SparseTensor) else a + b  # a sparse tensor adds to a dense one, not the reverse
     return np.asarray(total) if isinstance(total, np.generic) else total
 
 
@@ -317,13 +321,15 @@ def _accumulate(t: Tensor, entry: Entry, create_graph: bool) -> None:
     with _adding:
         before = t._grad
         if before is None and not create_graph:
-            first = wrap(entry[1] if _alone(entry) else native.copy_of(entry[1]), t._kind)
+            first = gradient_over(entry[1] if _alone(entry) else native.copy_of(entry[1]), t._kind)
             before = (
                 t._grad
             )  # a pass that ends in C takes no lock: its gradient may have come while this one was copied
             if before is None:
                 t._grad = first
-        if create_graph and before is not None and not mode.enabled:
+        if isinstance(before, SparseTensor):
+            t._grad = _plus(before, entry[1]) if create_graph else gradient_over(before._a + entry[1], t._kind)
+        elif create_graph and before is not None and not mode.enabled:
             before.add_(entry[1])  # type: ignore[attr-defined] # the very tensor that was there, as without ops
         elif create_graph:
             t._grad = entry[1].clone() if before is None else before + entry[1]
@@ -345,7 +351,7 @@ def _answer(entry: Entry | None, t: Tensor, create_graph: bool) -> Tensor | None
         return None
     if create_graph:
         return entry[1]  # type: ignore[no-any-return]
-    return wrap(entry[1] if _alone(entry) else native.copy_of(entry[1]), t._kind)
+    return gradient_over(entry[1] if _alone(entry) else native.copy_of(entry[1]), t._kind)
 
 
 def _arrive(entry: Entry) -> None:
@@ -413,7 +419,7 @@ def _no_history(t: Tensor, i: int, place: Place) -> RuntimeError:
 
 def _apply(hooks: dict[int, Any], g: Any, kind: Any, create_graph: bool) -> Any:
     """Run tensor hooks over a gradient; gives it back in the engine's own form."""
-    given = t = g if create_graph else wrap(g, kind)
+    given = t = g if create_graph else gradient_over(g, kind)
     for hook in tuple(hooks.values()):
         changed = hook(t)
         if changed is not None:
@@ -421,7 +427,7 @@ def _apply(hooks: dict[int, Any], g: Any, kind: Any, create_graph: bool) -> Any:
             if not isinstance(changed, Tensor):
                 raise TypeError(f"a tensor hook must return a Tensor or None, but {name!r} returned "
                                 f"{type(changed).__name__}")  # fmt: skip
-            if changed._kind is not given._kind:
+            if changed._kind is not given._kind and not sparse.any_sparse((changed, given)):
                 raise RuntimeError(
                     f"hook '{name}' has changed the type of value (was {given._kind} got {changed._kind})"
                 )
@@ -452,7 +458,7 @@ def _tell_tensors(node: Node, g: Any, create_graph: bool) -> Any:
 def _tensors(gs: Any, kinds: Sequence[Any], create_graph: bool) -> tuple[Any, ...]:
     if create_graph:
         return tuple(gs)
-    return tuple(None if g is None else wrap(g, kind) for g, kind in zip(gs, kinds, strict=False))
+    return tuple(None if g is None else gradient_over(g, kind) for g, kind in zip(gs, kinds, strict=False))
 
 
 def _outputs(node: Node, g: Any, create_graph: bool) -> tuple[Any, ...]:
@@ -478,7 +484,7 @@ def _hooks(node: Node, results: Any, g: Any, create_graph: bool) -> tuple[Any, .
     kinds = [None if e is None else e._kind if isinstance(e, Tensor) else _kind_of(e, nr)
              for e, nr in zip(node.edges, node.nrs or (0,) * len(node.edges), strict=True)]  # fmt: skip
     if not create_graph:  # a function may give gradients that nobody asked for, and hooks see them
-        kinds = [from_array(g, node.kind.device)._kind if k is None and g is not None else k
+        kinds = [kind_of(from_numpy(g.dtype), node.kind.device) if k is None and g is not None else k
                  for k, g in zip(kinds, results, strict=True)]  # fmt: skip
     given, incoming = _tensors(results, kinds, create_graph), _outputs(node, g, create_graph)
     for hook in tuple((node.hooks or {}).values()):

@@ -11,6 +11,7 @@ from ..base.source import warn
 from ..declare.op import functions
 from ..declare.signature import Fast
 from ..dispatch.publish import offer
+from ..dispatch.sparse import with_history, with_places
 from ..dispatch.vmap import batched, full_of, level_of
 from ..events import observe
 from ..tensors import tensor
@@ -40,6 +41,7 @@ def _backward(tensors: Many, grad_tensors: Any, retain_graph: bool | None, creat
               inputs: Many | None) -> None:  # fmt: skip
     roots = (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
     targets = None if inputs is None else (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    targets = None if targets is None else with_history(targets)
     if targets is not None:
         if not targets:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
@@ -119,7 +121,10 @@ def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bo
                          "allow_unused=False.")  # fmt: skip
     keep = create_graph if retain_graph is None else retain_graph
     given = _given(grad_outputs, roots)
+    whole, targets = targets, with_history(targets)
     found = (_batched if is_grads_batched else _pass)(roots, given, keep, create_graph, targets)
+    if whole is not targets:
+        found = [with_places(g, t) for g, t in zip(found, whole, strict=True)]
     if materialize_grads:
         return tuple(
             _zeros(((*_batch_of(given), *t._a.shape) if is_grads_batched else t._a.shape, t._kind), True)

@@ -19,6 +19,7 @@ from ..base.source import describe
 from ..declare import op as declarations
 from ..declare.op import Elementwise, Op, Operation
 from ..dispatch import autocast
+from ..dispatch.sparse import gradient_over
 from ..events import observe
 from ..graph.node import Node
 from ..tensors.tensor import Tensor, from_array, wrap
@@ -247,7 +248,7 @@ def zeros(meta: Any, create_graph: bool) -> Any:
 
 def _tensor(a: Any, kind: Kind) -> Tensor:
     if a.dtype == kind.dtype.numpy:
-        return wrap(a, kind)
+        return gradient_over(a, kind)
     return from_array(a, kind.device)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import backends, native
+from ..backends.sparse_array import refuse
 from ..base.errors import text
 from ..base.modes import state as mode
 from ..base.source import describe, here
@@ -18,6 +19,7 @@ from ..graph.versions import edge, move_on, storage_of, way
 from ..tensors.tensor import Tensor, wrap
 from . import saved_tensor_hooks
 from .autocast import elementwise_call_of
+from .sparse import SparseTensor
 from .type_errors import guarded
 
 
@@ -62,6 +64,8 @@ def write(target: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Ten
     if mode.batch is not None and (found := mode.batch.write(target, name, compute)) is not NotImplemented:
         return found  # type: ignore[no-any-return]
     place = here(3)
+    if isinstance(target, SparseTensor):
+        refuse(name, target._a.layout, target._a.shape)
     if mode.enabled:
         leaf_check(target, name)
     if 0 in target._a.strides and target._a.size > 1 and name not in ("fill_", "zero_", "masked_fill_"):

@@ -43,7 +43,8 @@ class OpEvent(NamedTuple):
 class BackwardEvent(NamedTuple):
     """A graph node ran backward. The time is the engine's lap: kernel, accumulation and bookkeeping.
 
-    `results` are the gradients it sent to its edges (arrays, with create_graph tensors); what it saved is still there.
+    `results` are the gradients it sent to its edges (arrays, with create_graph tensors; of sparse ones the values that
+    are there); what it saved is still there.
     """
 
     node: Any
@@ -54,7 +55,8 @@ class BackwardEvent(NamedTuple):
 
 
 class GradientEvent(NamedTuple):
-    """A leaf tensor received a gradient (an array of its device), in `.grad` or as an answer of `autograd.grad`."""
+    """A leaf tensor received a gradient (an array of its device; of a sparse one its values), in `.grad` or as answer
+    of `autograd.grad`."""
 
     leaf: Any
     gradient: Any

@@ -12,6 +12,7 @@ from . import recurrent, recurrence, linear_loss, quantised
 from . import reshaped  # in-place forms of the views
 from . import solving, decomposition, spectral, determinant, lu, ldl, matrix, products, lowrank
 from . import fourier, spectrogram
+from . import sparse_names  # methods that import core.sparse when they are called
 from . import legacy_types  # what `Tensor(...)` makes
 from . import outs  # last: it widens functions of the files above
 from . import inplace_names  # after all that has an in-place form

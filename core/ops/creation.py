@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import backends, native
+from ..backends.sparse_array import refuse
 from ..base import dtypes
 from ..base.device import kind as kind_of
 from ..base.dtypes import dtype as Dtype
@@ -23,6 +24,7 @@ from ..declare.kinds import Device, Number, Scalar, Size, Sizes
 from ..declare.signature import Fast
 from ..dispatch.out import into
 from ..dispatch.publish import offer
+from ..dispatch.sparse import SparseTensor
 from ..dispatch.type_errors import guarded
 from ..events import observe
 from ..tensors.tensor import Tensor, wrap
@@ -171,6 +173,10 @@ def _like(make: Any, name: str) -> Any:
     ) -> Tensor:
         if not isinstance(input, Tensor):
             raise TypeError(f"{name}_like(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        if isinstance(input, SparseTensor):
+            if name == "ones":
+                refuse("ones_like", input._a.layout, input._a.shape)
+            return input.without_values(dtype, device).requires_grad_(requires_grad)
         return make(tuple(input._a.shape), dtype=dtype or input.dtype, device=device or input.device,
                     requires_grad=requires_grad, **ignored)  # fmt: skip
 

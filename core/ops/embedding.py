@@ -94,13 +94,28 @@ _embedding = operation("embedding", _embedding_forward, inputs="weight index", p
                        samples=_samples, doc="Rows of a table by index.")  # fmt: skip
 
 
+def _sparse_vjp(
+    g: Tensor, index: Tensor, weight_shape: tuple[int, ...], padding_idx: int, scale_grad_by_freq: bool
+) -> Any:
+    """Return the rows of g at their places: nothing is added up, and nothing is as large as the table."""
+    from ..sparse.gradient import rows_at
+
+    return rows_at(g, index, weight_shape, padding_idx, scale_grad_by_freq), None
+
+
+_of_few: Any = operation("sparse_embedding", _embedding_forward, inputs="weight index", params=_PARAMS,
+                         vjp=_sparse_vjp, label="embedding",
+                         doc="Rows of a table by index; the gradient is sparse.")  # fmt: skip
+
+
 @public(method=False, namespace="nn.functional")
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
               norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:  # fmt: skip
     """Return the rows of `weight` that the indices in `input` name.
 
     The row `padding_idx` gets no gradient; `max_norm` first shrinks longer rows, in place; `scale_grad_by_freq` divides
-    a row's gradient by how often it occurs. The gradient is dense and has the same bits every time.
+    a row's gradient by how often it occurs. The gradient has the same bits every time; with `sparse` it is a COO tensor
+    of the rows that were read, for `SGD`, `Adagrad` and `SparseAdam`.
 
     *Shapes*: input ``(...)`` of int64 or int32, weight ``(n, d)`` -> ``(..., d)``.
     *Raises*: IndexError for an index that is no row.
@@ -121,10 +136,6 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
                 remedy="input.long()",
             )
         )
-    if sparse:
-        raise NotImplementedError(
-            text("embedding: sparse gradients are not made here", op="embedding", remedy="sparse=False")
-        )
     n = weight._a.shape[0]
     if padding_idx is not None and not -n <= padding_idx < n:
         raise AssertionError(
@@ -133,8 +144,11 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
     if max_norm is not None:
         _shorten(weight, input, max_norm, norm_type)
     index = input if input.dtype is dtypes.int64 else input.to(dtypes.int64)
-    return _embedding(weight, index, padding_idx=-1 if padding_idx is None else padding_idx % n,
-                      scale_grad_by_freq=scale_grad_by_freq)  # fmt: skip
+    y = _embedding(weight, index, padding_idx=-1 if padding_idx is None else padding_idx % n,
+                   scale_grad_by_freq=scale_grad_by_freq)  # fmt: skip
+    if sparse and y._node is not None:  # forward it is the same op, with its kernels; only the way back is another
+        y._node.op = _of_few.op
+    return y  # type: ignore[no-any-return]
 
 
 def _shorten(weight: Tensor, index: Tensor, max_norm: float, norm_type: float) -> None:

@@ -25,7 +25,7 @@ from ..graph.versions import storage_of
 from ..rng.generator import Generator
 from ..tensors.tensor import Tensor, from_array, wrap
 from .constant import constant
-from .creation import empty, zeros
+from .creation import as_dtype, empty, zeros
 from .placing import as_strided, storage_offset
 from .sampling import _fill, _floating
 from .transfer import is_pinned, pinned
@@ -362,14 +362,20 @@ _SHORT: dict[str, tuple[Callable[..., Any], str, str]] = {
     "is_neg": (lambda self: False, "bool", "Whether a negation is still to be done: never here."),
     "resolve_neg": (lambda self: self, "Tensor", "The tensor itself: negations are done at once."),
     "to_dense": (
-        lambda self, dtype=None: self if dtype is None else self.to(dtype),
+        lambda self, dtype=None, *, masked_grad=None: self if dtype is None else self.to(as_dtype(dtype, "to_dense")),
         "Tensor",
-        "The tensor itself: all are dense.",
+        "The tensor itself; of a sparse one all elements, zeros too.",
     ),
 }
 for _name, (_method, _returns, _doc) in _SHORT.items():
     _method.__name__, _method.__doc__ = _name, _doc
-    _method.__annotations__ = {"self": "Tensor", "other": "Tensor", "dtype": "Dtype | None", "return": _returns}
+    _method.__annotations__ = {
+        "self": "Tensor",
+        "other": "Tensor",
+        "dtype": "Dtype | None",
+        "masked_grad": "bool | None",
+        "return": _returns,
+    }
     _METHODS[_name] = _method
 for _name, _method in _METHODS.items():
     setattr(Tensor, _name, _method)

@@ -12,18 +12,13 @@ from ..backends.precision import float32_products
 from ..base import dtypes
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
+from ..base.layouts import layout as layout
+from ..base.layouts import strided as strided
 from ..dispatch.type_errors import guarded
 from ..tensors.tensor import Tensor
 from .comparing import limits
 
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
-
-
-class layout:
-    """How the elements lie: `strided`, the only one here."""
-
-    def __repr__(self) -> str:
-        return "core.strided"
 
 
 class memory_format:
@@ -36,9 +31,6 @@ class memory_format:
         return f"core.{self.name}"
 
 
-strided = layout()
-
-
 def need_format(op: str, given: Any) -> None:
     """TypeError for what is no memory format; a name of another library's own (``torch.channels_last``) is none."""
     if given is not None and not isinstance(given, memory_format):
@@ -49,7 +41,6 @@ def need_format(op: str, given: Any) -> None:
 
 contiguous_format, preserve_format = memory_format("contiguous_format"), memory_format("preserve_format")
 channels_last, channels_last_3d = memory_format("channels_last"), memory_format("channels_last_3d")
-Tensor.layout = strided  # type: ignore[attr-defined]
 
 # -- tensors -----------------------------------------------------------------------------------------------------------
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from ..tensors.tensor import Tensor
 from . import updates
-from .optimizer import Params, check_betas, check_lr, check_setting, check_ways
-from .stepping import Elementwise, Group, State
+from .optimizer import Params, check_betas, check_lr, check_setting, check_ways, number
+from .stepping import Elementwise, Group, State, count
 
 
 class Adagrad(Elementwise):
@@ -50,6 +50,15 @@ class Adagrad(Elementwise):
         super()._begin(state, p, group)
         value = group["initial_accumulator_value"]
         state["sum"]._a[...] = complex(value, value) if p.is_complex() else value
+
+    def _rows(self, p: Any, g: Any, state: State, group: Group) -> None:
+        (step,) = count([state])
+        g = g.in_order()  # the square of a sum is no sum of squares
+        at, values = tuple(g.index[0]), -g.values if group["maximize"] else g.values
+        total = state["sum"]._a
+        total[at] += values * values.conj() if values.dtype.kind == "c" else values * values
+        rate = number(group["lr"]) / (1 + (float(step) - 1) * group["lr_decay"])
+        p[at] -= (rate * values / (total[at] ** 0.5 + group["eps"])).astype(p.dtype)
 
     def share_memory(self) -> None:
         """Put the state where other processes see it.

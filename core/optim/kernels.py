@@ -19,6 +19,7 @@ from ..backends import Kernel, cuda
 from ..base.source import here
 from ..declare.expr import python_operand, triton_statements
 from ..dispatch.emit import emit_op
+from ..dispatch.sparse import with_history as values_of
 from ..events import observe
 from ..tensors.tensor import Tensor, storage_of
 from .update import Update, Variant, numpy_source
@@ -176,7 +177,7 @@ def _written(op: str, tensors: Sequence[Tensor], settings: dict[str, Any], kerne
     for p in tensors:
         storage_of(p).wrote(op, place)
     if observe.observers:
-        grads = tuple(p._grad for p in tensors if p._grad is not None)  # averages have none
+        grads = values_of(tuple(p._grad for p in tensors if p._grad is not None))  # averages have none
         emit_op(op, (*tensors, *grads), (), settings, kernel, start, stop, None)
 
 

@@ -59,6 +59,7 @@ class LBFGS(Optimizer):
         parts = []
         for p in self._params:
             g: Any = p._grad if p._grad is not None else p.detach().new_zeros(p.shape)  # type: ignore[attr-defined]
+            g = g.to_dense()
             parts.append((_as_real(g) if p.is_complex() else g).reshape(-1))
         return cat(parts)
 

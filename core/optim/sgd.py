@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..base.device import kind
+from ..base.dtypes import from_numpy
+from ..dispatch.sparse import gradient_over
 from ..tensors.tensor import Tensor
 from . import updates
-from .optimizer import Params, check_lr, check_setting, check_ways
+from .optimizer import Params, check_lr, check_setting, check_ways, number
 from .stepping import Elementwise, Group, State, zeros
 
 
@@ -57,6 +60,18 @@ class SGD(Elementwise):
     def _settings(self, group: Group, stage: Any) -> tuple[dict[str, Any], frozenset[str]]:
         settings = {k: group[k] for k in ("lr", "momentum", "dampening", "weight_decay", "nesterov", "maximize")}
         return settings, frozenset([*self._present(group), *(["first"] if stage else [])])
+
+    def _rows(self, p: Any, g: Any, state: State, group: Group) -> None:
+        step = g * -1 if group["maximize"] else g
+        if group["momentum"] != 0:
+            held = state.get("momentum_buffer")
+            if held is None:
+                held = state["momentum_buffer"] = gradient_over(step.in_order().copy(), kind(from_numpy(p.dtype)))
+            else:
+                mixed = held._a * group["momentum"] + step * (1 - group["dampening"])
+                held = state["momentum_buffer"] = gradient_over(mixed.in_order(), kind(from_numpy(p.dtype)))
+            step = step + held._a * group["momentum"] if group["nesterov"] else held._a
+        (step * -number(group["lr"])).add_to(p)
 
     def _step(self, group: Group, params: list[Tensor], states: list[State], settings: dict[str, Any],
               on: frozenset[str]) -> None:  # fmt: skip

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.sparse_array import SparseArray
 from ..tensors.tensor import Tensor
 from . import kernels, updates
 from .optimizer import Params, check_betas, check_lr, number
@@ -15,13 +16,12 @@ from .stepping import Gradual, Group, State, zeros
 class SparseAdam(Gradual):
     """Adam that changes, and remembers, only the rows that have a gradient: for embeddings.
 
-    There are no sparse tensors here: a gradient is dense, and the rows of its first dimension that are not zero all
-    over are those that the step touches. With PyTorch's sparse gradients, which its class insists on, the results are
-    equal unless a row that was read has a gradient of exactly zero: then PyTorch lets its means decay, and here it is
-    left alone. *Raises*: ValueError for settings out of range.
+    The gradient is sparse, as ``nn.Embedding(sparse=True)`` makes it. PyTorch's class insists on that; here a dense one
+    will do: the rows of its first dimension that are not zero all over are those that the step touches. *Raises*:
+    ValueError for settings out of range and for sparse parameters.
 
     >>> import core
-    >>> table = core.nn.Embedding(10, 3)
+    >>> table = core.nn.Embedding(10, 3, sparse=True)
     >>> opt = core.optim.SparseAdam(table.parameters(), lr=0.1)
     >>> before = table.weight.detach().clone()
     >>> table(core.tensor([2, 5])).sum().backward()
@@ -40,17 +40,26 @@ class SparseAdam(Gradual):
             raise ValueError(f"Invalid epsilon value: {eps}")
         check_betas(betas)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+        if any(p.is_sparse for group in self.param_groups for p in group["params"]):
+            raise ValueError("SparseAdam requires dense parameter tensors")
         if any(p.is_complex() for group in self.param_groups for p in group["params"]):
             raise ValueError("SparseAdam does not support complex parameters")
+
+    _takes_rows = True
 
     def _begin(self, state: State, p: Tensor, group: Group) -> None:
         state |= {"step": 0, "exp_avg": zeros(p), "exp_avg_sq": zeros(p)}
 
     def _one(self, p: Any, g: Any, state: State, step: float, group: Group) -> None:
         many = p.reshape(1, 1) if p.ndim == 0 else p
-        rows = np.nonzero((g.reshape(many.shape) != 0).reshape(len(many), -1).any(axis=1))[0]
         held = [p, g, state["exp_avg"]._a, state["exp_avg_sq"]._a]
-        taken = [a.reshape(many.shape)[rows].astype(p.dtype) for a in held]
+        if isinstance(g, SparseArray):
+            g = g.in_order()
+            rows: Any = tuple(g.index[0])
+            taken = [(g.values if a is held[1] else a[rows]).astype(p.dtype) for a in held]
+        else:
+            rows = np.nonzero((g.reshape(many.shape) != 0).reshape(len(many), -1).any(axis=1))[0]
+            taken = [a.reshape(many.shape)[rows].astype(p.dtype) for a in held]
         v = updates.adam.variants[frozenset()]
         beta1, beta2 = group["betas"]
         numbers = v.scalars(

@@ -8,7 +8,10 @@ from typing import Any, ClassVar
 
 from .. import native
 from ..base.dtypes import float32, float64, get_default_dtype
+from ..base.errors import text
 from ..base.modes import enable_grad, no_grad
+from ..dispatch import sparse
+from ..dispatch.sparse import SparseTensor
 from ..events import observe
 from ..ops.complex import view_as_real
 from ..ops.creation import tensor
@@ -84,6 +87,8 @@ class Elementwise(Optimizer):
         loss = None if closure is None else closure()
         for group in self.param_groups:
             params = [p for p in group["params"] if p._grad is not None]
+            if sparse.seen:
+                params = self._sparse_steps(group, params)
             if not params:
                 continue
             check_params(group, params)
@@ -98,6 +103,20 @@ class Elementwise(Optimizer):
             for (_, stage), (members, their) in buckets.items():
                 self._step(group, members, their, *self._settings(group, stage))
         return loss
+
+    def _sparse_steps(self, group: Group, params: list[Tensor]) -> list[Tensor]:
+        """Make the step of those parameters whose gradient is sparse; the others."""
+        few = [p for p in params if isinstance(p._grad, SparseTensor)]
+        if few:
+            check_sparse(self, group)
+            for p in few:
+                state = self._states(group, [p])[0]
+                kernels.one(self._op(group), p, partial(self._rows, state=state, group=group))
+        return [p for p in params if not isinstance(p._grad, SparseTensor)]
+
+    def _rows(self, p: Any, g: Any, state: State, group: Group) -> None:
+        """Make the step of one parameter by a sparse gradient, in place."""
+        raise NotImplementedError
 
     def _states(self, group: Group, params: Sequence[Tensor]) -> list[State]:
         states = []
@@ -147,6 +166,8 @@ class Gradual(Optimizer):
         """Make the state of a parameter's first step."""
         raise NotImplementedError
 
+    _takes_rows: ClassVar[bool] = False  # whether a gradient may be sparse
+
     def _one(self, p: Any, g: Any, state: State, step: float, group: Group) -> None:
         """Step number `step` of one parameter, in place; half precision comes as float32, the state as it is stored."""
         raise NotImplementedError
@@ -159,6 +180,8 @@ class Gradual(Optimizer):
             for p in group["params"]:
                 if p._grad is None:
                     continue
+                if sparse.seen and isinstance(p._grad, SparseTensor) and not self._takes_rows:
+                    check_sparse(self, group)
                 if p.is_complex():
                     raise RuntimeError(f"{type(self).__name__} does not support complex parameters")
                 state = self.state[p]
@@ -166,6 +189,24 @@ class Gradual(Optimizer):
                     self._begin(state, p, group)
                 kernels.one(op, p, partial(self._one, state=state, step=_counted(state), group=group))
         return loss
+
+
+def check_sparse(optimizer: Optimizer, group: Group) -> None:
+    """RuntimeError for a sparse gradient where the optimizer does not take one."""
+    kind: Any = type(optimizer)
+    if isinstance(optimizer, Elementwise) and kind._rows is not Elementwise._rows:
+        if group.get("fused") or group.get("weight_decay"):
+            raise RuntimeError(
+                text("weight_decay option is not compatible with sparse gradients" if group.get("weight_decay") else
+                     f"`_fused_{kind.__name__.lower()}` does not support sparse gradients",
+                     op=f"{kind.__name__}.step", remedy="nn.Embedding(..., sparse=False)")
+            )  # fmt: skip
+        return
+    name = next((c.__name__ for c in kind.__mro__ if c.__name__ == "Adam"), kind.__name__)
+    better = ", please consider SparseAdam instead" if name == "Adam" else ""
+    raise RuntimeError(text(f"{name} does not support sparse gradients{better}", op=f"{kind.__name__}.step",
+                            came="a gradient of layout sparse_coo",
+                            remedy="SparseAdam, SGD or Adagrad, or nn.Embedding(..., sparse=False)"))  # fmt: skip
 
 
 def _counted(state: State) -> float:

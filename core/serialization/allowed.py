@@ -15,6 +15,7 @@ import numpy as np
 from ..base.device import device as Device
 from ..base.dtypes import all_dtypes
 from ..base.errors import LoadError, text
+from ..base.layouts import by_name
 from ..base.shape import Size
 from . import keys
 from .source import short
@@ -31,7 +32,7 @@ _STORAGES = {
 }  # fmt: skip
 _REFUSALS = {
     "Q": ("quantised tensors have no counterpart here", "x.dequantize() in PyTorch before torch.save"),
-    "sparse": ("sparse tensors have no counterpart here", "x.to_dense() in PyTorch before torch.save"),
+    "sparse": ("sparse tensors of blocks have no counterpart here", "x.to_dense() in PyTorch before torch.save"),
     "nested": ("nested tensors have no counterpart here", "x.unbind() in PyTorch before torch.save"),
     "meta": ("a tensor on the device 'meta' has no values", "x.to_empty(device='cpu') in PyTorch before torch.save"),
 }
@@ -305,7 +306,15 @@ def _function(name: str, make: Callable[..., Any], *names: str) -> None:
     NAMES.update(dict.fromkeys((name, *names), symbol))
 
 
+def _layout(name: Any) -> Any:
+    found = by_name.get(str(name).rpartition(".")[2])
+    if found is None:
+        raise refused(f"torch.{str(name)[:40]}")
+    return found
+
+
 _function("_codecs.encode", _encode)
+_function("torch.serialization._get_layout", _layout)
 _function("numpy._core.multiarray._reconstruct", _reconstruct, "numpy.core.multiarray._reconstruct")
 _function("numpy._core.multiarray.scalar", _scalar, "numpy.core.multiarray.scalar")
 _function("numpy._core.numeric._frombuffer", _frombuffer, "numpy.core.numeric._frombuffer")

@@ -14,6 +14,7 @@ from ..base.device import device as Device
 from ..base.dtypes import dtype
 from ..base.errors import text
 from ..base.shape import Size
+from ..dispatch.sparse import SparseTensor
 from ..nn.parameter import Parameter
 from ..tensors.tensor import Tensor
 from .memory import Block, address, array_of, blocks
@@ -239,6 +240,9 @@ class Pickler:
 
     def _place(self, t: Tensor, path: str) -> None:
         """Leave a place for the tensor: which memory is its own is known when all of them are."""
+        if type(t) is SparseTensor:
+            self._sparse(t, path)
+            return
         if type(t) not in (Tensor, Parameter):
             raise refused(t, path)
         if type(t) is Parameter:
@@ -249,6 +253,17 @@ class Pickler:
             self.out.append(b"\x88" if t.requires_grad else b"\x89")
             self._call("collections", "OrderedDict", (), path)
             self.out.append(b"\x87R")
+        self._remember(t)
+
+    def _sparse(self, t: SparseTensor, path: str) -> None:
+        """A sparse tensor is its places, its values and its size."""
+        a = t._a
+        self._global("torch._utils", "_rebuild_sparse_tensor")
+        self.out.append(b"(")
+        self._call("torch.serialization", "_get_layout", ("torch." + a.layout,), path)
+        more = (bool(a.coalesced),) if a.layout == "sparse_coo" else ()
+        self._arguments((*t._places, t._held.detach(), Size(a.shape), *more), path)
+        self.out.append(b"tR")
         self._remember(t)
 
     def _tensor(self, t: Tensor, a: Any, block: Block, key: str) -> bytes:

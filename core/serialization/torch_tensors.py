@@ -10,6 +10,7 @@ import numpy as np
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import LoadError, text
 from ..nn.parameter import Parameter
+from ..sparse.making import sparse_compressed_tensor, sparse_coo_tensor
 from ..tensors.tensor import Tensor
 from . import allowed
 from .loaded import KNOWN, Memory, Places
@@ -86,6 +87,23 @@ class Tensors:
             raise broken("a parameter without a tensor")
         return _with_state(Parameter(data, requires_grad is True), state)
 
+    def _sparse(self, layout: Any, parts: Any) -> Any:
+        """Return a sparse tensor of its parts, which are examined as those that a user gives."""
+        name = getattr(layout, "name", "")
+        if not isinstance(parts, tuple) or name not in ("sparse_coo", "sparse_csr", "sparse_csc"):
+            raise allowed.refused("torch._utils._rebuild_sparse_tensor")
+        *index, values, size, coalesced = parts if name == "sparse_coo" and len(parts) == 4 else (*parts, None)
+        if len(index) != (1 if name == "sparse_coo" else 2) or not isinstance(size, tuple) \
+                or not all(isinstance(t, Tensor) for t in (*index, values)):  # fmt: skip
+            raise broken("a sparse tensor without places, values or size")
+        try:
+            if name == "sparse_coo":
+                made = sparse_coo_tensor(index[0], values, size)
+                return made.coalesce() if coalesced is True else made  # type: ignore[attr-defined]
+            return sparse_compressed_tensor(index[0], index[1], values, size, layout=layout)
+        except (RuntimeError, TypeError, ValueError) as e:
+            raise broken(f"a sparse tensor whose parts do not fit: {e}") from None
+
     def _of_type(self, function: Any, cls: Any, args: Any, state: Any) -> Any:
         """Return a tensor with attributes of its own."""
         if not isinstance(args, tuple) or getattr(cls, "name", "") not in _TYPES:
@@ -117,6 +135,7 @@ _METHODS = {
     allowed.Symbol("torch._utils._rebuild_tensor"): "_tensor",
     allowed.Symbol("torch._utils._rebuild_tensor_v2"): "_tensor",
     allowed.Symbol("torch._utils._rebuild_tensor_v3"): "_untyped",
+    allowed.Symbol("torch._utils._rebuild_sparse_tensor"): "_sparse",
     allowed.Symbol("torch._utils._rebuild_parameter"): "_parameter",
     allowed.Symbol("torch._utils._rebuild_parameter_with_state"): "_parameter",
     allowed.Symbol("torch._tensor._rebuild_from_type_v2"): "_of_type",

@@ -71,11 +71,45 @@ def tensor_text(t: Any) -> str:
     return _with_tail(prefix + (_body(a, len(prefix)) if a.size else "[]"), tail, len(prefix)) + ")"
 
 
+def fields_text(t: Any, parts: Any, size: tuple[int, ...], nnz: int, layout: str) -> str:
+    """Return the text of a sparse tensor: its parts, each a tensor, by their names, then what is true of the whole."""
+    lines, indent = [], 7
+    for name, part in parts:
+        shown = _part_text(part, indent + len(name) + 1)
+        lines.append(f"{name}={shown}")
+    tail = [f"size={size}", f"nnz={nnz}"]
+    if t.device.type != "cpu":
+        tail.append(f"device='{t.device}'")
+    if t.dtype not in (dtypes.get_default_dtype(), dtypes.complex64, dtypes.int64, dtypes.bool_):
+        tail.append(f"dtype={t.dtype!r}")
+    tail.append(f"layout={layout}")
+    if t.grad_fn is not None:
+        tail.append(f"grad_fn=<{t.grad_fn.name()}>")
+    elif t.requires_grad:
+        tail.append("requires_grad=True")
+    body = "tensor(" + (",\n" + " " * indent).join(lines)
+    return _sparse_tail(body, tail, indent, layout) + ")"
+
+
+def _part_text(part: Any, indent: int) -> str:
+    a = (part._a if isinstance(part._a, np.ndarray) else to_host(part._a.get, part._kind.device.type)).view(np.ndarray)
+    size = f", size={tuple(a.shape)}" if a.size == 0 else ""
+    return "tensor(" + (_body(a, indent + 7) if a.size else "[]") + size + ")"
+
+
+def _sparse_tail(body: str, tail: list[str], indent: int, layout: str) -> str:
+    """Of COO the size begins a line; of rows it follows where it has room."""
+    if layout.endswith("coo"):
+        body, tail = body + ",\n" + " " * indent + tail[0], tail[1:]
+    return _with_tail(body, tail, indent)
+
+
 def _with_tail(body: str, tail: list[str], indent: int) -> str:
     """Return the notes after the values, each on a new line where the last has no room."""
     parts, used = [body], len(body) - body.rfind("\n") + 1
     for note in tail:
-        size = len(note) + note.startswith("dtype=")  # "torch." is one longer than "core.": break where PyTorch does
+        # "torch." is one longer than "core.": break where PyTorch does
+        size = len(note) + note.startswith(("dtype=", "layout="))
         if used + size + 2 > _options["linewidth"]:
             parts.append(",\n" + " " * indent + note)
             used = indent + size

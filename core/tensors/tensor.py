@@ -214,7 +214,7 @@ class Tensor(TensorBase):
                     text(f"attempting to assign a gradient of size '{list(value._a.shape)}' to a tensor of size "
                          f"'{list(self._a.shape)}'. Please ensure that the gradient and the tensor are the same size")
                 )  # fmt: skip
-            if value._kind is not self._kind:
+            if value._kind is not self._kind and (value.dtype, value.device) != (self.dtype, self.device):
                 raise RuntimeError(
                     text("assigned grad has data of a different type", came=str(value._kind), needed=str(self._kind),
                          remedy="grad.to(x)")

@@ -14,6 +14,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from core import native
+from core.backends.sparse_array import values_of
 from core.base.source import is_ours
 from core.events import observe
 
@@ -260,7 +261,7 @@ class Folder:
             leaf = self._leaves[key] = Leaf(self.token, t, kind, name, op, position)
             self.trace.leaves.append(leaf)
             if not trained and leaf.dtype.startswith("float") and shape and t._kind.device.type == "cpu":
-                leaf.span = tensor_stats.span(t._a)
+                leaf.span = tensor_stats.span(values_of(t._a))
         elif leaf.tensor() is not t:
             leaf.tensor = weakref.ref(t)
             leaf.renewed += 1

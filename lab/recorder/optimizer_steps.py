@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from core.backends.sparse_array import values_of
 from core.base import modes
 from core.nn import Parameter
 
@@ -82,7 +83,7 @@ class Steps:
         if key in self._spent:
             held, version = self._spent.pop(key)
             g = p._grad
-            self._stale[key] = g is not None and g is held() and g._version == version and bool(g._a.any())
+            self._stale[key] = g is not None and g is held() and g._version == version and bool(values_of(g._a).any())
         elif self._stale.get(key) and _empty(p._grad):
             self._stale[key] = False
 
@@ -299,7 +300,7 @@ class Steps:
 
 def _empty(gradient: Any) -> bool:
     """Return whether there is no gradient, or one of zeros alone. It is read once: another thread may take it away."""
-    return gradient is None or not gradient._a.any()
+    return gradient is None or not values_of(gradient._a).any()
 
 
 def _number(value: Any) -> float:

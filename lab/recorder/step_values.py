@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from core.backends.sparse_array import values_of
 from core.base import modes
 
 from . import tensor_stats
@@ -40,7 +41,7 @@ class Library:
 
     def gradients(self, parameters: Sequence[Any]) -> list[Any]:
         """Return the gradient of each parameter, or None."""
-        return [None if p._grad is None else p._grad._a for p in parameters]
+        return [None if p._grad is None else values_of(p._grad._a) for p in parameters]
 
     def squares(self, arrays: Sequence[Any]) -> list[float | None]:
         """Return the sum of squares of each array."""

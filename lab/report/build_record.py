@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from core import native
+from core.backends.sparse_array import values_of
 from widgets.record import (
     ErrorRow,
     Finding,
@@ -92,7 +93,7 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
             trace.weights[leaf] = tensor_stats.rms(t._a)
             g = trace.gradients.get(leaf)
             if g is not None and not g.fresh and t._grad is not None:
-                tensor_stats.gradient(g, t._grad._a)
+                tensor_stats.gradient(g, values_of(t._grad._a))
     _order(trace, space)
     trace.authors = authors(code, space)
     _idle_attributes(recorder)

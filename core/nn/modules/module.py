@@ -7,8 +7,9 @@ from types import FunctionType
 from typing import Any, Self
 
 from ...base.source import here
+from ...dispatch.sparse import SparseTensor
 from ...events import observe
-from ...tensors.tensor import Tensor, storage_of, wrap
+from ...tensors.tensor import Tensor, storage_of
 from ..parameter import Buffer, Parameter
 from .calling import Calling
 from .converting import Converting
@@ -56,8 +57,8 @@ def typename(x: Any) -> str:
 def zeroed(g: Tensor) -> Tensor:
     """Return a gradient filled with zeros, without its history."""
     if g._requires_grad:
-        g = wrap(g._a, g._kind)
-    if observe.wanted("as ops"):
+        g = g.detach()
+    if observe.wanted("as ops") or isinstance(g, SparseTensor):
         return g.zero_()  # type: ignore[no-any-return, attr-defined]
     g._a[...] = 0
     storage_of(g).wrote("zero_grad", here())

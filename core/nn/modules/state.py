@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ...base.modes import no_grad
 from ...base.shape import Size
 from ...base.source import warn
+from ...dispatch.sparse import SparseTensor
 from ...graph.node import RemovableHandle
 from ...tensors.tensor import Tensor, storage_of, wrap
 from ..parameter import Parameter, is_lazy
@@ -258,6 +259,8 @@ class State:
 
 def _values(t: Tensor) -> Tensor:
     """As `detach`; saving is no leaving of the graph that observers should hear of."""
+    if isinstance(t, SparseTensor):
+        return t.detach()
     out = wrap(t._a, t._kind)
     out._storage = storage_of(t)
     return out

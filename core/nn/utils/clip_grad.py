@@ -10,6 +10,7 @@ from ... import backends, native
 from ...backends.errstate import Quiet
 from ...base.modes import no_grad
 from ...base.source import warn
+from ...dispatch.sparse import held_by
 from ...events import observe
 from ...linalg import vector_norm
 from ...ops.creation import tensor
@@ -34,7 +35,7 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
     >>> core.nn.utils.get_total_norm([core.tensor([3.0]), core.tensor([4.0])])
     tensor(5.)
     """
-    many = _list(tensors)
+    many = held_by(_list(tensors))
     p = float(norm_type)
     if not many:
         return tensor(0.0)
@@ -95,7 +96,7 @@ def _change(op: str, formula: str, grads: list[Tensor], number: float) -> None:
 
 def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
     """Scale the gradients by ``min(1, max_norm / (total_norm + 1e-6))``."""
-    grads = [g for p in _list(parameters) if (g := p._grad) is not None]
+    grads = held_by([g for p in _list(parameters) if (g := p._grad) is not None])
     if observe.wanted("as ops"):
         with no_grad():
             factor_ = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)  # type: ignore[attr-defined]
@@ -153,5 +154,5 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
     >>> w.grad
     tensor([ 1.0000, -0.5000])
     """
-    grads = [g for p in _list(parameters) if (g := p._grad) is not None]
+    grads = held_by([g for p in _list(parameters) if (g := p._grad) is not None])
     _change("clip_grad_value_", "clip_step", grads, float(clip_value))

@@ -93,7 +93,6 @@ i, w = core.tensor([0, 2]), core.ones(3, 2)
             "Expected tensor for argument #1 'indices'.*got torch.FloatTensor",
         ),
         (lambda: F.embedding(i, w, padding_idx=3), AssertionError, "Padding_idx must be within num_embeddings"),
-        (lambda: F.embedding(i, w, sparse=True), NotImplementedError, "sparse=False"),
         (lambda: F.one_hot(i, 2), RuntimeError, "Class values must be smaller than num_classes"),
         (lambda: F.one_hot(-i), RuntimeError, "Class values must be non-negative"),
         (lambda: F.one_hot(w), RuntimeError, "only applicable to index tensor"),
