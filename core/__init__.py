@@ -45,6 +45,8 @@ from .base.dtypes import (
     complex64,
     complex128,
     dtype,
+    float8_e4m3fn,
+    float8_e5m2,
     float16,
     float32,
     float64,
@@ -56,6 +58,9 @@ from .base.dtypes import (
     promote_types,
     set_default_dtype,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from .base.dtypes import bool_ as bool
 from .base.layouts import layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
@@ -67,6 +72,7 @@ from .dispatch import several_gpus as _several_gpus  # it tells backends.cuda of
 from .dispatch.explain import explain
 from .ops import numpy_protocol as _numpy_protocol
 from .ops.conversion import get_default_device, set_default_device
+from .ops.foreach import functions as _foreach
 from .ops.queries import (
     are_deterministic_algorithms_enabled,
     can_cast,
@@ -82,12 +88,12 @@ from .ops.queries import (
     iinfo,
     inf,
     is_complex,
+    is_deterministic_algorithms_warn_only_enabled,
     is_floating_point,
     is_inference,
     is_nonzero,
     is_same_size,
     is_signed,
-    is_storage,
     is_tensor,
     memory_format,
     nan,
@@ -197,7 +203,9 @@ if TYPE_CHECKING:
         IntTensor,
         LongTensor,
         ShortTensor,
+        set_default_tensor_type,
     )
+    from .ops.storages import TypedStorage, UntypedStorage, is_storage
     from .sparse.making import sparse_compressed_tensor, sparse_coo_tensor, sparse_csc_tensor, sparse_csr_tensor
     from .sparse.products import spmm
     from .symbolic import (
@@ -236,6 +244,8 @@ _LATE = {
     "vmap": "func",
     **dict.fromkeys(["BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
                      "HalfTensor", "IntTensor", "LongTensor", "ShortTensor"], "ops.legacy_types"),
+    **dict.fromkeys(["TypedStorage", "UntypedStorage", "is_storage"], "ops.storages"),
+    "set_default_tensor_type": "ops.legacy_types",
     **dict.fromkeys(["AcceleratorError", "OutOfMemoryError"], "base.gpu_errors"),
     **dict.fromkeys(["sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor"],
                     "sparse.making"),
@@ -260,6 +270,7 @@ float, double, half, long, int = float32, float64, float16, int64, int32
 
 _shadowing.tell_of_lab()
 globals().update(_publish.namespaces[""])
+globals().update(_foreach)
 _inner = {_name for _name, _value in globals().items() if type(_value) is type(_shadowing)} - _MODULES
 __all__ = sorted(
     _n for _n in {*globals(), *_LATE} - _inner - {"annotations", "TYPE_CHECKING"} if not _n.startswith("_")

@@ -133,7 +133,7 @@ def _from_unit(name: str, array: Callable[..., Any], what: str) -> tuple[Any, An
 
 
 if native.module is not None:
-    native.module.connect_creation(vars(dtypes), conversion._default, vars(generator), Philox)
+    native.module.connect_creation(vars(dtypes), conversion.default_place, vars(generator), Philox)
 rand, rand_like = _from_unit("rand", uniform_array, "numbers spread evenly over [0, 1)")
 randn, randn_like = _from_unit("randn", normal_array, "numbers of the standard normal distribution")
 

@@ -45,6 +45,15 @@ class device:
             cls._known[(kind, index)] = found
         return found
 
+    def __enter__(self) -> device:
+        """Make tensors here where no device is named, until the end of the block."""
+        _before.append(default_place[0])
+        default_place[0] = self
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        default_place[0] = _before.pop()
+
     def __repr__(self) -> str:
         return f"device(type={self.type!r}" + (f", index={self.index})" if self.index is not None else ")")
 
@@ -56,6 +65,8 @@ class device:
 
 
 cpu = device("cpu")
+default_place = [cpu]  # where tensors are made, one item: `core.set_default_device`, or a block of a device's
+_before: list[device] = []
 
 
 def know_type(type: str) -> None:

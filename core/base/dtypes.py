@@ -32,7 +32,7 @@ class dtype:
 
     @property
     def is_signed(self) -> bool:
-        return self.name not in ("bool", "uint8")
+        return self.name != "bool" and not self.name.startswith("uint")
 
     def to_real(self) -> dtype:
         """Return the dtype of the real parts; a real dtype is its own."""
@@ -66,15 +66,21 @@ float16, float32, float64 = (dtype(n, n, 2) for n in ("float16", "float32", "flo
 bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, 2)
 complex64, complex128 = (dtype(n, n, 3) for n in ("complex64", "complex128"))
 all_dtypes = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128)
+# what is kept in them takes part in few ops, which NumPy computes: no kernel of ours knows them
+uint16, uint32, uint64 = (dtype(n, n, 1) for n in ("uint16", "uint32", "uint64"))
+float8_e4m3fn, float8_e5m2 = (dtype(n, getattr(ml_dtypes, n), 2) for n in ("float8_e4m3fn", "float8_e5m2"))
+kept_dtypes = (uint16, uint32, uint64, float8_e4m3fn, float8_e5m2)
 _SCALAR_TYPES = {
+    "uint16": ("UInt16", "uint16_t"), "uint32": ("UInt32", "uint32_t"), "uint64": ("UInt64", "uint64_t"),
+    "float8_e4m3fn": ("Float8_e4m3fn", "c10::Float8_e4m3fn"), "float8_e5m2": ("Float8_e5m2", "c10::Float8_e5m2"),
     "bool": ("Bool", "bool"), "uint8": ("Byte", "unsigned char"), "int8": ("Char", "signed char"),
     "int16": ("Short", "short int"), "int32": ("Int", "int"), "int64": ("Long", "long int"),
     "float16": ("Half", "c10::Half"), "bfloat16": ("BFloat16", "c10::BFloat16"), "float32": ("Float", "float"),
     "float64": ("Double", "double"), "complex64": ("ComplexFloat", "c10::complex<float>"),
     "complex128": ("ComplexDouble", "c10::complex<double>"),
 }  # fmt: skip
-_FROM_NUMPY = {d.numpy: d for d in all_dtypes}
-_BY_NAME = {d.name: d for d in all_dtypes}
+_FROM_NUMPY = {d.numpy: d for d in (*all_dtypes, *kept_dtypes)}
+_BY_NAME = {d.name: d for d in (*all_dtypes, *kept_dtypes)}
 
 _default = float32
 
@@ -114,6 +120,8 @@ def promote_types(a: dtype, b: dtype) -> dtype:
     """
     if a is b:
         return a
+    if a in kept_dtypes or b in kept_dtypes:
+        return _with_kept(a, b)
     if a.category != b.category:
         high, low = (a, b) if a.category > b.category else (b, a)
         if high.category == 3 and low is float64:
@@ -123,6 +131,17 @@ def promote_types(a: dtype, b: dtype) -> dtype:
         other = b if a is bfloat16 else a
         return float32 if other is float16 else other
     return _FROM_NUMPY[np.promote_types(a.numpy, b.numpy)]
+
+
+def _with_kept(a: dtype, b: dtype) -> dtype:
+    """The dtype for two of which one is kept alone: that of the other where it is a floating one, as in PyTorch."""
+    eighth = [d for d in (a, b) if d.name.startswith("float8")]
+    other = next((d for d in (a, b) if d.category == 2), None)
+    if eighth or other is None:
+        what = "Float8 Types" if eighth else "uint16, uint32, uint64 types"
+        raise RuntimeError(f"Promotion for {what} is not supported, attempted to promote {a.scalar_type} and "
+                           f"{b.scalar_type}\n  remedy: x.to(core.float32), or another dtype, first")  # fmt: skip
+    return other
 
 
 def of_number(x: Any) -> dtype:

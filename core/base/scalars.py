@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from .dtypes import dtype as Dtype
+from .dtypes import kept_dtypes
 from .errors import text
 
 _C_NAMES = {
     "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
     "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
     "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+    **{d.name: d.c_type for d in kept_dtypes},
 }  # fmt: skip
 _HIGHEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": float(np.finfo(np.float32).max),
-            "float64": float(np.finfo(np.float64).max)}  # fmt: skip
+            "float64": float(np.finfo(np.float64).max), "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}  # fmt: skip
 
 
 def _real_fits(x: Any, dtype: Dtype) -> bool:
@@ -24,7 +26,7 @@ def _real_fits(x: Any, dtype: Dtype) -> bool:
         info = np.iinfo(dtype.numpy)
         if isinstance(x, float):
             return not math.isnan(x) and info.min <= x <= info.max
-        lowest = -info.max if dtype.name == "uint8" else info.min  # a negative int wraps around in uint8
+        lowest = info.min if dtype.is_signed else -info.max  # a negative int wraps around
         return bool(lowest <= x <= info.max)
     if isinstance(x, float) and not math.isfinite(x):
         return True
@@ -67,5 +69,5 @@ def element(x: Any, dtype: Dtype, op: str) -> Any:
                                 remedy="a wider dtype"))  # fmt: skip
     if dtype.category == 1:
         whole = int(x)
-        return whole + 256 if whole < 0 and dtype.name == "uint8" else whole
+        return whole + (1 << 8 * dtype.itemsize) if whole < 0 and not dtype.is_signed else whole
     return x

@@ -26,6 +26,17 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "keepdim": ("keepdims",),
     "input": ("x", "a", "x1"),
     "other": ("x2",),
+    "A": ("input",),
+}
+# What PyTorch calls a parameter of one function besides
+OF_ONE: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "lerp": {"other": ("end",)},
+    "heaviside": {"other": ("values",)},
+    "hsplit": {"indices_or_sections": ("sections", "indices")},
+    "vsplit": {"indices_or_sections": ("sections", "indices")},
+    "dsplit": {"indices_or_sections": ("sections", "indices")},
+    "cholesky_solve": {"B": ("input",), "L": ("input2",)},
+    "split": {"tensor": ("input",), "split_size_or_sections": ("split_size", "split_sizes")},
 }
 
 # What PyTorch's nn.functional has from C; the rest of it is written in Python, and takes arguments by no other names.
@@ -130,7 +141,7 @@ class Signature(NamedTuple):
     def spellings(self) -> dict[str, str]:
         """NumPy's names by which PyTorch takes arguments too, and the parameters' own; most of nn.functional is written
         in Python, and takes none."""
-        return {} if self.python else spellings_among([p.name for p in self.parameters])
+        return {} if self.python else spellings_among([p.name for p in self.parameters], self.name)
 
     def parameter(self, name: str) -> Parameter:
         """Return the parameter of that name. *Raises*: KeyError."""
@@ -147,13 +158,14 @@ class Signature(NamedTuple):
         return shown(self.parameters, self.returns)
 
 
-def spellings_among(names: Sequence[str]) -> dict[str, str]:
-    """Return NumPy's names of the parameters of these names, each with the parameter's own.
+def spellings_among(names: Sequence[str], function: str = "") -> dict[str, str]:
+    """Return the other names of a function's parameters, NumPy's and PyTorch's, each with the parameter's own.
 
-    >>> spellings_among(["dim", "keepdim"])
-    {'axis': 'dim', 'keepdims': 'keepdim'}
+    >>> spellings_among(["dim", "keepdim"]), spellings_among(["input", "other"], "heaviside")["values"]
+    ({'axis': 'dim', 'keepdims': 'keepdim'}, 'other')
     """
-    return {s: n for n in names for s in SPELLINGS.get(n, ()) if s not in names}
+    own = OF_ONE.get(function.rstrip("_"), {})
+    return {s: n for n in names for s in (*SPELLINGS.get(n, ()), *own.get(n, ())) if s not in names}
 
 
 def shown(parameters: Sequence[Parameter], returns: str) -> inspect.Signature:
@@ -292,7 +304,7 @@ class Public(NamedTuple):
         f = inspect.unwrap(self.function)
         parameters = f.__code__.co_varnames[: f.__code__.co_argcount + f.__code__.co_kwonlyargcount + 2]
         header = (parameters, f.__defaults__, f.__kwdefaults__, f.__annotations__, self.fast, self.state, self.python,
-                  *SPELLINGS.items())  # fmt: skip
+                  *SPELLINGS.items(), OF_ONE.get(self.name))  # fmt: skip
         return f"{self.symbol}:{zlib.crc32(repr(header).encode()):08x}"
 
     def signature(self) -> Signature:

@@ -269,13 +269,32 @@ def respelt(function: Any, error: Exception, args: Sequence[Any], kwargs: Mappin
     return own
 
 
+OLDER = {"add": "alpha", "sub": "alpha", "addcmul": "value", "addcdiv": "value"}
+"""Functions whose factor PyTorch still takes in second place, as it once stood: ``x.addcmul_(0.5, a, b)``."""
+_TOO_MANY = re.compile(r"takes (from \d+ to )?\d+ positional arguments? but \d+ were given")  # Python's own words
+
+
+def reordered(
+    function: Any, error: Exception, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """Return the arguments in today's order where the call failed because its factor stands where it once did."""
+    if not isinstance(error, TypeError) or not _TOO_MANY.search(str(error)):
+        return None
+    signature = signature_by(getattr(function, "of", function))
+    factor = None if signature is None else OLDER.get(signature.name)
+    if factor is None or factor in kwargs or len(args) < 3 or isinstance(args[1], Tensor) or not _is_number(args[1]):
+        return None
+    return (args[0], *args[2:]), {**kwargs, factor: args[1]}
+
+
 def explained(
     function: Any, error: BaseException | None, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> TypeError | dict[str, Any] | None:
+) -> TypeError | dict[str, Any] | tuple[tuple[Any, ...], dict[str, Any]] | None:
     """Return the TypeError that stands for `error`, which the call raised; None where the arguments are of the right
     types.
 
-    A dictionary is the keywords by which the call is to be made once more (`respelt`). A TypeError that the function
+    A dictionary is the keywords by which the call is to be made once more (`respelt`), a pair all of its arguments
+    (`reordered`). A TypeError that the function
     wrote itself stays. The other one's cause is the error that came. None for `error` asks for that of a call which is
     refused before it is made.
     """
@@ -285,6 +304,8 @@ def explained(
         return None
     if kwargs and (own := respelt(function, error, args, kwargs)) is not None:
         return own
+    if len(args) > 2 and (older := reordered(function, error, args, kwargs)) is not None:
+        return older
     if isinstance(error, TypeError) and error.__cause__ is None and re.match(_OWN_WORDS, str(error)):
         return None
     numbers = isinstance(error, ValueError) and str(error).startswith(_READ)
@@ -317,7 +338,7 @@ def guarded(function: _Function) -> _Function:
                     raise
                 if isinstance(known, TypeError):
                     raise known from known.__cause__
-                kwargs = known
+                args, kwargs = known if isinstance(known, tuple) else (args, known)
 
     return public  # type: ignore[return-value]
 

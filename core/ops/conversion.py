@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import backends
 from ..base import dtypes
-from ..base.device import cpu
+from ..base.device import cpu, default_place
 from ..base.device import device as device_class
 from ..base.device import kind as kind_of
 from ..base.dtypes import dtype as Dtype
@@ -30,12 +30,9 @@ def available(where: device_class) -> device_class:
     return where if where is cpu else backends.device(where.type).check(where)
 
 
-_default: list[device_class] = [cpu]
-
-
 def placed(device: Any) -> device_class:
     """Return the device that an argument names; the default one for None."""
-    return _default[0] if device is None else available(device_class(device))
+    return available(default_place[0] if device is None else device_class(device))
 
 
 def get_default_device() -> device_class:
@@ -45,7 +42,7 @@ def get_default_device() -> device_class:
     >>> core.get_default_device()
     device(type='cpu')
     """
-    return _default[0]
+    return default_place[0]
 
 
 def set_default_device(device: Device | None) -> None:
@@ -54,7 +51,7 @@ def set_default_device(device: Device | None) -> None:
     >>> import core
     >>> core.set_default_device("cpu")
     """
-    _default[0] = cpu if device is None else available(device_class(device))
+    default_place[0] = cpu if device is None else available(device_class(device))
 
 
 def as_dtype(d: Any, op: str) -> Dtype:

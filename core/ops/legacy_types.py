@@ -21,11 +21,12 @@ def filled(target: Tensor, *given: Any) -> None:
     >>> core.Tensor([1, 2]), core.Tensor(2, 3).shape
     (tensor([1., 2.]), core.Size([2, 3]))
     """
-    made = _made("Tensor", dtypes.get_default_dtype(), given)
-    target._a, target._kind = made._a, made._kind
+    of = made("Tensor", dtypes.get_default_dtype(), given)
+    target._a, target._kind = of._a, of._kind
 
 
-def _made(op: str, dtype: Dtype, given: tuple[Any, ...]) -> Tensor:
+def made(op: str, dtype: Dtype, given: tuple[Any, ...]) -> Tensor:
+    """Return a tensor of a dtype: of numbers, or of sizes."""
     if len(given) == 1 and isinstance(given[0], Tensor):
         if given[0].dtype != dtype:
             cast = "x.float()" if dtype is dtypes.float32 else f"x.to({dtype})"
@@ -48,7 +49,7 @@ class TensorType(type):
     dtype: Dtype
 
     def __call__(cls, *given: Any) -> Tensor:
-        return _made(cls.__name__, cls.dtype, given)
+        return made(cls.__name__, cls.dtype, given)
 
     def __instancecheck__(cls, value: Any) -> bool:
         return isinstance(value, Tensor) and value.dtype is cls.dtype and not value.is_cuda
@@ -72,5 +73,22 @@ FloatTensor, DoubleTensor = _typed(dtypes.float32), _typed(dtypes.float64)
 HalfTensor, BFloat16Tensor = _typed(dtypes.float16), _typed(dtypes.bfloat16)
 LongTensor, IntTensor, ShortTensor = _typed(dtypes.int64), _typed(dtypes.int32), _typed(dtypes.int16)
 CharTensor, ByteTensor, BoolTensor = _typed(dtypes.int8), _typed(dtypes.uint8), _typed(dtypes.bool_)
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Make the dtype of ``FloatTensor`` and its like the default one: `core.set_default_dtype` is newer.
+
+    t : the class, or its name: "torch.DoubleTensor". *Raises*: TypeError for what is no such class.
+
+    >>> import core
+    >>> core.set_default_tensor_type("torch.FloatTensor")
+    """
+    kind = globals().get(str(t).rpartition(".")[2]) if isinstance(t, str) else t
+    if not isinstance(kind, TensorType) or kind.dtype.category != 2:
+        raise TypeError(text("only floating-point types are supported as the default type",
+                             op="set_default_tensor_type", came=repr(t), needed="FloatTensor, DoubleTensor or HalfTensor",
+                             remedy="core.set_default_dtype(core.float64)"))  # fmt: skip
+    dtypes.set_default_dtype(kind.dtype)
+
 
 Tensor._fill = filled  # type: ignore[assignment, method-assign]

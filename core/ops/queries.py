@@ -54,11 +54,6 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
-def is_storage(obj: Any) -> bool:
-    """Return whether it is a storage; here memory belongs to tensors, so nothing is."""
-    return False
-
-
 def _need(input: Any, op: str) -> Tensor:
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
@@ -224,6 +219,11 @@ def set_num_threads(int: int) -> None:
 def get_num_interop_threads() -> int:
     """Ops run one after the other, so 1."""
     return 1
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Return False: what is not deterministic would be refused, and nothing is."""
+    return False
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:

@@ -271,6 +271,10 @@ class Pickler:
         size = a.itemsize
         offset = (address(a) - block.low) // size if a.size else 0
         flag = t.requires_grad and type(t) is not Parameter
+        if t.dtype.name not in _STORAGES:
+            raise RuntimeError(text(f"a file of PyTorch's form takes no tensors of {t.dtype} here", op="save",
+                                    came=f"a tensor of {t.dtype}", needed=", ".join(_STORAGES),
+                                    remedy='a dictionary of tensors as "name.safetensors"'))  # fmt: skip
         storage = f"ctorch\n{_STORAGES[t.dtype.name]}\n".encode()
         return b"".join(
             (

@@ -171,7 +171,7 @@ class _ComplexFormat:
 
 
 def _body(a: Any, indent: int) -> str:
-    if a.dtype == dtypes.bfloat16.numpy or a.dtype == np.float16:
+    if a.dtype == np.float16 or a.dtype.kind not in "biufc":  # NumPy's own, or a type of ml_dtypes
         a = a.astype(np.float32)
     cut = a.size > _options["threshold"]
     shown = _corners(a) if cut else a

@@ -109,9 +109,10 @@ class Tensor(TensorBase):
         steps = tuple(st // self._a.itemsize for st in self._a.strides)
         return steps if dim is None else steps[dim]
 
-    def is_contiguous(self) -> bool:
-        """Return whether the elements lie in memory in row-major order."""
-        return bool(self._a.flags.c_contiguous)
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Return whether the elements lie in memory in row-major order, or in that of a memory format."""
+        last = "channels_last" in str(memory_format) and self.ndim in (4, 5)
+        return bool((np.moveaxis(self._a, 1, -1) if last else self._a).flags.c_contiguous)
 
     def data_ptr(self) -> int:
         """Return the address of the first element."""

@@ -21,7 +21,7 @@ typedef struct {
 } PublicFunction;
 
 /* core/dispatch/type_errors.py: (function, error, args, kwargs) -> the error to raise instead, the keywords to call by
-   instead, or None */
+   instead, all arguments to call by instead as a pair (args, kwargs), or None */
 static PyObject *explained;
 
 static PyObject *refused; /* core/dispatch/type_errors.py: function -> what it refuses before it is called */
@@ -94,7 +94,10 @@ static PyObject *explain(PublicFunction *self, PyObject *const *args, size_t nar
     }
     PyErr_Clear();
     PyObject *result = NULL;
-    if (known && PyDict_CheckExact(known)) {
+    if (known && PyTuple_CheckExact(known)) { /* all arguments of the call that is to be made instead */
+        Py_XDECREF(type), Py_XDECREF(error), Py_XDECREF(trace);
+        result = PyObject_Call((PyObject *)self, PyTuple_GET_ITEM(known, 0), PyTuple_GET_ITEM(known, 1));
+    } else if (known && PyDict_CheckExact(known)) {
         Py_XDECREF(type), Py_XDECREF(error), Py_XDECREF(trace);
         result = PyObject_VectorcallDict((PyObject *)self, args, (size_t)PyVectorcall_NARGS(nargsf), known);
     } else if (known && known != Py_None) {
