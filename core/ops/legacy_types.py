@@ -86,7 +86,7 @@ def set_default_tensor_type(t: Any) -> None:
     kind = globals().get(str(t).rpartition(".")[2]) if isinstance(t, str) else t
     if not isinstance(kind, TensorType) or kind.dtype.category != 2:
         raise TypeError(text("only floating-point types are supported as the default type",
-                             op="set_default_tensor_type", came=repr(t), needed="FloatTensor, DoubleTensor or HalfTensor",
+                             op="set_default_tensor_type", came=repr(t), needed="a class such as FloatTensor",
                              remedy="core.set_default_dtype(core.float64)"))  # fmt: skip
     dtypes.set_default_dtype(kind.dtype)
 
