@@ -42,6 +42,7 @@ from .base import shadowing as _shadowing
 from .base.device import device
 from .base.dtypes import (
     bfloat16,
+    complex32,
     complex64,
     complex128,
     dtype,
@@ -56,6 +57,11 @@ from .base.dtypes import (
     int32,
     int64,
     promote_types,
+    qint8,
+    qint32,
+    quint2x4,
+    quint4x2,
+    quint8,
     set_default_dtype,
     uint8,
     uint16,

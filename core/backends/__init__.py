@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from .. import native
 from ..base.device import Kind, know_type
 from ..base.device import device as Device
+from ..base.errors import text
 from ..declare.expr import Joint, Program
 from ..declare.op import Operation
 from ..tensors import device_read
@@ -110,8 +111,12 @@ def add(found: DeviceBackend) -> None:
 
 
 def device(device_type: str) -> DeviceBackend:
-    """Return what is registered for that type of device."""
-    return _devices[device_type]
+    """Return what is registered for that type of device. *Raises*: RuntimeError where there is none of it here."""
+    found = _devices.get(device_type)
+    if found is None:
+        raise RuntimeError(text(f"there is no device of type {device_type!r} here", op="device", came=repr(device_type),
+                                needed=" or ".join(map(repr, _devices)), remedy='x.to("cpu")'))  # fmt: skip
+    return found
 
 
 def of(device_type: str) -> tuple[Any, ...]:

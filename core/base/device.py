@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .dtypes import bool_, dtype
+from .dtypes import absent_dtypes, bool_, dtype
+
+NAMED = ("meta", "mps", "xpu", "mtia", "hpu", "hip", "xla", "vulkan", "ipu", "privateuseone")
+"""PyTorch's other types of device: programs compare with them. There is none of them here, and to place a tensor on one
+is refused."""
 
 
 class device:
@@ -26,7 +30,7 @@ class device:
         if isinstance(spec, int):
             spec, index = "cuda", spec
         kind, colon, number = str(spec).partition(":")
-        if kind not in cls._types:
+        if kind not in cls._types and kind not in NAMED:
             needed = " or ".join(f"'{k}'" if k == "cpu" else f"'{k}', '{k}:N'" for k in cls._types)
             raise RuntimeError(
                 f"Expected one of {', '.join(cls._types)} device type at start of device string: {spec!r}\n"
@@ -36,7 +40,7 @@ class device:
             if not number.isdigit():
                 raise RuntimeError(f"Invalid device string: {spec!r}; the part after ':' must be a number")
             index = int(number)
-        if kind == "cpu":
+        if kind in ("cpu", "meta"):
             index = None
         found = cls._known.get((kind, index))
         if found is None:
@@ -104,5 +108,7 @@ def kind(d: dtype, where: device = cpu) -> Kind:
     """Return the one `Kind` of that dtype on that device."""
     found = Kind._known.get((d, where))
     if found is None:
+        if d in absent_dtypes:
+            raise RuntimeError(f"there are no tensors of {d} here\n  came: dtype={d}; remedy: another dtype")
         found = Kind._known.setdefault((d, where), Kind(d, where))
     return found

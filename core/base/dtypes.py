@@ -70,7 +70,13 @@ all_dtypes = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float3
 uint16, uint32, uint64 = (dtype(n, n, 1) for n in ("uint16", "uint32", "uint64"))
 float8_e4m3fn, float8_e5m2 = (dtype(n, getattr(ml_dtypes, n), 2) for n in ("float8_e4m3fn", "float8_e5m2"))
 kept_dtypes = (uint16, uint32, uint64, float8_e4m3fn, float8_e5m2)
+# PyTorch's others, which programs compare with and list; no tensor here has one
+complex32 = dtype("complex32", "V4", 3)
+qint8, quint8, qint32 = (dtype(n, f"V{size}", 1) for n, size in (("qint8", 1), ("quint8", 1), ("qint32", 4)))
+quint4x2, quint2x4 = (dtype(n, "V1", 1) for n in ("quint4x2", "quint2x4"))
+absent_dtypes = (complex32, qint8, quint8, qint32, quint4x2, quint2x4)
 _SCALAR_TYPES = {
+    **{d.name: (d.name, d.name) for d in absent_dtypes}, "complex32": ("ComplexHalf", "c10::complex<c10::Half>"),
     "uint16": ("UInt16", "uint16_t"), "uint32": ("UInt32", "uint32_t"), "uint64": ("UInt64", "uint64_t"),
     "float8_e4m3fn": ("Float8_e4m3fn", "c10::Float8_e4m3fn"), "float8_e5m2": ("Float8_e5m2", "c10::Float8_e5m2"),
     "bool": ("Bool", "bool"), "uint8": ("Byte", "unsigned char"), "int8": ("Char", "signed char"),
@@ -80,7 +86,7 @@ _SCALAR_TYPES = {
     "complex128": ("ComplexDouble", "c10::complex<double>"),
 }  # fmt: skip
 _FROM_NUMPY = {d.numpy: d for d in (*all_dtypes, *kept_dtypes)}
-_BY_NAME = {d.name: d for d in (*all_dtypes, *kept_dtypes)}
+_BY_NAME = {d.name: d for d in (*all_dtypes, *kept_dtypes, *absent_dtypes)}
 
 _default = float32
 

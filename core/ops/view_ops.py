@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ _slice_backward: Any = operation(
     vjp=lambda g, key: _slice(g, key=key),
     samples=lambda rng: [((rng.uniform(-2, 2, (3, 2)),), {"shape": (3, 4), "key": (Ellipsis, slice(1, 3))})],
 )
-_expand = operation("expand", lambda xp, x, shape: xp.broadcast_to(x, shape), params={"shape": ()}, view=True,
+_expand = operation("expand", lambda xp, x, shape: _expanded(xp, x, shape), params={"shape": ()}, view=True,
                     vjp=lambda g, x_shape: g.sum_to_size(x_shape),
                     samples=lambda rng: [((rng.uniform(-2, 2, (3, 1)),), {"shape": (2, 3, 4)})])  # fmt: skip
 _diagonal = operation(
@@ -106,6 +107,11 @@ _unfold_backward: Any = operation("unfold_backward",
                              vjp=lambda g, dim, size, step: _unfold(g, dim=dim, size=size, step=step),
                              samples=lambda rng: [((rng.uniform(-2, 2, (2, 3, 2)),),
                                                    {"shape": (2, 4), "dim": 1, "size": 2, "step": 1})])  # fmt: skip
+
+
+def _expanded(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
+    """A view of another shape, which may be written where nothing is stretched."""
+    return x.reshape(shape) if x.size == math.prod(shape) else xp.broadcast_to(x, shape)
 
 
 def _windows(xp: Any, x: Any, dim: int, size: int, step: int) -> Any:

@@ -82,3 +82,14 @@ def test_tensors_know_their_device():
     assert x.to("cpu").device.type == "cpu"
     with pytest.raises(TypeError, match="can't convert cuda:0 device type tensor to numpy"):
         x.numpy()
+
+
+@pytest.mark.parametrize("name", ["meta", "mps", "xpu", "mps:0"])
+def test_pytorchs_other_types_have_names_and_no_place(name):
+    place = core.device(name)
+    assert place is core.device(name)
+    assert place.type == name.partition(":")[0]
+    assert place != core.ones(1).device
+    for put in (lambda: core.ones(2, device=place), lambda: core.ones(2).to(name)):
+        with pytest.raises(RuntimeError, match=r"there is no device of type '\w+' here"):
+            put()

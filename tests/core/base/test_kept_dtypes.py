@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import core
-from core.base.dtypes import kept_dtypes
+from core.base.dtypes import absent_dtypes, kept_dtypes
 
 every = pytest.mark.parametrize("dtype", kept_dtypes, ids=lambda d: d.name)
 
@@ -71,3 +71,12 @@ def test_mixed_with_others(dtype):
         assert core.promote_types(dtype, core.float16) is core.float16
     with pytest.raises(RuntimeError, match=r"Promotion for .* is not supported, attempted to promote"):
         core.promote_types(dtype, core.int32)
+
+
+@pytest.mark.parametrize("dtype", absent_dtypes, ids=lambda d: d.name)
+def test_dtypes_that_are_names_alone(dtype):
+    assert getattr(core, dtype.name) is dtype
+    assert isinstance(dtype, core.dtype)
+    for make in (lambda: core.zeros(2, dtype=dtype), lambda: core.ones(2).to(dtype)):
+        with pytest.raises(RuntimeError, match=f"there are no tensors of core.{dtype.name} here"):
+            make()

@@ -112,3 +112,12 @@ def test_a_device_as_a_block():
         assert core.get_default_device() is place
         assert core.ones(2).device is place
     assert core.get_default_device() is before
+
+
+@pytest.mark.parametrize("cut", [lambda x: x, lambda x: x.detach(), lambda x: x.data])
+def test_what_is_expanded_and_not_stretched_may_be_written(cut):
+    x = core.arange(4)
+    cut(x.expand((1, -1))).zero_()
+    assert x.tolist() == [0, 0, 0, 0]
+    with pytest.raises(RuntimeError):
+        cut(core.arange(4).expand((2, -1))).zero_()

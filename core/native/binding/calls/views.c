@@ -174,13 +174,13 @@ PyObject *expanded_to(PyObject *input, const Sizes *sizes) {
     if (lead < 0 || !view_ready(input, &to)) return NULL;
     to.op = OP_EXPAND;
     to.ndim = to.count = sizes->n;
-    to.read_only = 1; /* as NumPy's */
     for (int k = 0; k < sizes->n; k++) {
         const npy_intp have = k < lead ? 1 : PyArray_DIM(a, k - lead), size = sizes->at[k];
         if (size < -1 || (size < 0 && k < lead)) return NULL;
         to.shape[k] = size < 0 ? have : size;
         if (have != 1 && have != to.shape[k]) return NULL;
         to.strides[k] = have == 1 ? 0 : PyArray_STRIDE(a, k - lead);
+        to.read_only |= have == 1 && to.shape[k] != 1; /* as NumPy's, where something is stretched */
         to.numbers[k] = to.shape[k];
     }
     return view_made(input, &to);
