@@ -59,6 +59,19 @@ class dtype:
         return (named, (self.name,))
 
 
+class _Name(dtype):
+    """A dtype that no tensor has."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str, itemsize: int, category: int) -> None:
+        self.name, self.itemsize, self.category = name, itemsize, category
+
+    @property
+    def numpy(self) -> Any:  # type: ignore[override]
+        raise RuntimeError(f"there are no tensors of {self} here\n  came: dtype={self}; remedy: another dtype")
+
+
 # categories: 0 boolean, 1 integer, 2 floating, 3 complex
 bool_ = dtype("bool", np.bool_, 0)
 uint8, int8, int16, int32, int64 = (dtype(n, n, 1) for n in ("uint8", "int8", "int16", "int32", "int64"))
@@ -71,9 +84,10 @@ uint16, uint32, uint64 = (dtype(n, n, 1) for n in ("uint16", "uint32", "uint64")
 float8_e4m3fn, float8_e5m2 = (dtype(n, getattr(ml_dtypes, n), 2) for n in ("float8_e4m3fn", "float8_e5m2"))
 kept_dtypes = (uint16, uint32, uint64, float8_e4m3fn, float8_e5m2)
 # PyTorch's others, which programs compare with and list; no tensor here has one
-complex32 = dtype("complex32", "V4", 3)
-qint8, quint8, qint32 = (dtype(n, f"V{size}", 1) for n, size in (("qint8", 1), ("quint8", 1), ("qint32", 4)))
-quint4x2, quint2x4 = (dtype(n, "V1", 1) for n in ("quint4x2", "quint2x4"))
+complex32 = _Name("complex32", 4, 3)
+qint8, quint8, qint32, quint4x2, quint2x4 = (
+    _Name(n, size, 1) for n, size in (("qint8", 1), ("quint8", 1), ("qint32", 4), ("quint4x2", 1), ("quint2x4", 1))
+)
 absent_dtypes = (complex32, qint8, quint8, qint32, quint4x2, quint2x4)
 _SCALAR_TYPES = {
     **{d.name: (d.name, d.name) for d in absent_dtypes}, "complex32": ("ComplexHalf", "c10::complex<c10::Half>"),

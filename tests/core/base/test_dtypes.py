@@ -150,7 +150,7 @@ def test_from_numpy():
     assert dtypes.from_numpy(np.float64) is F64
     assert dtypes.from_numpy(np.dtype(">i4")) is I32
     assert dtypes.from_numpy(ml_dtypes.bfloat16) is BF
-    for unknown in (np.uint16, "U3", object, "datetime64[s]"):
+    for unknown in (np.longdouble, "U3", object, "datetime64[s]"):
         with pytest.raises(TypeError, match="the supported types are"):
             dtypes.from_numpy(unknown)
 
