@@ -120,3 +120,8 @@ def _ExcludeDispatchKeyGuard(keys: Any) -> Iterator[None]:
 
 
 DisableTorchFunction = DisableTorchFunctionSubclass = _plain
+
+
+def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """Return what a function gives for its arguments: a subclass that has no function of its own before it says so."""
+    return func(*args, **(kwargs or {}))
