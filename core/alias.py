@@ -165,6 +165,17 @@ class File(types.ModuleType):
         return getattr(importlib.import_module(self.__dict__["_package"]), name)
 
 
+class Keeping(types.ModuleType):
+    """A package of core's with a function by the name of one of PyTorch's files: importing the file leaves it alone.
+
+    The import system binds each module in its package; PyTorch binds the function after it.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (isinstance(value, File) and name in self.__dict__):
+            super().__setattr__(name, value)
+
+
 class Distribution(importlib.metadata.Distribution):
     """What ``importlib.metadata.version("torch")`` reads: some packages ask it whether PyTorch is there."""
 
@@ -205,6 +216,10 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         package = PLACES.get(spec.name.removeprefix(f"{NAME}."))
         if package is None:
             return AbsentModule(spec.name)
+        above, _, name = spec.name.rpartition(".")
+        around = sys.modules[above]
+        if name in vars(around) and type(around) is types.ModuleType:
+            around.__class__ = Keeping
         return File(spec.name, f"{OURS}.{package}" if package else OURS)
 
     def exec_module(self, module: types.ModuleType) -> None:

@@ -165,10 +165,13 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
 
 def _array_interface(self: Tensor) -> dict[str, Any]:
     """NumPy's description of this tensor's memory, where NumPy alone can read it: not of a tensor that requires a
-    gradient, is on a GPU or of bfloat16, which has no such attribute (`__array__` says why, or converts)."""
-    if self.requires_grad or self._kind.device is not cpu or self.dtype is dtypes.bfloat16:
+    gradient, is on a GPU or of a dtype that NumPy lacks, which has no such attribute (`__array__` says why, or
+    converts)."""
+    if self.requires_grad or self._kind.device is not cpu or self.dtype.numpy.type.__module__ != "numpy":
         raise AttributeError("__array_interface__")
-    return self.numpy().__array_interface__  # type: ignore[no-any-return]
+    array = self.numpy()
+    # strides that are None, as NumPy gives them for a contiguous array, cost it a reference to None at each reading
+    return {**array.__array_interface__, "strides": array.strides}
 
 
 def _array_namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:

@@ -22,7 +22,7 @@ from .cell_trace import Bad, Copied, Gradient, Leaf, Row, Trace
 from .kernel_choices import backwards, chosen
 from .live_bytes import follower
 from .loss_course import Course
-from .op_facts import NOTED, given, note
+from .op_facts import NOTED, given, note, sums_of
 from .op_to_row import NOWHERE, Folder, latest
 from .optimizer_steps import Steps
 from .repeats import Repeats, anomaly_on
@@ -265,12 +265,7 @@ class Recorder(observe.Observer):
         row.shape, row.dtype, row.device = tuple(out._a.shape), out._kind.dtype.name, out._kind.device.type
         row.size = sum(int(t._a.nbytes) for t in e.outputs)
         row.judged = self.steps.judging(row.path)
-        if e.op == "nll_loss":
-            row.sums = tensor_stats.sums(e.inputs[0]._a)
-        elif e.op in ("softmax", "log_softmax"):
-            row.sums = tensor_stats.totals(out._a, e.op == "log_softmax")
-        elif (shares := _target_shares(row, e)) is not None:
-            row.sums = tensor_stats.totals(shares, False)
+        row.sums = sums_of(row, e)
         if e.node is None and any(isinstance(t, TENSORS) and t._requires_grad for t in e.inputs):
             row.stops, row.quiet = True, not modes.state.enabled
 
@@ -500,13 +495,3 @@ class Recorder(observe.Observer):
                 # beside a weight that begins at (almost) nothing every step is large
                 if ratio == ratio and size > 1e-3 * before.size**0.5:
                     self.trace.largest[leaf] = max(ratio, self.trace.largest.get(leaf, 0.0))
-
-
-def _target_shares(row: Row, e: observe.OpEvent) -> Any:
-    """Return what a cross entropy is given as the probabilities of each sample's classes; None for any other op."""
-    before = row.refs[0] if row.refs else None
-    made = e.op == "mul" and isinstance(before, Row) and before.op == "log_softmax" and before.chain == row.chain
-    target = e.inputs[1] if (made or e.op == "cross_entropy") and len(e.inputs) > 1 else None
-    if not isinstance(target, TENSORS) or not target._kind.dtype.name.startswith(("float", "bfloat")):
-        return None
-    return target._a if target._a.ndim == 2 else None

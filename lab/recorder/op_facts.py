@@ -100,3 +100,18 @@ def given(inputs: tuple[Any, ...]) -> list[tuple[tuple[int, ...], str, Stats | N
             whole = dtype.startswith(("int", "uint"))
             found.append((tuple(t._a.shape), dtype, tensor_stats.stats(t._a) if whole else None))
     return found
+
+
+def sums_of(row: Row, e: observe.OpEvent) -> tuple[float, float] | None:
+    """Return the least and the largest sum over the classes: of the probabilities that a loss is given, as logarithms
+    or as its target, and of those that a softmax gives; None of any other op."""
+    if e.op == "nll_loss":
+        return tensor_stats.sums(e.inputs[0]._a)
+    if e.op in ("softmax", "log_softmax"):
+        return tensor_stats.totals(e.outputs[0]._a, e.op == "log_softmax")
+    before = row.refs[0] if row.refs else None
+    made = e.op == "mul" and isinstance(before, Row) and before.op == "log_softmax" and before.chain == row.chain
+    target = e.inputs[1] if (made or e.op == "cross_entropy") and len(e.inputs) > 1 else None
+    if not isinstance(target, TENSORS) or not target._kind.dtype.name.startswith(("float", "bfloat")):
+        return None
+    return tensor_stats.totals(target._a, False) if target._a.ndim == 2 else None

@@ -38,7 +38,8 @@ def sample(o: Operation, i: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def test_every_structured_op_has_samples() -> None:
-    assert [o.name for o in h.OPERATIONS if not o.samples and o.differentiable] == []
+    without = [o.name for o in h.OPERATIONS if not o.samples and o.differentiable]
+    assert without == ["sparse_embedding"]  # its gradient is a sparse tensor: tests/core/sparse
 
 
 def expected(o: Operation, arrays: Any, params: dict[str, Any]) -> list[Any]:

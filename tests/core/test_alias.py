@@ -150,3 +150,14 @@ def test_a_run_without_a_program_says_what_is_needed():
     for given in ([], ["-m"]):
         with pytest.raises(SystemExit, match="needs a program"):
             core.alias.run(given)
+
+
+def test_a_file_does_not_take_the_place_of_the_function_it_is_called_by():
+    before = core.nn.utils.weight_norm
+    with core.as_torch():
+        from torch.nn.utils.weight_norm import weight_norm
+
+        assert weight_norm is before is core.nn.utils.weight_norm
+    assert core.nn.utils.weight_norm is before
+    core.nn.utils.put_here = 1
+    del core.nn.utils.put_here

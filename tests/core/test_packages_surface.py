@@ -201,9 +201,10 @@ def test_settings_are_kept_and_put_back():
     assert not core.backends.openmp.is_available()
     with pytest.raises(TypeError, match="unexpected keyword"), core.backends.opt_einsum.flags(beauty=1):
         pass
-    with core.backends.cudnn.flags(deterministic=True):
-        assert core.backends.cudnn.deterministic
-    assert not core.backends.cudnn.deterministic
+    before = core.backends.cudnn.deterministic  # a program that another test ran may have set it
+    with core.backends.cudnn.flags(deterministic=not before):
+        assert core.backends.cudnn.deterministic is not before
+    assert core.backends.cudnn.deterministic is before
     with core._dynamo.config.patch({"verbose": True}):
         assert core._dynamo.config.verbose
     assert not core._dynamo.config.verbose
