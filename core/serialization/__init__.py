@@ -114,7 +114,7 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
         tensors, numbers, texts and containers and refuses everything else by name.
     pickle_module, pickle_load_args : as PyTorch's, without effect.
 
-    Tensors of dtypes that `core` lacks, as float8 and uint16, come as NumPy arrays.
+    Tensors of dtypes that `core` lacks, as float8_e8m0fnu, come as NumPy arrays.
 
     Raises
     ------

@@ -124,7 +124,7 @@ class Memory:
 
     def tensor(self, shape: Any, stride: Any, offset: Any, requires_grad: bool = False,
                parameter: bool = False) -> Any:  # fmt: skip
-        """Return a tensor over it; a NumPy array where `core` lacks the dtype, as with float8."""
+        """Return a tensor over it; a NumPy array where `core` lacks the dtype."""
         a = self.array(shape, stride, offset)
         d = KNOWN.get(self.dtype)
         if d is None:
