@@ -379,8 +379,8 @@ def pow(input: Operand, exponent: Operand, *, out: Tensor | None = None) -> Tens
         if not isinstance(input, Tensor):
             if isinstance(input, complex) or exponent.is_complex():
                 return pow_tensor(tensor(input, dtype=promote_types(exponent.dtype, complex64)), exponent, out=out)
-            if isinstance(input, int) and not exponent.is_floating_point():
-                return pow_tensor(input, exponent, out=out)
+            if isinstance(input, int | np.integer) and not exponent.is_floating_point():
+                return pow_tensor(int(input), exponent, out=out)
             to = exponent.dtype if exponent.is_floating_point() else get_default_dtype()
             return scalar_pow(exponent.to(to), float(input), out=out)  # type: ignore[attr-defined]
         if input.dtype.category == exponent.dtype.category == 1 and bool((exponent._a < 0).any()):

@@ -16,8 +16,15 @@ ALONG = {"abs", "pow", "square", "cast", "float", "double", "to", "neg", "mul", 
 """Ops that keep an (N, N) as it is, element by element."""
 REDUCES = {"mean", "sum", "nanmean", "nansum"}
 MAKES = {"linear", "addmm", "matmul", "conv1d", "conv2d", "embedding", "bilinear"}
+PRODUCTS = {"matmul", "mm", "linear", "einsum", "cdist"}
 SPLITS = {"unsqueeze", "view", "reshape", "getitem", "slice", "expand", "index"}
 """Ops by which somebody makes a column on purpose."""
+
+
+def _of_pairs(ref: Ref, shape: tuple[int, ...]) -> bool:
+    """Whether a value has that shape and is a product of matrices, or a multiple of one."""
+    near = [ref, *(ref.refs if isinstance(ref, Row) else ())]
+    return any(isinstance(r, Row) and r.op in PRODUCTS and tuple(r.shape) == shape for r in near)
 
 
 @rule(402)
@@ -38,7 +45,7 @@ def crossed(trace: Trace, explained: set[Leaf]) -> list[Found]:
         column, other = row.refs if a == (n, 1) else row.refs[::-1]
         if not _of_model(column) or _origin(column) is _origin(other) or not _reduced(row, readers):
             continue
-        if any(tuple(ref.shape) == row.shape for r in readers.get(row, ()) for ref in r.refs if ref is not row):
+        if any(_of_pairs(ref, row.shape) for r in readers.get(row, ()) for ref in r.refs if ref is not row):
             continue  # a matrix of pairs, to which another is added
         line, col, place = where(trace, row.chain)
         code = code_of(trace, row)

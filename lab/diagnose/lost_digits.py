@@ -14,6 +14,7 @@ from .order import rule
 from .user_sources import assigned, called, sources
 
 SQUARES = {"pow", "square", "pow_", "square_"}
+WHOLE = re.compile(r"\.(long|int)\(\)|int(64|32)\b")
 PRODUCTS = {"matmul", "mm", "bmm", "einsum", "linear"}
 AVERAGES = {"mean", "sum", "div", "div_", "add", "add_", "mul", "mul_", "lerp_", "lerp"}
 STILL = 8  # runs of a sum without a change from which it is said
@@ -151,11 +152,13 @@ def _made_narrow(trace: Trace, row: Row) -> str:
 def numbers_rounded(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``table[:, 0].long()`` of a float32 table whose numbers are beyond 2**24: neighbours have become one."""
     for row in trace.rows:
-        ref = _unviewed(row.refs[0]) if row.op in ("cast", "long", "int", "to") and len(row.refs) == 1 else None
+        ref = _unviewed(row.refs[0]) if row.op in ("cast", "~cast") and len(row.refs) == 1 else None
         stats = ref.stats if isinstance(ref, Row) else None
         largest = max(abs(stats.min or 0.0), abs(stats.max or 0.0)) if stats is not None else _largest(ref)
         held = str(getattr(ref, "dtype", ""))
-        if ref is None or held not in EPS or not row.dtype.startswith("int") or largest * EPS[held] < 2.0:
+        if ref is None or held not in EPS or largest * EPS[held] < 2.0:
+            continue
+        if not row.dtype.startswith("int") and not (row.cut and WHOLE.search(code_of(trace, row))):
             continue
         line, col, place = where(trace, row.chain)
         message = capital(

@@ -28,7 +28,7 @@ NOT_UNIQUE = ("svd", "linalg.svd", "linalg.eig", "linalg.eigh")  # up to signs
 UNDOCUMENTED = {f"nn.functional.{n}" for n in ("avg_pool2d", "avg_pool3d", "gelu", "linear", "softshrink")}
 
 
-# Ops of which no sample serves: a bool or a list comes of them, or core takes other dtypes than the samples have.
+# Ops of which no sample serves: a bool or a list comes of them, or core takes other dtypes.
 NOT_ASKED = ("equal", "histogramdd", "gather", "where")
 
 
@@ -39,7 +39,14 @@ def found(name: str) -> Any:
     return function
 
 
-OPS = {op.name: op for op in op_db if op.supports_out and found(op.name) is not None and op.name not in UNDOCUMENTED}
+OPS = {
+    op.name: op
+    for op in op_db
+    if op.supports_out
+    and found(op.name) is not None
+    and op.name not in UNDOCUMENTED
+    and not op.name.startswith("sparse.")
+}
 
 
 def numpy(t: Any) -> np.ndarray:
