@@ -8,36 +8,17 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
-from .base.no_device import answers
+from .base.no_device import (
+    answers,
+    device_count,
+    empty_cache,
+    is_available,
+    manual_seed,
+    manual_seed_all,
+    synchronize,
+)
 
 __all__ = ["device_count", "empty_cache", "is_available", "manual_seed", "manual_seed_all", "synchronize"]
-
-
-def is_available() -> bool:
-    """Return whether tensors can live on `mtia`: never."""
-    return False
-
-
-def device_count() -> int:
-    """Return how many such devices there are: 0."""
-    return 0
-
-
-def manual_seed(seed: int) -> None:
-    """Begin the random numbers of the device anew: there is none, and nothing happens, as in PyTorch."""
-
-
-manual_seed_all = manual_seed
-
-
-def empty_cache() -> None:
-    """Give memory back that the device keeps: there is none."""
-
-
-def synchronize(device: Any = None) -> None:
-    """Wait for the device: there is none."""
-
 
 __getattr__ = answers("mtia", sys.modules[__name__])

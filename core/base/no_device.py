@@ -21,6 +21,31 @@ LACKING = frozenset({"current_device", "current_stream", "device", "device_of", 
                      "set_per_process_memory_fraction"})  # fmt: skip
 
 
+def is_available() -> bool:
+    """Return whether tensors can live on such a device: never."""
+    return False
+
+
+def device_count() -> int:
+    """Return how many such devices there are: 0."""
+    return 0
+
+
+def manual_seed(seed: int) -> None:
+    """Begin the random numbers of the device anew: there is none, and nothing happens, as in PyTorch."""
+
+
+def empty_cache() -> None:
+    """Give memory back that the device keeps: there is none."""
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait for the device: there is none."""
+
+
+manual_seed_all = manual_seed
+
+
 def answers(device: str, module: ModuleType) -> Callable[[str], Any]:
     """Return a module's ``__getattr__``: what tells of use gives 0 or False, what needs the device raises RuntimeError.
 
