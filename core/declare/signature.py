@@ -26,6 +26,36 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "keepdim": ("keepdims",),
     "input": ("x", "a", "x1"),
     "other": ("x2",),
+    "A": ("input",),
+}
+
+# What else PyTorch calls the parameters of single functions: names of its documentation, of its overloads (hsplit takes
+# sections=, and indices=), and of the signatures behind it.
+OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
+    "lerp": {"end": "other"},
+    "heaviside": {"values": "other"},
+    **{f"{d}split": {"sections": "indices_or_sections", "indices": "indices_or_sections"} for d in "hvd"},
+    "tensor_split": {
+        name: "indices_or_sections" for name in ("sections", "indices", "tensor_indices_or_sections")
+    },
+    "split": {"split_size": "split_size_or_sections", "split_sizes": "split_size_or_sections"},
+    "unsafe_split": {"input": "tensor"},
+    "unsafe_split_with_sizes": {"input": "tensor", "split_sizes": "split_size"},
+    "isin": {"element": "elements", "test_element": "test_elements"},
+    "uniform_": {"from": "a", "to": "b"},
+    "random_": {"from": "low", "to": "high"},
+    "copy_": {"other": "src"},
+    "resize_as_": {"the_template": "other"},
+    "one_hot": {"input": "tensor"},
+    "triangular_solve": {"input": "b"},
+    "cholesky_solve": {"input": "B", "input2": "L"},
+    "cholesky_inverse": {"input": "L"},
+    "lu_solve": {"input": "b"},
+    "orgqr": {"input2": "tau"},
+    "vector_norm": {"input": "x"},
+    "lstsq": {"b": "B"},
+    "tensorsolve": {"other": "B"},
+    "ormqr": {"input2": "tau", "input3": "other"},
 }
 
 # What PyTorch's nn.functional has from C; the rest of it is written in Python, and takes arguments by no other names.
@@ -128,9 +158,9 @@ class Signature(NamedTuple):
 
     @property
     def spellings(self) -> dict[str, str]:
-        """NumPy's names by which PyTorch takes arguments too, and the parameters' own; most of nn.functional is written
-        in Python, and takes none."""
-        return {} if self.python else spellings_among([p.name for p in self.parameters])
+        """The other names by which PyTorch takes arguments too, and the parameters' own; most of nn.functional is
+        written in Python, and takes none."""
+        return {} if self.python else spellings_among([p.name for p in self.parameters], self.name)
 
     def parameter(self, name: str) -> Parameter:
         """Return the parameter of that name. *Raises*: KeyError."""
@@ -147,13 +177,17 @@ class Signature(NamedTuple):
         return shown(self.parameters, self.returns)
 
 
-def spellings_among(names: Sequence[str]) -> dict[str, str]:
-    """Return NumPy's names of the parameters of these names, each with the parameter's own.
+def spellings_among(names: Sequence[str], function: str = "") -> dict[str, str]:
+    """Return the other names of the parameters of these names, each with the parameter's own: NumPy's, and those that
+    parameters of that function have.
 
     >>> spellings_among(["dim", "keepdim"])
     {'axis': 'dim', 'keepdims': 'keepdim'}
+    >>> spellings_among(["input", "other", "weight"], "lerp")["end"]
+    'other'
     """
-    return {s: n for n in names for s in SPELLINGS.get(n, ()) if s not in names}
+    found = {s: n for n in names for s in SPELLINGS.get(n, ()) if s not in names}
+    return found | {s: n for s, n in OTHER_NAMES.get(function, {}).items() if n in names and s not in names}
 
 
 def shown(parameters: Sequence[Parameter], returns: str) -> inspect.Signature:
@@ -292,7 +326,7 @@ class Public(NamedTuple):
         f = inspect.unwrap(self.function)
         parameters = f.__code__.co_varnames[: f.__code__.co_argcount + f.__code__.co_kwonlyargcount + 2]
         header = (parameters, f.__defaults__, f.__kwdefaults__, f.__annotations__, self.fast, self.state, self.python,
-                  *SPELLINGS.items())  # fmt: skip
+                  *SPELLINGS.items(), OTHER_NAMES.get(self.name))  # fmt: skip
         return f"{self.symbol}:{zlib.crc32(repr(header).encode()):08x}"
 
     def signature(self) -> Signature:

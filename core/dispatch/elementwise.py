@@ -172,7 +172,7 @@ def general_map(op: Elementwise) -> Callable[..., Any]:
     names = (*inputs, *defaults)
     n = len(inputs)
     own = {public_name(k): k for k in inputs}
-    own.update({s: own[n] for s, n in spellings_among(tuple(own)).items() if s not in names})
+    own.update({s: own[n] for s, n in spellings_among(tuple(own), op.label).items() if s not in names})
     fast = fast_path(op)
 
     def function(*args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:

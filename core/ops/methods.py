@@ -139,7 +139,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
 
 @public(namespace=None)
-def resize_(input: Tensor, *sizes: Size, memory_format: MemoryFormat | None = None) -> Tensor:
+def resize_(input: Tensor, *sizes: Size, size: Sizes | None = None, memory_format: MemoryFormat | None = None) -> Tensor:
     """Give the tensor another size: what fits keeps its place in memory, the rest is whatever was there.
 
     *Raises*: RuntimeError for a tensor that requires a gradient.
@@ -151,7 +151,7 @@ def resize_(input: Tensor, *sizes: Size, memory_format: MemoryFormat | None = No
     """
     if input.requires_grad:
         raise RuntimeError(text("cannot resize variables that require grad", op="resize_", remedy="x.detach()"))
-    shape = as_shape(sizes, "resize_")
+    shape = as_shape(sizes if size is None else (size,), "resize_")
     n, flat = math.prod(shape), input._a.reshape(-1)
     if n > flat.size:
         room = backends.array_module(input.device.type).zeros(n, input._a.dtype)
