@@ -35,9 +35,7 @@ OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
     "lerp": {"end": "other"},
     "heaviside": {"values": "other"},
     **{f"{d}split": {"sections": "indices_or_sections", "indices": "indices_or_sections"} for d in "hvd"},
-    "tensor_split": {
-        name: "indices_or_sections" for name in ("sections", "indices", "tensor_indices_or_sections")
-    },
+    "tensor_split": dict.fromkeys(("sections", "indices", "tensor_indices_or_sections"), "indices_or_sections"),
     "split": {"split_size": "split_size_or_sections", "split_sizes": "split_size_or_sections"},
     "unsafe_split": {"input": "tensor"},
     "unsafe_split_with_sizes": {"input": "tensor", "split_sizes": "split_size"},

@@ -23,6 +23,7 @@ from ..dispatch.inplace import write
 from ..dispatch.publish import public
 from ..graph.versions import storage_of
 from ..rng.generator import Generator
+from ..tensors import overriding
 from ..tensors.tensor import Tensor, from_array, wrap
 from .constant import constant
 from .creation import as_dtype, empty, zeros
@@ -135,11 +136,30 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     return constant(from_array(a, input.device), input)
 
 
+@public(namespace=None)
+def as_subclass(input: Tensor, cls: Any) -> Tensor:
+    """Return the same tensor, on the graph, as one of a subclass of Tensor.
+
+    >>> import core
+    >>> class Tagged(core.Tensor): ...
+    >>> type(core.ones(2).as_subclass(Tagged) + 1).__name__
+    'Tagged'
+    """
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(text("cls must be a subclass of Tensor", op="as_subclass", came=repr(cls)))
+    with overriding.nobody_asked():
+        made = input.view(input.shape)  # type: ignore[attr-defined]
+    made.__class__ = cls
+    return made  # type: ignore[no-any-return]
+
+
 # -- memory ------------------------------------------------------------------------------------------------------------
 
 
 @public(namespace=None)
-def resize_(input: Tensor, *sizes: Size, size: Sizes | None = None, memory_format: MemoryFormat | None = None) -> Tensor:
+def resize_(
+    input: Tensor, *sizes: Size, size: Sizes | None = None, memory_format: MemoryFormat | None = None
+) -> Tensor:
     """Give the tensor another size: what fits keeps its place in memory, the rest is whatever was there.
 
     *Raises*: RuntimeError for a tensor that requires a gradient.

@@ -54,7 +54,7 @@ def set_printoptions(
 def tensor_text(t: Any) -> str:
     """``tensor([...], dtype=..., grad_fn=...)``."""
     a = (t._a if isinstance(t._a, np.ndarray) else to_host(t._a.get, t._kind.device.type)).view(np.ndarray)
-    prefix, default = "tensor(", dtypes.get_default_dtype()
+    prefix, default = t._shown + "(", dtypes.get_default_dtype()
     tail = []
     if t.device.type != "cpu":
         tail.append(f"device='{t.device}'")

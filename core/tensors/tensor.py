@@ -46,6 +46,7 @@ class Tensor(TensorBase):
     _hooks: dict[int, Any] | None = None
     _post_hooks: dict[int, Any] | None = None
     _retains_grad = False
+    _shown = "tensor"  # what its repr begins with
     __array_priority__ = 1000
 
     if TYPE_CHECKING:
