@@ -58,6 +58,7 @@ from .base.dtypes import (
     uint8,
 )
 from .base.dtypes import bool_ as bool
+from .base.foreach_names import EVERY as _foreach_names
 from .base.layouts import layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from .base.lazy_import import lazy_attributes as _late
 from .base.modes import is_inference_mode_enabled
@@ -75,6 +76,7 @@ from .ops.queries import (
     contiguous_format,
     e,
     finfo,
+    get_deterministic_debug_mode,
     get_device,
     get_float32_matmul_precision,
     get_num_interop_threads,
@@ -82,6 +84,7 @@ from .ops.queries import (
     iinfo,
     inf,
     is_complex,
+    is_deterministic_algorithms_warn_only_enabled,
     is_floating_point,
     is_inference,
     is_nonzero,
@@ -96,6 +99,7 @@ from .ops.queries import (
     pi,
     preserve_format,
     result_type,
+    set_deterministic_debug_mode,
     set_float32_matmul_precision,
     set_num_threads,
     typename,
@@ -169,6 +173,7 @@ if TYPE_CHECKING:
         serialization,
         signal,
         sparse,
+        storage,
         testing,
         text,
         types,
@@ -197,9 +202,26 @@ if TYPE_CHECKING:
         IntTensor,
         LongTensor,
         ShortTensor,
+        set_default_tensor_type,
     )
     from .sparse.making import sparse_compressed_tensor, sparse_coo_tensor, sparse_csc_tensor, sparse_csr_tensor
     from .sparse.products import spmm
+    from .storage import (
+        BFloat16Storage,
+        BoolStorage,
+        ByteStorage,
+        CharStorage,
+        ComplexDoubleStorage,
+        ComplexFloatStorage,
+        DoubleStorage,
+        FloatStorage,
+        HalfStorage,
+        IntStorage,
+        LongStorage,
+        ShortStorage,
+        TypedStorage,
+        UntypedStorage,
+    )
     from .symbolic import (
         SymBool,
         SymFloat,
@@ -222,7 +244,7 @@ _LATE = {
                      "metrics", "nn", "onnx", "optim", "signal", "sparse", "text", "utils",
                      "vision"], ""),
     **dict.fromkeys(["accelerator", "compiler", "distributed", "futures", "mps", "mtia", "multiprocessing", "overrides",
-                     "profiler", "testing", "types", "xpu", "_C", "_dynamo", "_jit_internal", "_subclasses",
+                     "profiler", "storage", "testing", "types", "xpu", "_C", "_dynamo", "_jit_internal", "_subclasses",
                      "_utils"], ""),
     "compile": "compiler",
     "Future": "futures",
@@ -241,6 +263,12 @@ _LATE = {
                     "sparse.making"),
     "script": "export",
     "spmm": "sparse.products",
+    **dict.fromkeys(["TypedStorage", "UntypedStorage"], "storage"),
+    **dict.fromkeys(["BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage",
+                     "ComplexFloatStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "IntStorage", "LongStorage",
+                     "ShortStorage"], "storage"),
+    "set_default_tensor_type": "ops.legacy_types",
+    **dict.fromkeys(_foreach_names, "ops.foreach"),
     "as_torch": "alias",
     "version": "",
 }  # fmt: skip
@@ -252,7 +280,8 @@ _MODULES = {
     "accelerator", "amp", "array_api", "audio", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
     "distributions", "export", "fft", "func", "futures", "fx", "hub", "jit", "library", "linalg", "metrics", "mps",
     "mtia", "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "random", "return_types",
-    "serialization", "signal", "sparse", "special", "testing", "text", "types", "utils", "version", "vision", "xpu",
+    "serialization", "signal", "sparse", "special", "storage", "testing", "text", "types", "utils", "version",
+    "vision", "xpu",
 }  # fmt: skip
 
 __version__ = "0.1.0"

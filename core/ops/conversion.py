@@ -57,6 +57,22 @@ def set_default_device(device: Device | None) -> None:
     _default[0] = cpu if device is None else available(device_class(device))
 
 
+_before: list[device_class] = []  # what was the default outside of the blocks that were entered
+
+
+def _enter(self: device_class) -> device_class:
+    _before.append(_default[0])
+    _default[0] = available(self)
+    return self
+
+
+def _exit(self: device_class, *raised: object) -> None:
+    _default[0] = _before.pop()
+
+
+device_class.__enter__, device_class.__exit__ = _enter, _exit  # type: ignore[attr-defined]
+
+
 def as_dtype(d: Any, op: str) -> Dtype:
     """Return a dtype, also from Python's float (float64), int (int64) and bool."""
     if isinstance(d, Dtype):

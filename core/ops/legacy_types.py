@@ -25,6 +25,18 @@ def filled(target: Tensor, *given: Any) -> None:
     target._a, target._kind = made._a, made._kind
 
 
+def new(self: Tensor, *given: Any, device: Any = None) -> Tensor:
+    """Return a tensor of this one's dtype and device, of numbers or of sizes, as ``Tensor(...)`` takes them.
+
+    >>> import core
+    >>> core.ones(1, dtype=core.int32).new([1, 2]), core.ones(1).new(2, 3).shape
+    (tensor([1, 2], dtype=core.int32), core.Size([2, 3]))
+    """
+    if not given:
+        return creation.empty(0, dtype=self.dtype, device=device or self.device)
+    return _made("new", self.dtype, given).to(device or self.device)  # type: ignore[attr-defined, no-any-return]
+
+
 def _made(op: str, dtype: Dtype, given: tuple[Any, ...]) -> Tensor:
     if len(given) == 1 and isinstance(given[0], Tensor):
         if given[0].dtype != dtype:
@@ -73,4 +85,23 @@ HalfTensor, BFloat16Tensor = _typed(dtypes.float16), _typed(dtypes.bfloat16)
 LongTensor, IntTensor, ShortTensor = _typed(dtypes.int64), _typed(dtypes.int32), _typed(dtypes.int16)
 CharTensor, ByteTensor, BoolTensor = _typed(dtypes.int8), _typed(dtypes.uint8), _typed(dtypes.bool_)
 
+
+def set_default_tensor_type(t: Any) -> None:
+    """Make floating-point tensors of a class's dtype and device from now on, `FloatTensor` or its name.
+
+    `core.set_default_dtype` and `core.set_default_device` are newer. *Raises*: TypeError for a class of whole numbers.
+
+    >>> import core
+    >>> core.set_default_tensor_type(core.FloatTensor)
+    """
+    name = t.rpartition(".")[2] if isinstance(t, str) else ""
+    found = globals().get(name) if isinstance(t, str) else t
+    if not isinstance(found, TensorType):
+        raise TypeError(
+            text("invalid type object: only floating-point types are supported as the default type",
+                 op="set_default_tensor_type", came=repr(t), needed="core.FloatTensor or its like"))  # fmt: skip
+    dtypes.set_default_dtype(found.dtype)
+
+
+Tensor.new = new  # type: ignore[attr-defined]
 Tensor._fill = filled  # type: ignore[assignment, method-assign]

@@ -24,6 +24,7 @@ from ..dispatch.publish import public
 from ..graph.versions import storage_of
 from ..rng.generator import Generator
 from ..tensors import overriding
+from ..tensors.storages import storage, tensor_of, untyped_storage
 from ..tensors.tensor import Tensor, from_array, wrap
 from .constant import constant
 from .creation import as_dtype, empty, zeros
@@ -198,9 +199,22 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     return (self.data_ptr(), self._a.shape, self._a.strides) == (tensor.data_ptr(), tensor._a.shape, tensor._a.strides)
 
 
-def set_(self: Tensor, source: Tensor | None = None) -> Tensor:
-    """Take the memory, shape and strides of `source`."""
-    self._a = source._a if source is not None else self._a.reshape(-1)[:0]
+def set_(
+    self: Tensor,
+    source: Any = None,
+    storage_offset: int = 0,
+    size: Sizes | None = None,
+    stride: Sizes | None = None,
+) -> Tensor:
+    """Take the memory, shape and strides of `source`, a tensor or a storage; or, given a size, those from there on."""
+    if source is None:
+        self._a = self._a.reshape(-1)[:0]
+    elif isinstance(source, Tensor) and size is None:
+        self._a = source._a
+    else:
+        memory = untyped_storage(source) if isinstance(source, Tensor) else source
+        made = tensor_of(self.dtype, memory, storage_offset, size, stride)
+        self._a, self._storage = made._a, made._storage
     return self
 
 
@@ -358,6 +372,9 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "storage_offset": storage_offset,
     "is_set_to": is_set_to,
     "set_": set_,
+    "storage": storage,
+    "_typed_storage": storage,
+    "untyped_storage": untyped_storage,
     "share_memory_": share_memory_,
     "new_empty_strided": new_empty_strided,
     "dim_order": _dim_order,

@@ -218,7 +218,7 @@ def _written(cls: type, name: str) -> bool:
     return name in cls.__dict__
 
 
-def _init_subclass(cls: type, **keywords: Any) -> None:
+def _init_subclass(cls: Any, /, **keywords: Any) -> None:
     super(Tensor, cls).__init_subclass__(**keywords)
     subclassed(cls)
 

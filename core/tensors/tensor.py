@@ -110,9 +110,13 @@ class Tensor(TensorBase):
         steps = tuple(st // self._a.itemsize for st in self._a.strides)
         return steps if dim is None else steps[dim]
 
-    def is_contiguous(self) -> bool:
-        """Return whether the elements lie in memory in row-major order."""
-        return bool(self._a.flags.c_contiguous)
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Return whether the elements lie in memory in row-major order; as ``channels_last``, with the channels, the
+        second dimension, as the last."""
+        last = {"channels_last": 4, "channels_last_3d": 5}.get(getattr(memory_format, "name", ""))
+        if last is None:
+            return bool(self._a.flags.c_contiguous)
+        return bool(self._a.ndim == last and self._a.transpose(0, *range(2, last), 1).flags.c_contiguous)
 
     def data_ptr(self) -> int:
         """Return the address of the first element."""

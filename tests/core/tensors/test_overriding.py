@@ -53,10 +53,13 @@ def test_gradients_pass_through_a_subclass_and_are_plain() -> None:
     x = core.tensor([1.0, 2.0], requires_grad=True)
     y = x.as_subclass(Tagged)
     (y * y).sum().backward()
-    assert x.grad is not None and x.grad.tolist() == [2.0, 4.0] and type(x.grad) is core.Tensor
+    assert x.grad is not None
+    assert x.grad.tolist() == [2.0, 4.0]
+    assert type(x.grad) is core.Tensor
     z = core.Tensor._make_subclass(Tagged, core.ones(2), True)
     z.sum().backward()
-    assert z.is_leaf and type(z.grad) is core.Tensor
+    assert z.is_leaf
+    assert type(z.grad) is core.Tensor
 
 
 def test_a_plain_tensor_that_comes_back_stays_plain() -> None:
@@ -106,7 +109,8 @@ def test_parameters_ask_nobody() -> None:
 def test_blocks_in_which_nobody_is_asked() -> None:
     x = core.ones(2).as_subclass(Tagged)
     with DisableTorchFunctionSubclass():
-        assert type(x + 1) is core.Tensor and type(x.detach()) is core.Tensor
+        assert type(x + 1) is core.Tensor
+        assert type(x.detach()) is core.Tensor
     with DisableTorchFunction():
         assert type(core.exp(x)) is core.Tensor
     assert type(x + 1) is Tagged
