@@ -45,6 +45,10 @@ from .base.dtypes import (
     complex64,
     complex128,
     dtype,
+    float8_e4m3fn,
+    float8_e4m3fnuz,
+    float8_e5m2,
+    float8_e5m2fnuz,
     float16,
     float32,
     float64,
@@ -56,6 +60,9 @@ from .base.dtypes import (
     promote_types,
     set_default_dtype,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from .base.dtypes import bool_ as bool
 from .base.foreach_names import EVERY as _foreach_names

@@ -170,8 +170,11 @@ class _ComplexFormat:
         return self.real(v.real) + ("" if imag.startswith("-") else "+") + imag
 
 
+_FLOAT8 = {d.numpy for d in dtypes.NO_ARITHMETIC}
+
+
 def _body(a: Any, indent: int) -> str:
-    if a.dtype == dtypes.bfloat16.numpy or a.dtype == np.float16:
+    if a.dtype == dtypes.bfloat16.numpy or a.dtype == np.float16 or a.dtype in _FLOAT8:
         a = a.astype(np.float32)
     cut = a.size > _options["threshold"]
     shown = _corners(a) if cut else a

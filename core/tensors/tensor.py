@@ -24,6 +24,7 @@ from .device_read import to_host
 from .printing import tensor_text
 
 Array = Any  # numpy.ndarray, or cupy.ndarray on a GPU
+FOREIGN = frozenset((dtypes.bfloat16, *dtypes.NO_ARITHMETIC))  # what NumPy has from ml_dtypes
 _backward: Any = None  # core.autograd's, which sets it
 
 
@@ -325,7 +326,7 @@ class Tensor(TensorBase):
                 )
             )
         start = perf_counter_ns() if observe.observers else 0
-        a = self._a if self._kind.dtype is not dtypes.bfloat16 else self._a.astype(np.float32)
+        a = self._a.astype(np.float32) if self._kind.dtype in FOREIGN else self._a
         value = a.item() if self._kind.device is cpu else to_host(a.item, self._kind.device.type)
         if observe.observers:
             left_graph("item", self, None, start)
@@ -337,7 +338,7 @@ class Tensor(TensorBase):
     def tolist(self) -> Any:
         """Return the elements as nested lists of Python numbers."""
         start = perf_counter_ns() if observe.observers else 0
-        a = self._a.astype(np.float32) if self._kind.dtype is dtypes.bfloat16 else self._a
+        a = self._a.astype(np.float32) if self._kind.dtype in FOREIGN else self._a
         values = a.tolist() if self._kind.device is cpu else to_host(a.tolist, self._kind.device.type)
         if observe.observers:
             left_graph("tolist", self, None, start)
@@ -373,6 +374,9 @@ class Tensor(TensorBase):
                     op="numpy",
                 )
             )
+        if self._kind.dtype in dtypes.NO_ARITHMETIC:
+            raise TypeError(text(f"Got unsupported ScalarType {self._kind.dtype.scalar_type}", op="numpy",
+                                 remedy="x.float().numpy(), or x.view(core.uint8).numpy() for the bits"))  # fmt: skip
         if observe.observers:
             was_read("numpy", self)
             return left_graph("numpy", self, self._a)
