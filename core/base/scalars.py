@@ -18,9 +18,15 @@ _C_NAMES = {
     **{f"uint{n}": f"uint{n}_t" for n in (16, 32, 64)}, **{d.name: d.c_type for d in NO_ARITHMETIC},
     "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
 }  # fmt: skip
+
+
+def _highest(d: Dtype) -> float:
+    return float(ml_dtypes.finfo(d.numpy).max)  # type: ignore[no-untyped-call]
+
+
 HIGHEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": float(np.finfo(np.float32).max),
             "float64": float(np.finfo(np.float64).max),
-            **{d.name: float(ml_dtypes.finfo(d.numpy).max) for d in NO_ARITHMETIC}}  # fmt: skip
+            **{d.name: _highest(d) for d in NO_ARITHMETIC}}  # fmt: skip
 
 
 def _real_fits(x: Any, dtype: Dtype) -> bool:

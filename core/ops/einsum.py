@@ -173,12 +173,14 @@ def einsum(equation: str | Tensor, *operands: Tensor | Sequence[Any]) -> Tensor:
     tensor([[11.]])
     """
     if isinstance(equation, Tensor):
-        equation, *operands = _of_sublists((equation, *operands))  # type: ignore[assignment]
+        written, *operands = _of_sublists((equation, *operands))  # type: ignore[assignment]
+    else:
+        written = equation
     listed = len(operands) == 1 and isinstance(operands[0], list | tuple)
     tensors: list[Any] = list(operands[0] if listed else operands)
     if not tensors:
         raise ValueError("einsum(): must provide at least one operand\n  op: einsum")
-    terms, out = _letters(equation, tuple(tensors))
+    terms, out = _letters(written, tuple(tensors))
     free = [c for c in _LETTERS if c not in "".join(terms)]
     for i in range(len(tensors)):  # a letter twice in one operand is its diagonal: a product with the identity
         for c in sorted(set(terms[i])):
@@ -188,5 +190,5 @@ def einsum(equation: str | Tensor, *operands: Tensor | Sequence[Any]) -> Tensor:
                 terms[i] = terms[i][:at] + other + terms[i][at + 1 :]
                 terms.append(c + other)
                 tensors.append(eye(tensors[i]._a.shape[at], dtype=tensors[i].dtype, device=tensors[i].device))
-    _check(terms, tensors, equation)
+    _check(terms, tensors, written)
     return _einsum(*tensors, equation=",".join(terms) + "->" + out)

@@ -103,5 +103,5 @@ def set_default_tensor_type(t: Any) -> None:
     dtypes.set_default_dtype(found.dtype)
 
 
-Tensor.new = new  # type: ignore[attr-defined]
+Tensor.new = new  # type: ignore[assignment, method-assign]
 Tensor._fill = filled  # type: ignore[assignment, method-assign]

@@ -293,13 +293,13 @@ class TypedStorage(AnyStorage, metaclass=Typed):
 # -- of tensors --------------------------------------------------------------------------------------------------------
 
 
-def untyped_storage(self: Tensor) -> UntypedStorage:
-    """Return the memory that the tensor lies in, in bytes."""
+def untyped_storage(self: Tensor) -> Any:
+    """Return the memory that the tensor lies in, in bytes: a `core.UntypedStorage`."""
     return UntypedStorage._of(_memory(self._a), storage_of(self))
 
 
-def storage(self: Tensor) -> TypedStorage:
-    """Return the memory that the tensor lies in, in elements of its dtype."""
+def storage(self: Tensor) -> Any:
+    """Return the memory that the tensor lies in, in elements of its dtype: a `core.TypedStorage`."""
     return TypedStorage(wrap_storage=untyped_storage(self), dtype=self.dtype)
 
 
