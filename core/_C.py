@@ -18,6 +18,8 @@ from .base.dtypes import dtype
 from .distributed.groups import ProcessGroup, Store  # noqa: F401
 from .ops.solving import LinAlgError as _LinAlgError  # noqa: F401
 from .rng.generator import Generator  # noqa: F401
+from .tensors.overriding import no_class_asked, nobody_asked, not_asked
+from .tensors.overriding import state as _overriding
 from .tensors.tensor import Tensor
 
 TensorBase = _TensorBase = Tensor
@@ -44,8 +46,18 @@ def _without_effect(*args: Any, **kwargs: Any) -> None:
     """Nothing: what is set belongs to PyTorch's compiler."""
 
 
+def _is_torch_function_mode_enabled() -> bool:
+    """Return whether this thread is in a block of a mode."""
+    return bool(_overriding.modes)
+
+
+def _len_torch_function_stack() -> int:
+    """Return how many modes this thread has entered."""
+    return len(_overriding.modes)
+
+
 _get_tracing_state = _without_effect
-_are_functorch_transforms_active = _is_torch_function_mode_enabled = _cuda_isInBadFork = _no
+_are_functorch_transforms_active = _cuda_isInBadFork = _no
 is_batchedtensor = is_gradtrackingtensor = is_functionaltensor = is_legacy_batchedtensor = _no
 _functorch = sys.modules[f"{__name__}._functorch"] = AbsentModule(
     f"{__name__}._functorch", "core.func has the transforms"
@@ -119,9 +131,5 @@ def _ExcludeDispatchKeyGuard(keys: Any) -> Iterator[None]:
     yield
 
 
-DisableTorchFunction = DisableTorchFunctionSubclass = _plain
-
-
-def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """Return what a function gives for its arguments: a subclass that has no function of its own before it says so."""
-    return func(*args, **(kwargs or {}))
+DisableTorchFunction, DisableTorchFunctionSubclass = nobody_asked, no_class_asked
+_disabled_torch_function_impl = not_asked

@@ -47,7 +47,9 @@ from .base.dtypes import (
     complex128,
     dtype,
     float8_e4m3fn,
+    float8_e4m3fnuz,
     float8_e5m2,
+    float8_e5m2fnuz,
     float16,
     float32,
     float64,
@@ -69,6 +71,7 @@ from .base.dtypes import (
     uint64,
 )
 from .base.dtypes import bool_ as bool
+from .base.foreach_names import EVERY as _foreach_names
 from .base.layouts import layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from .base.lazy_import import lazy_attributes as _late
 from .base.modes import is_inference_mode_enabled
@@ -78,7 +81,6 @@ from .dispatch import several_gpus as _several_gpus  # it tells backends.cuda of
 from .dispatch.explain import explain
 from .ops import numpy_protocol as _numpy_protocol
 from .ops.conversion import get_default_device, set_default_device
-from .ops.foreach import functions as _foreach
 from .ops.queries import (
     are_deterministic_algorithms_enabled,
     can_cast,
@@ -87,6 +89,7 @@ from .ops.queries import (
     contiguous_format,
     e,
     finfo,
+    get_deterministic_debug_mode,
     get_device,
     get_float32_matmul_precision,
     get_num_interop_threads,
@@ -100,6 +103,7 @@ from .ops.queries import (
     is_nonzero,
     is_same_size,
     is_signed,
+    is_storage,
     is_tensor,
     memory_format,
     nan,
@@ -108,6 +112,7 @@ from .ops.queries import (
     pi,
     preserve_format,
     result_type,
+    set_deterministic_debug_mode,
     set_float32_matmul_precision,
     set_num_threads,
     typename,
@@ -181,6 +186,7 @@ if TYPE_CHECKING:
         serialization,
         signal,
         sparse,
+        storage,
         testing,
         text,
         types,
@@ -211,9 +217,24 @@ if TYPE_CHECKING:
         ShortTensor,
         set_default_tensor_type,
     )
-    from .ops.storages import TypedStorage, UntypedStorage, is_storage
     from .sparse.making import sparse_compressed_tensor, sparse_coo_tensor, sparse_csc_tensor, sparse_csr_tensor
     from .sparse.products import spmm
+    from .storage import (
+        BFloat16Storage,
+        BoolStorage,
+        ByteStorage,
+        CharStorage,
+        ComplexDoubleStorage,
+        ComplexFloatStorage,
+        DoubleStorage,
+        FloatStorage,
+        HalfStorage,
+        IntStorage,
+        LongStorage,
+        ShortStorage,
+        TypedStorage,
+        UntypedStorage,
+    )
     from .symbolic import (
         SymBool,
         SymFloat,
@@ -236,7 +257,7 @@ _LATE = {
                      "metrics", "nn", "onnx", "optim", "signal", "sparse", "text", "utils",
                      "vision"], ""),
     **dict.fromkeys(["accelerator", "compiler", "distributed", "futures", "mps", "mtia", "multiprocessing", "overrides",
-                     "profiler", "testing", "types", "xpu", "_C", "_dynamo", "_jit_internal", "_subclasses",
+                     "profiler", "storage", "testing", "types", "xpu", "_C", "_dynamo", "_jit_internal", "_subclasses",
                      "_utils"], ""),
     "compile": "compiler",
     "Future": "futures",
@@ -250,13 +271,17 @@ _LATE = {
     "vmap": "func",
     **dict.fromkeys(["BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
                      "HalfTensor", "IntTensor", "LongTensor", "ShortTensor"], "ops.legacy_types"),
-    **dict.fromkeys(["TypedStorage", "UntypedStorage", "is_storage"], "ops.storages"),
     "set_default_tensor_type": "ops.legacy_types",
     **dict.fromkeys(["AcceleratorError", "OutOfMemoryError"], "base.gpu_errors"),
     **dict.fromkeys(["sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor"],
                     "sparse.making"),
     "script": "export",
     "spmm": "sparse.products",
+    **dict.fromkeys(["TypedStorage", "UntypedStorage"], "storage"),
+    **dict.fromkeys(["BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage",
+                     "ComplexFloatStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "IntStorage", "LongStorage",
+                     "ShortStorage"], "storage"),
+    **dict.fromkeys(_foreach_names, "ops.foreach"),
     "as_torch": "alias",
     "version": "",
 }  # fmt: skip
@@ -268,7 +293,8 @@ _MODULES = {
     "accelerator", "amp", "array_api", "audio", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
     "distributions", "export", "fft", "func", "futures", "fx", "hub", "jit", "library", "linalg", "metrics", "mps",
     "mtia", "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "random", "return_types",
-    "serialization", "signal", "sparse", "special", "testing", "text", "types", "utils", "version", "vision", "xpu",
+    "serialization", "signal", "sparse", "special", "storage", "testing", "text", "types", "utils", "version",
+    "vision", "xpu",
 }  # fmt: skip
 
 __version__ = "0.1.0"
@@ -276,7 +302,6 @@ float, double, half, long, int = float32, float64, float16, int64, int32
 
 _shadowing.tell_of_lab()
 globals().update(_publish.namespaces[""])
-globals().update(_foreach)
 _inner = {_name for _name, _value in globals().items() if type(_value) is type(_shadowing)} - _MODULES
 __all__ = sorted(
     _n for _n in {*globals(), *_LATE} - _inner - {"annotations", "TYPE_CHECKING"} if not _n.startswith("_")

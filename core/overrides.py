@@ -6,21 +6,24 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .base.absent import absent_class
 from .dispatch.publish import namespaces
+from .tensors import overriding
+from .tensors.overriding import overrides
 from .tensors.tensor import Tensor
 
-__all__ = ["get_ignored_functions", "get_overridable_functions", "handle_torch_function", "has_torch_function",
-           "is_tensor_like", "is_tensor_method_or_property", "resolve_name", "wrap_torch_function"]  # fmt: skip
-
-
-def _overrides(x: Any) -> bool:
-    """Return whether a value's class has a ``__torch_function__`` of its own."""
-    found = getattr(type(x), "__torch_function__", None)
-    return found is not None and getattr(found, "__func__", found) is not _default
-
-
-_default: Any = getattr(getattr(Tensor, "__torch_function__", None), "__func__", None)
+__all__ = [
+    "BaseTorchFunctionMode",
+    "TorchFunctionMode",
+    "get_default_nowrap_functions",
+    "get_ignored_functions",
+    "get_overridable_functions",
+    "handle_torch_function",
+    "has_torch_function",
+    "is_tensor_like",
+    "is_tensor_method_or_property",
+    "resolve_name",
+    "wrap_torch_function",
+]
 
 
 def is_tensor_like(inp: Any) -> bool:
@@ -35,12 +38,12 @@ def is_tensor_like(inp: Any) -> bool:
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """Return whether one of the values has a ``__torch_function__`` of its own."""
-    return any(_overrides(x) for x in relevant_args)
+    return any(overrides(x) for x in relevant_args)
 
 
 def has_torch_function_unary(x: Any) -> bool:
     """Return whether a value has a ``__torch_function__`` of its own."""
-    return _overrides(x)
+    return overrides(x)
 
 
 has_torch_function_variadic = lambda *args: has_torch_function(args)
@@ -52,18 +55,11 @@ def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterabl
 
     *Raises*: TypeError where all of them decline.
     """
-    asked: list[Any] = []
-    for x in relevant_args:
-        if _overrides(x) and type(x) not in map(type, asked):
-            places = [k for k, y in enumerate(asked) if issubclass(type(x), type(y))]
-            asked.insert(places[0] if places else len(asked), x)
-    types = tuple(map(type, asked))
-    for x in asked:
-        found = type(x).__torch_function__(public_api, types, args, kwargs)
-        if found is not NotImplemented:
-            return found
-    raise TypeError(f"no implementation found for '{resolve_name(public_api)}' on types that implement "
-                    f"__torch_function__: {list(types)}")  # fmt: skip
+    found = overriding.relevant(tuple(relevant_args), {})
+    if not found:
+        raise TypeError(f"no implementation found for '{resolve_name(public_api)}': no argument's class has a "
+                        "__torch_function__")  # fmt: skip
+    return overriding.asked(public_api, found, args, kwargs)
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Any], Any]:
@@ -103,6 +99,48 @@ def resolve_name(f: Callable[..., Any]) -> str | None:
     return f"{getattr(f, '__module__', '')}.{getattr(f, '__qualname__', '')}".strip(".") or None
 
 
-TorchFunctionMode = BaseTorchFunctionMode = absent_class(
-    "TorchFunctionMode", __name__, "A block that is asked before every function.",
-    "a class with __torch_function__ is asked for its own values")  # fmt: skip
+class TorchFunctionMode:
+    """A block in which `__torch_function__` is asked before every function, with the types of arguments that are asked
+    besides; within it the mode outside of this one is.
+
+    >>> import core
+    >>> class Names(core.overrides.TorchFunctionMode):
+    ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+    ...         print(func.__name__)
+    ...         return func(*args, **kwargs or {})
+    >>> with Names():
+    ...     x = core.ones(2) * 3
+    ones
+    mul
+    """
+
+    def __torch_function__(self, func: Callable[..., Any], types: Iterable[type], args: Any = (),
+                           kwargs: Any = None) -> Any:  # fmt: skip
+        raise NotImplementedError(f"{type(self).__name__} has no __torch_function__")
+
+    def __enter__(self) -> Any:
+        overriding.state.modes.append(self)
+        overriding.activate(1)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        overriding.state.modes.pop()
+        overriding.activate(-1)
+
+    @classmethod
+    def push(cls, *args: Any, **kwargs: Any) -> Any:
+        """Return a mode made of these arguments, to be entered: an older way to write it."""
+        return cls(*args, **kwargs)
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that computes as ever."""
+
+    def __torch_function__(self, func: Callable[..., Any], types: Iterable[type], args: Any = (),
+                           kwargs: Any = None) -> Any:  # fmt: skip
+        return func(*args, **kwargs or {})
+
+
+def get_default_nowrap_functions() -> set[Callable[..., Any]]:
+    """Return the functions whose tensors a subclass gets as they are: ``x.grad``."""
+    return overriding.as_they_are

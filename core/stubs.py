@@ -39,7 +39,6 @@ from core.base.dtypes import dtype as _dtype
 from core.base.shape import Size as Shape
 from core.declare.kinds import {kinds}
 from core.graph.node import RemovableHandle
-from core.ops.storages import TypedStorage, UntypedStorage
 from core.rng.generator import Generator
 from core.tensors.tensor import Tensor
 

@@ -7,6 +7,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from .errors import text
+
 
 class dtype:
     """A data type: ``core.float32``. Its NumPy twin is `.numpy`.
@@ -16,11 +18,12 @@ class dtype:
     (core.float32, 4, False)
     """
 
-    __slots__ = ("category", "itemsize", "name", "numpy")
+    __slots__ = ("category", "itemsize", "moved", "name", "numpy")
 
     def __init__(self, name: str, numpy: Any, category: int) -> None:
         self.name, self.numpy, self.category = name, np.dtype(numpy), category
         self.itemsize = self.numpy.itemsize
+        self.moved = name.startswith("float8")  # nothing is computed in it: it is stored, cast and moved
 
     @property
     def is_floating_point(self) -> bool:
@@ -78,11 +81,13 @@ uint8, int8, int16, int32, int64 = (dtype(n, n, 1) for n in ("uint8", "int8", "i
 float16, float32, float64 = (dtype(n, n, 2) for n in ("float16", "float32", "float64"))
 bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, 2)
 complex64, complex128 = (dtype(n, n, 3) for n in ("complex64", "complex128"))
-all_dtypes = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128)
-# what is kept in them takes part in few ops, which NumPy computes: no kernel of ours knows them
+# what is there to be stored, cast and moved: no dtype of several, and of float8 no arithmetic (NO_ARITHMETIC)
 uint16, uint32, uint64 = (dtype(n, n, 1) for n in ("uint16", "uint32", "uint64"))
-float8_e4m3fn, float8_e5m2 = (dtype(n, getattr(ml_dtypes, n), 2) for n in ("float8_e4m3fn", "float8_e5m2"))
-kept_dtypes = (uint16, uint32, uint64, float8_e4m3fn, float8_e5m2)
+float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz = NO_ARITHMETIC = tuple(
+    dtype(n, getattr(ml_dtypes, n), 2) for n in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
+)
+stored_dtypes = (uint16, uint32, uint64, *NO_ARITHMETIC)
+all_dtypes = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128)
 # PyTorch's others, which programs compare with and list; no tensor here has one
 complex32 = _Name("complex32", 4, 3)
 qint8, quint8, qint32, quint4x2, quint2x4 = (
@@ -91,16 +96,16 @@ qint8, quint8, qint32, quint4x2, quint2x4 = (
 absent_dtypes = (complex32, qint8, quint8, qint32, quint4x2, quint2x4)
 _SCALAR_TYPES = {
     **{d.name: (d.name, d.name) for d in absent_dtypes}, "complex32": ("ComplexHalf", "c10::complex<c10::Half>"),
-    "uint16": ("UInt16", "uint16_t"), "uint32": ("UInt32", "uint32_t"), "uint64": ("UInt64", "uint64_t"),
-    "float8_e4m3fn": ("Float8_e4m3fn", "c10::Float8_e4m3fn"), "float8_e5m2": ("Float8_e5m2", "c10::Float8_e5m2"),
     "bool": ("Bool", "bool"), "uint8": ("Byte", "unsigned char"), "int8": ("Char", "signed char"),
     "int16": ("Short", "short int"), "int32": ("Int", "int"), "int64": ("Long", "long int"),
     "float16": ("Half", "c10::Half"), "bfloat16": ("BFloat16", "c10::BFloat16"), "float32": ("Float", "float"),
     "float64": ("Double", "double"), "complex64": ("ComplexFloat", "c10::complex<float>"),
     "complex128": ("ComplexDouble", "c10::complex<double>"),
+    **{f"uint{n}": (f"UInt{n}", f"uint{n}_t") for n in (16, 32, 64)},
+    **{d.name: (d.name.capitalize(), f"c10::{d.name.capitalize()}") for d in NO_ARITHMETIC},
 }  # fmt: skip
-_FROM_NUMPY = {d.numpy: d for d in (*all_dtypes, *kept_dtypes)}
-_BY_NAME = {d.name: d for d in (*all_dtypes, *kept_dtypes, *absent_dtypes)}
+_FROM_NUMPY = {d.numpy: d for d in (*all_dtypes, *stored_dtypes)}
+_BY_NAME = {d.name: d for d in (*all_dtypes, *stored_dtypes, *absent_dtypes)}
 
 _default = float32
 
@@ -114,7 +119,7 @@ def from_numpy(d: Any) -> dtype:
     """Return the dtype of a NumPy dtype; TypeError where there is none."""
     found = _FROM_NUMPY.get(np.dtype(d).newbyteorder("="))
     if found is None:
-        known = ", ".join(x.name for x in all_dtypes)
+        known = ", ".join(x.name for x in (*all_dtypes, *stored_dtypes))
         raise TypeError(f"can't convert an array of dtype {np.dtype(d)} to a tensor: the supported types are {known}")
     return found
 
@@ -127,7 +132,7 @@ def get_default_dtype() -> dtype:
 def set_default_dtype(d: dtype) -> None:
     """Set the default floating-point dtype: float16, bfloat16, float32 or float64."""
     global _default
-    if not isinstance(d, dtype) or not d.is_floating_point:
+    if not isinstance(d, dtype) or not d.is_floating_point or d in NO_ARITHMETIC:
         raise TypeError(f"only floating-point types are supported as the default type, got {d!r}")
     _default = d
 
@@ -140,8 +145,7 @@ def promote_types(a: dtype, b: dtype) -> dtype:
     """
     if a is b:
         return a
-    if a in kept_dtypes or b in kept_dtypes:
-        return _with_kept(a, b)
+    _need_promotion(a, b)
     if a.category != b.category:
         high, low = (a, b) if a.category > b.category else (b, a)
         if high.category == 3 and low is float64:
@@ -153,15 +157,13 @@ def promote_types(a: dtype, b: dtype) -> dtype:
     return _FROM_NUMPY[np.promote_types(a.numpy, b.numpy)]
 
 
-def _with_kept(a: dtype, b: dtype) -> dtype:
-    """The dtype for two of which one is kept alone: that of the other where it is a floating one, as in PyTorch."""
-    eighth = [d for d in (a, b) if d.name.startswith("float8")]
-    other = next((d for d in (a, b) if d.category == 2), None)
-    if eighth or other is None:
-        what = "Float8 Types" if eighth else "uint16, uint32, uint64 types"
-        raise RuntimeError(f"Promotion for {what} is not supported, attempted to promote {a.scalar_type} and "
-                           f"{b.scalar_type}\n  remedy: x.to(core.float32), or another dtype, first")  # fmt: skip
-    return other
+def _need_promotion(a: dtype, b: dtype) -> None:
+    """Raise RuntimeError for two dtypes of which one is there to be stored: PyTorch defines no common one."""
+    for family, name in ((NO_ARITHMETIC, "Float8 Types"), (stored_dtypes, "uint16, uint32, uint64 types")):
+        if (a in family or b in family) and not (family is stored_dtypes and 2 in (a.category, b.category)):
+            raise RuntimeError(
+                text(f"Promotion for {name} is not supported, attempted to promote {a.scalar_type} and {b.scalar_type}",
+                     remedy=f"x.to({(b if a in family else a)!r}), or another dtype that holds both"))  # fmt: skip
 
 
 def of_number(x: Any) -> dtype:

@@ -5,20 +5,28 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
+from .dtypes import NO_ARITHMETIC
 from .dtypes import dtype as Dtype
-from .dtypes import kept_dtypes
 from .errors import text
 
 _C_NAMES = {
     "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
     "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
+    **{f"uint{n}": f"uint{n}_t" for n in (16, 32, 64)}, **{d.name: d.c_type for d in NO_ARITHMETIC},
     "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
-    **{d.name: d.c_type for d in kept_dtypes},
 }  # fmt: skip
-_HIGHEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": float(np.finfo(np.float32).max),
-            "float64": float(np.finfo(np.float64).max), "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}  # fmt: skip
+
+
+def _highest(d: Dtype) -> float:
+    return float(ml_dtypes.finfo(d.numpy).max)  # type: ignore[no-untyped-call]
+
+
+HIGHEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": float(np.finfo(np.float32).max),
+            "float64": float(np.finfo(np.float64).max),
+            **{d.name: _highest(d) for d in NO_ARITHMETIC}}  # fmt: skip
 
 
 def _real_fits(x: Any, dtype: Dtype) -> bool:
@@ -26,11 +34,11 @@ def _real_fits(x: Any, dtype: Dtype) -> bool:
         info = np.iinfo(dtype.numpy)
         if isinstance(x, float):
             return not math.isnan(x) and info.min <= x <= info.max
-        lowest = info.min if dtype.is_signed else -info.max  # a negative int wraps around
+        lowest = -info.max if dtype.name.startswith("uint") else info.min  # a negative int wraps around in uint8
         return bool(lowest <= x <= info.max)
     if isinstance(x, float) and not math.isfinite(x):
         return True
-    highest = _HIGHEST[dtype.to_real().name]
+    highest = HIGHEST[dtype.to_real().name]
     return -highest <= x <= highest
 
 

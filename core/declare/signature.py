@@ -28,15 +28,32 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "other": ("x2",),
     "A": ("input",),
 }
-# What PyTorch calls a parameter of one function besides
-OF_ONE: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "lerp": {"other": ("end",)},
-    "heaviside": {"other": ("values",)},
-    "hsplit": {"indices_or_sections": ("sections", "indices")},
-    "vsplit": {"indices_or_sections": ("sections", "indices")},
-    "dsplit": {"indices_or_sections": ("sections", "indices")},
-    "cholesky_solve": {"B": ("input",), "L": ("input2",)},
-    "split": {"tensor": ("input",), "split_size_or_sections": ("split_size", "split_sizes")},
+
+# What else PyTorch calls the parameters of single functions: names of its documentation, of its overloads (hsplit takes
+# sections=, and indices=), and of the signatures behind it.
+OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
+    "lerp": {"end": "other"},
+    "heaviside": {"values": "other"},
+    **{f"{d}split": {"sections": "indices_or_sections", "indices": "indices_or_sections"} for d in "hvd"},
+    "tensor_split": dict.fromkeys(("sections", "indices", "tensor_indices_or_sections"), "indices_or_sections"),
+    "split": {"split_size": "split_size_or_sections", "split_sizes": "split_size_or_sections"},
+    "unsafe_split": {"input": "tensor"},
+    "unsafe_split_with_sizes": {"input": "tensor", "split_sizes": "split_size"},
+    "isin": {"element": "elements", "test_element": "test_elements"},
+    "uniform_": {"from": "a", "to": "b"},
+    "random_": {"from": "low", "to": "high"},
+    "copy_": {"other": "src"},
+    "resize_as_": {"the_template": "other"},
+    "one_hot": {"input": "tensor"},
+    "triangular_solve": {"input": "b"},
+    "cholesky_solve": {"input": "B", "input2": "L"},
+    "cholesky_inverse": {"input": "L"},
+    "lu_solve": {"input": "b"},
+    "orgqr": {"input2": "tau"},
+    "vector_norm": {"input": "x"},
+    "lstsq": {"b": "B"},
+    "tensorsolve": {"other": "B"},
+    "ormqr": {"input2": "tau", "input3": "other"},
 }
 
 # What PyTorch's nn.functional has from C; the rest of it is written in Python, and takes arguments by no other names.
@@ -139,8 +156,8 @@ class Signature(NamedTuple):
 
     @property
     def spellings(self) -> dict[str, str]:
-        """NumPy's names by which PyTorch takes arguments too, and the parameters' own; most of nn.functional is written
-        in Python, and takes none."""
+        """The other names by which PyTorch takes arguments too, and the parameters' own; most of nn.functional is
+        written in Python, and takes none."""
         return {} if self.python else spellings_among([p.name for p in self.parameters], self.name)
 
     def parameter(self, name: str) -> Parameter:
@@ -159,13 +176,16 @@ class Signature(NamedTuple):
 
 
 def spellings_among(names: Sequence[str], function: str = "") -> dict[str, str]:
-    """Return the other names of a function's parameters, NumPy's and PyTorch's, each with the parameter's own.
+    """Return the other names of the parameters of these names, each with the parameter's own: NumPy's, and those that
+    parameters of that function have.
 
-    >>> spellings_among(["dim", "keepdim"]), spellings_among(["input", "other"], "heaviside")["values"]
-    ({'axis': 'dim', 'keepdims': 'keepdim'}, 'other')
+    >>> spellings_among(["dim", "keepdim"])
+    {'axis': 'dim', 'keepdims': 'keepdim'}
+    >>> spellings_among(["input", "other", "weight"], "lerp")["end"]
+    'other'
     """
-    own = OF_ONE.get(function.rstrip("_"), {})
-    return {s: n for n in names for s in (*SPELLINGS.get(n, ()), *own.get(n, ())) if s not in names}
+    found = {s: n for n in names for s in SPELLINGS.get(n, ()) if s not in names}
+    return found | {s: n for s, n in OTHER_NAMES.get(function, {}).items() if n in names and s not in names}
 
 
 def shown(parameters: Sequence[Parameter], returns: str) -> inspect.Signature:
@@ -304,7 +324,7 @@ class Public(NamedTuple):
         f = inspect.unwrap(self.function)
         parameters = f.__code__.co_varnames[: f.__code__.co_argcount + f.__code__.co_kwonlyargcount + 2]
         header = (parameters, f.__defaults__, f.__kwdefaults__, f.__annotations__, self.fast, self.state, self.python,
-                  *SPELLINGS.items(), OF_ONE.get(self.name))  # fmt: skip
+                  *SPELLINGS.items(), OTHER_NAMES.get(self.name))  # fmt: skip
         return f"{self.symbol}:{zlib.crc32(repr(header).encode()):08x}"
 
     def signature(self) -> Signature:

@@ -26,5 +26,5 @@ if native.module is not None:
         sum_to=sum_to,
     )  # fmt: skip
     native.module.connect_results(kind_named)
-    for _dtype in dtypes.all_dtypes:
+    for _dtype in (*dtypes.all_dtypes, *dtypes.stored_dtypes):
         native.module.register_dtype(_dtype.name, _dtype)

@@ -25,6 +25,7 @@ from .operands import need_tensors, promote
 from .out import into
 from .publish import bind, elementwise_doc
 from .record import record_node
+from .structured import no_arithmetic
 
 new = Tensor.__new__
 dispatch_files.add(__file__)
@@ -34,6 +35,8 @@ def kernel_for(op: Elementwise, kind: Kind) -> Kernel:
     """Return the kernel of an elementwise op for arrays of `kind`."""
     found: Kernel | None = op.kernels.get(kind)
     if found is None:
+        if kind.dtype.moved and op.label not in ("eq", "ne", "mul", "abs", "where", "isnan"):
+            raise no_arithmetic(op.label, kind.dtype)
         found = op.kernels[kind] = backends.map_kernel(op.program, kind)
         if _computes_as_is(op, kind):
             op.c_kernels[kind] = getattr(found.run, "quick", found.run)  # what that does not take comes here
@@ -172,7 +175,7 @@ def general_map(op: Elementwise) -> Callable[..., Any]:
     names = (*inputs, *defaults)
     n = len(inputs)
     own = {public_name(k): k for k in inputs}
-    own.update({s: own[n] for s, n in spellings_among(tuple(own), op.name).items() if s not in names})
+    own.update({s: own[n] for s, n in spellings_among(tuple(own), op.label).items() if s not in names})
     fast = fast_path(op)
 
     def function(*args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:

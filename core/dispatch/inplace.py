@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .. import backends, native
 from ..backends.sparse_array import refuse
 from ..base.errors import text
@@ -156,7 +158,10 @@ def _check_overlap(target: Tensor, name: str) -> None:
 
 def make_writeable(target: Tensor, name: str) -> None:
     """NumPy marks what it expanded as read-only, though nothing may be stretched; a read-only array stays so."""
-    if target._base is None or not target._base._a.flags.writeable:
+    root = target._a
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    if root is target._a or not root.flags.writeable:
         raise RuntimeError(
             text(
                 "the tensor shares the memory of a NumPy array that is not writable", op=name, remedy="clone() it first"

@@ -18,6 +18,7 @@ from ..base.errors import text
 from ..base.layouts import by_name
 from ..declare.op import Elementwise, Operation
 from ..graph.node import Node, RemovableHandle
+from ..tensors.overriding import not_asked
 from ..tensors.tensor import Tensor, wrap
 
 Map = Callable[[Elementwise, tuple[Any, ...], Any], Any]
@@ -61,6 +62,8 @@ class SparseTensor(Tensor):
     Its history is that of its values: `requires_grad`, `grad_fn`, hooks and gradients are theirs, so that whatever is
     computed from places and values by ops of dense tensors has its gradients, and theirs, without a line for it.
     """
+
+    __torch_function__ = not_asked
 
     _held: Tensor  # the values
     _places: tuple[Tensor, ...]  # one of all dimensions for COO; ends and indices for CSR and CSC

@@ -13,6 +13,7 @@ from ..backends import errstate
 from ..base import dtypes
 from ..base.device import Kind, cpu
 from ..base.device import kind as kind_of
+from ..base.errors import text
 from ..base.modes import state as mode
 from ..declare import op as declarations
 from ..declare.op import Operation
@@ -54,6 +55,8 @@ def operate(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], wat
     if first is None:
         raise TypeError(f"{op.label}() needs at least one tensor")
     where = first._kind.device if len(tensors) == 1 else same_device(op.label, tensors)
+    if first._kind.dtype.moved and not op.view and op.name not in _MOVES:
+        raise no_arithmetic(op.label, first._kind.dtype)
     arrays = tuple([None if t is None else t._a for t in tensors])
     if op.rule is not None and not op.over:
         op.rule.check(op.label, op.inputs, [None if a is None else a.shape for a in arrays])
@@ -84,6 +87,18 @@ def operate(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], wat
             kernel = backends.as_observed(kernel, where)
         emit_op(op, tensors, tuple(outs), params, kernel, start, stop, node)
     return outs[0] if op.returns == 1 else tuple(outs)
+
+
+def no_arithmetic(op: str, dtype: Any) -> NotImplementedError:
+    """Return the error for an op that PyTorch does not compute of numbers that are there to be stored."""
+    return NotImplementedError(
+        text(f'"{op}_cpu" not implemented for {dtype.scalar_type!r}', op=op, came=str(dtype),
+             needed="a dtype to compute in", remedy=f"x.float(), and .to({dtype!r}) of the result"))  # fmt: skip
+
+
+# the ops that only move what float8 tensors hold
+_MOVES = {"cast", "clone", "contiguous", "fill", "copy", "cat", "stack", "index", "index_put", "repeat", "constant",
+          "any", "masked_scatter", "copy_into", "where", "transfer", "set", "view_scatter"}  # fmt: skip
 
 
 def _exact(x: Any) -> Any:

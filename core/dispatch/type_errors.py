@@ -27,6 +27,7 @@ from ..base.errors import text
 from ..declare.kinds import KINDS, SAME
 from ..declare.signature import Parameter, signature_by
 from ..rng.generator import Generator
+from ..tensors import overriding
 from ..tensors.tensor import Tensor
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -327,12 +328,17 @@ def guarded(function: _Function) -> _Function:
 
     @functools.wraps(function)
     def public(*args: Any, **kwargs: Any) -> Any:
+        if overriding.active and (answer := overriding.ask(public, args, kwargs)) is not NotImplemented:
+            return answer
         while True:
             if (wrong := refusal(function, args, kwargs)) is not None:
                 raise wrong
             try:
                 return function(*args, **kwargs)
             except Exception as error:
+                if not overriding.active and overriding.relevant(args, kwargs):  # of a class that is no tensor's
+                    overriding.activate()
+                    return public(*args, **kwargs)
                 known = explained(function, error, args, kwargs)
                 if known is None:
                     raise

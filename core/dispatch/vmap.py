@@ -18,6 +18,7 @@ from ..base.errors import text
 from ..base.modes import state as mode
 from ..declare import op as declarations
 from ..declare.op import Elementwise, Operation
+from ..tensors.overriding import not_asked
 from ..tensors.tensor import Tensor
 from . import elementwise, operands, structured
 from .inplace import write
@@ -62,6 +63,8 @@ def _kind(of: Kind) -> Kind:
 
 class Batched(Tensor):
     """What one example sees of a tensor whose first dimension holds all of them."""
+
+    __torch_function__ = not_asked
 
     _full: Tensor
     _level: int

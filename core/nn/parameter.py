@@ -15,6 +15,7 @@ from ..dispatch.sparse import SparseTensor
 from ..events import observe
 from ..ops.creation import empty
 from ..tensors.copying import attributes
+from ..tensors.overriding import not_asked
 from ..tensors.tensor import Tensor, left_graph, storage_of, wrap
 
 
@@ -35,6 +36,8 @@ class Parameter(Tensor):
     Parameter containing:
     tensor([1., 2.], requires_grad=True)
     """
+
+    __torch_function__ = not_asked
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:
@@ -97,6 +100,8 @@ class Buffer(metaclass=_BufferMeta):
 
 class _Uninitialized(Tensor):
     """A tensor that has a dtype and a device, and memory only once `materialize` has been called."""
+
+    __torch_function__ = not_asked
 
     _becomes: type = Tensor
 

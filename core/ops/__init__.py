@@ -14,7 +14,6 @@ from . import solving, decomposition, spectral, determinant, lu, ldl, matrix, pr
 from . import fourier, spectrogram
 from . import sparse_names  # methods that import core.sparse when they are called
 from . import legacy_types  # what `Tensor(...)` makes
-from . import storages
 from . import outs  # last: it widens functions of the files above
 from . import inplace_names  # after all that has an in-place form
 from .namespaces import Namespace, load_library

@@ -127,6 +127,7 @@ def _operators() -> None:
                 return f(other, self) if swap else f(self, other)
             return NotImplemented
 
+        operator.__name__ = f.__name__
         return operator
 
     for name, f in {"and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor, "lshift": bitwise_left_shift,

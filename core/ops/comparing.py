@@ -185,10 +185,10 @@ def nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = N
 
 
 def limits(d: dtypes.dtype) -> Any:
-    """NumPy's finfo of a floating dtype; those that NumPy lacks have ml_dtypes'."""
+    """NumPy's finfo of a floating dtype; bfloat16 and float8 have ml_dtypes'."""
     import ml_dtypes
 
-    return np.finfo(d.numpy) if d.numpy.type.__module__ == "numpy" else ml_dtypes.finfo(d.numpy)  # type: ignore[no-untyped-call]
+    return ml_dtypes.finfo(d.numpy) if d in (dtypes.bfloat16, *dtypes.NO_ARITHMETIC) else np.finfo(d.numpy)  # type: ignore[no-untyped-call]
 
 
 @public(inplace=True, home="choice",

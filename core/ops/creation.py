@@ -227,7 +227,7 @@ def _number(v: Any) -> Any:
 
 
 def arange(
-    start: Number,
+    start: Number | None = None,
     end: Number | None = None,
     step: Number = 1,
     *,
@@ -248,6 +248,10 @@ def arange(
     start, end, step = _number(start), _number(end), _number(step)
     if end is None:
         start, end = 0, start
+    elif start is None:  # arange(end=3)
+        start = 0
+    if end is None:
+        raise TypeError("arange() missing 1 required positional argument: 'end'")
     came = f"start {start}, end {end}, step {step}"
     if step == 0:
         raise RuntimeError(text("step must be nonzero", op="arange", came=came))

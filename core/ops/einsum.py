@@ -13,6 +13,7 @@ from ..tensors.tensor import Tensor
 from .creation import eye
 from .precision import rounded, wide
 
+_SUBSCRIPTS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"  # of numbers, in their order
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -141,23 +142,45 @@ def _check(terms: list[str], tensors: list[Tensor], equation: str) -> None:
             )
 
 
+def _of_sublists(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the equation and the tensors of a call with a list of numbers after each tensor, and perhaps one for the
+    output. *Raises*: ValueError for a number that is none of 0 to 51."""
+
+    def letters(numbers: Sequence[Any]) -> str:
+        wrong = [n for n in numbers if n is not Ellipsis and not 0 <= int(n) < len(_LETTERS)]
+        if wrong:
+            raise ValueError(text(f"einsum(): expected subscripts to be within the range [0, 52), got {wrong[0]}",
+                                  op="einsum"))  # fmt: skip
+        return "".join("..." if n is Ellipsis else _SUBSCRIPTS[int(n)] for n in numbers)
+
+    pairs, rest = given[: len(given) // 2 * 2], given[len(given) // 2 * 2 :]
+    equation = ",".join(map(letters, pairs[1::2])) + ("->" + letters(rest[0]) if rest else "")
+    return (equation, *pairs[::2])
+
+
 @public(
     method=False,
     home="einsum",
     fast=[Fast(body="product_by_letters(op.einsum, equation, operands)", raw=("operands",))],
 )
-def einsum(equation: str, *operands: Tensor | Sequence[Any]) -> Tensor:
+def einsum(equation: str | Tensor, *operands: Tensor | Sequence[Any]) -> Tensor:
     """Sums of products by Einstein's convention: letters that the output lacks are summed over.
+
+    Numbers may stand for letters: ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
 
     >>> import core
     >>> core.einsum("ij,jk->ik", core.tensor([[1.0, 2.0]]), core.tensor([[3.0], [4.0]]))
     tensor([[11.]])
     """
+    if isinstance(equation, Tensor):
+        written, *operands = _of_sublists((equation, *operands))  # type: ignore[assignment]
+    else:
+        written = equation
     listed = len(operands) == 1 and isinstance(operands[0], list | tuple)
     tensors: list[Any] = list(operands[0] if listed else operands)
     if not tensors:
         raise ValueError("einsum(): must provide at least one operand\n  op: einsum")
-    terms, out = _letters(equation, tuple(tensors))
+    terms, out = _letters(written, tuple(tensors))
     free = [c for c in _LETTERS if c not in "".join(terms)]
     for i in range(len(tensors)):  # a letter twice in one operand is its diagonal: a product with the identity
         for c in sorted(set(terms[i])):
@@ -167,5 +190,5 @@ def einsum(equation: str, *operands: Tensor | Sequence[Any]) -> Tensor:
                 terms[i] = terms[i][:at] + other + terms[i][at + 1 :]
                 terms.append(c + other)
                 tensors.append(eye(tensors[i]._a.shape[at], dtype=tensors[i].dtype, device=tensors[i].device))
-    _check(terms, tensors, equation)
+    _check(terms, tensors, written)
     return _einsum(*tensors, equation=",".join(terms) + "->" + out)

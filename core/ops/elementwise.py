@@ -427,6 +427,7 @@ def _operators() -> None:
             return NotImplemented
 
         operator.elementwise_call = f.elementwise_call  # type: ignore[attr-defined]
+        operator.__name__ = f.__name__
         return operator
 
     table = {

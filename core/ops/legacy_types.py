@@ -25,6 +25,18 @@ def filled(target: Tensor, *given: Any) -> None:
     target._a, target._kind = of._a, of._kind
 
 
+def new(self: Tensor, *given: Any, device: Any = None) -> Tensor:
+    """Return a tensor of this one's dtype and device, of numbers or of sizes, as ``Tensor(...)`` takes them.
+
+    >>> import core
+    >>> core.ones(1, dtype=core.int32).new([1, 2]), core.ones(1).new(2, 3).shape
+    (tensor([1, 2], dtype=core.int32), core.Size([2, 3]))
+    """
+    if not given:
+        return creation.empty(0, dtype=self.dtype, device=device or self.device)
+    return made("new", self.dtype, given).to(device or self.device)  # type: ignore[attr-defined, no-any-return]
+
+
 def made(op: str, dtype: Dtype, given: tuple[Any, ...]) -> Tensor:
     """Return a tensor of a dtype: of numbers, or of sizes."""
     if len(given) == 1 and isinstance(given[0], Tensor):
@@ -91,4 +103,5 @@ def set_default_tensor_type(t: Any) -> None:
     dtypes.set_default_dtype(kind.dtype)
 
 
+Tensor.new = new  # type: ignore[assignment, method-assign]
 Tensor._fill = filled  # type: ignore[assignment, method-assign]

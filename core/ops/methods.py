@@ -23,6 +23,8 @@ from ..dispatch.inplace import write
 from ..dispatch.publish import public
 from ..graph.versions import storage_of
 from ..rng.generator import Generator
+from ..tensors import overriding
+from ..tensors.storages import storage, tensor_of, untyped_storage
 from ..tensors.tensor import Tensor, from_array, wrap
 from .constant import constant
 from .creation import as_dtype, empty, zeros
@@ -135,11 +137,30 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     return constant(from_array(a, input.device), input)
 
 
+@public(namespace=None)
+def as_subclass(input: Tensor, cls: Any) -> Tensor:
+    """Return the same tensor, on the graph, as one of a subclass of Tensor.
+
+    >>> import core
+    >>> class Tagged(core.Tensor): ...
+    >>> type(core.ones(2).as_subclass(Tagged) + 1).__name__
+    'Tagged'
+    """
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(text("cls must be a subclass of Tensor", op="as_subclass", came=repr(cls)))
+    with overriding.nobody_asked():
+        made = input.view(input.shape)  # type: ignore[attr-defined]
+    made.__class__ = cls
+    return made  # type: ignore[no-any-return]
+
+
 # -- memory ------------------------------------------------------------------------------------------------------------
 
 
 @public(namespace=None)
-def resize_(input: Tensor, *sizes: Size, memory_format: MemoryFormat | None = None) -> Tensor:
+def resize_(
+    input: Tensor, *sizes: Size, size: Sizes | None = None, memory_format: MemoryFormat | None = None
+) -> Tensor:
     """Give the tensor another size: what fits keeps its place in memory, the rest is whatever was there.
 
     *Raises*: RuntimeError for a tensor that requires a gradient.
@@ -151,7 +172,7 @@ def resize_(input: Tensor, *sizes: Size, memory_format: MemoryFormat | None = No
     """
     if input.requires_grad:
         raise RuntimeError(text("cannot resize variables that require grad", op="resize_", remedy="x.detach()"))
-    shape = as_shape(sizes, "resize_")
+    shape = as_shape(sizes if size is None else (size,), "resize_")
     n, flat = math.prod(shape), input._a.reshape(-1)
     if n > flat.size:
         room = backends.array_module(input.device.type).zeros(n, input._a.dtype)
@@ -178,9 +199,22 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     return (self.data_ptr(), self._a.shape, self._a.strides) == (tensor.data_ptr(), tensor._a.shape, tensor._a.strides)
 
 
-def set_(self: Tensor, source: Tensor | None = None) -> Tensor:
-    """Take the memory, shape and strides of `source`."""
-    self._a = source._a if source is not None else self._a.reshape(-1)[:0]
+def set_(
+    self: Tensor,
+    source: Any = None,
+    storage_offset: int = 0,
+    size: Sizes | None = None,
+    stride: Sizes | None = None,
+) -> Tensor:
+    """Take the memory, shape and strides of `source`, a tensor or a storage; or, given a size, those from there on."""
+    if source is None:
+        self._a = self._a.reshape(-1)[:0]
+    elif isinstance(source, Tensor) and size is None:
+        self._a = source._a
+    else:
+        memory = untyped_storage(source) if isinstance(source, Tensor) else source
+        made = tensor_of(self.dtype, memory, storage_offset, size, stride)
+        self._a, self._storage = made._a, made._storage
     return self
 
 
@@ -338,6 +372,9 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "storage_offset": storage_offset,
     "is_set_to": is_set_to,
     "set_": set_,
+    "storage": storage,
+    "_typed_storage": storage,
+    "untyped_storage": untyped_storage,
     "share_memory_": share_memory_,
     "new_empty_strided": new_empty_strided,
     "dim_order": _dim_order,

@@ -13,7 +13,7 @@ from ..base.device import kind as kind_of
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.modes import state as mode
-from ..base.scalars import element
+from ..base.scalars import HIGHEST, element
 from ..base.shape import broadcast_shapes
 from ..declare.kinds import Data, Device, MemoryFormat, Scalar, Size, Sizes
 from ..declare.signature import Fast, register
@@ -42,6 +42,8 @@ def _sample_of_one(rng: Any) -> list[Any]:
 def _cast_forward(xp: Any, x: Any, dtype: Dtype) -> Any:
     if x.dtype.kind == "c" and 0 < dtype.category < 3:
         x = x.real  # the imaginary parts are dropped, and NumPy need not warn of it
+    if dtype is dtypes.float8_e4m3fn and x.dtype.kind in "fV":  # it has no infinity: PyTorch stops at the greatest
+        x = xp.clip(x.astype("float32"), -HIGHEST[dtype.name], HIGHEST[dtype.name])
     return x.astype(dtype.numpy)
 
 

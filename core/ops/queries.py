@@ -15,6 +15,7 @@ from ..base.errors import text
 from ..base.layouts import layout as layout
 from ..base.layouts import strided as strided
 from ..dispatch.type_errors import guarded
+from ..tensors.storages import AnyStorage
 from ..tensors.tensor import Tensor
 from .comparing import limits
 
@@ -52,6 +53,11 @@ def is_tensor(obj: Any) -> bool:
     False
     """
     return isinstance(obj, Tensor)
+
+
+def is_storage(obj: Any) -> bool:
+    """Return whether it is a storage: what `Tensor.untyped_storage` and `Tensor.storage` give."""
+    return isinstance(obj, AnyStorage)
 
 
 def _need(input: Any, op: str) -> Tensor:
@@ -228,6 +234,15 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Nothing changes: every reduction has a fixed tree and scatter uses no atomics, so that all is deterministic."""
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """Nothing changes: all is deterministic."""
+
+
+def get_deterministic_debug_mode() -> int:
+    """Always 2: what would not be deterministic is not there."""
+    return 2
 
 
 def are_deterministic_algorithms_enabled() -> bool:

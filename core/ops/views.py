@@ -421,7 +421,7 @@ def broadcast_to(input: Tensor, size: Sizes) -> Tensor:
 
 
 @public(namespace=None)
-def sum_to_size(input: Tensor, *size: Size) -> Tensor:
+def sum_to_size(input: Tensor, *sizes: Size, size: Sizes | None = None) -> Tensor:
     """Return the sum over the dimensions that broadcasting would stretch `size` along to reach this shape.
 
     *Raises*: RuntimeError when `size` does not broadcast to the shape of `input`.
@@ -431,7 +431,7 @@ def sum_to_size(input: Tensor, *size: Size) -> Tensor:
     tensor([[3.],
             [3.]])
     """
-    shape, have = as_shape(size), input._a.shape
+    shape, have = as_shape(sizes if size is None else (size,)), input._a.shape
     if shape == have:
         return input
     lead = len(have) - len(shape)

@@ -7,6 +7,7 @@ from typing import Any, overload
 import numpy as np
 
 from ..base.dtypes import get_default_dtype, of_number, promote_types
+from ..base.errors import text
 from ..base.scalars import element
 from ..base.source import warn
 from ..declare.kinds import Operand
@@ -33,9 +34,12 @@ def where(condition: Tensor, input: Operand | None = None, other: Operand | None
     """
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)  # type: ignore[attr-defined]
-    if condition.dtype.name == "uint8":
-        warn("where received a uint8 condition tensor. This behavior is deprecated: condition.bool() says the same.")
-        condition = condition != 0
+    if condition.dtype.name == "uint8":  # PyTorch's older truths
+        warn(
+            text("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
+                 "version of PyTorch. Use a boolean condition instead.", op="where",
+                 remedy="condition.bool()"))  # fmt: skip
+        condition = condition.bool()  # type: ignore[attr-defined]
     if condition.dtype.name != "bool":
         raise RuntimeError(
             f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype}"

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..base.device import device as Device
 from ..base.device import kind
-from ..base.dtypes import all_dtypes, kept_dtypes
+from ..base.dtypes import all_dtypes, stored_dtypes
 from ..base.errors import LoadError, text
 from ..base.modes import no_grad
 from ..graph.node import Storage
@@ -17,7 +17,7 @@ from ..ops.conversion import available
 from ..tensors.tensor import Tensor, from_array, wrap
 from .source import broken, short
 
-KNOWN = {d.numpy: d for d in (*all_dtypes, *kept_dtypes)}
+KNOWN = {d.numpy: d for d in (*all_dtypes, *stored_dtypes)}
 _CPU = Device("cpu")
 
 

@@ -271,25 +271,22 @@ class Pickler:
         size = a.itemsize
         offset = (address(a) - block.low) // size if a.size else 0
         flag = t.requires_grad and type(t) is not Parameter
-        if t.dtype.name not in _STORAGES:
-            raise RuntimeError(text(f"a file of PyTorch's form takes no tensors of {t.dtype} here", op="save",
-                                    came=f"a tensor of {t.dtype}", needed=", ".join(_STORAGES),
-                                    remedy='a dictionary of tensors as "name.safetensors"'))  # fmt: skip
-        storage = f"ctorch\n{_STORAGES[t.dtype.name]}\n".encode()
+        named = t.dtype.name in _STORAGES  # the others are bytes, and say their dtype at the end
+        storage = f"ctorch\n{_STORAGES[t.dtype.name]}\n".encode() if named else b"ctorch.storage\nUntypedStorage\n"
         return b"".join(
             (
-                b"ctorch._utils\n_rebuild_tensor_v2\n((",
+                b"ctorch._utils\n_rebuild_tensor_v2\n((" if named else b"ctorch._utils\n_rebuild_tensor_v3\n((",
                 _short("storage"),
                 storage,
                 _short(key),
                 _short(str(t.device)),
-                _int(block.size_bytes // size),
+                _int(block.size_bytes // size if named else block.size_bytes),
                 b"tQ",
                 _int(offset),
                 _ints(a.shape),
                 _ints(st // size for st in a.strides),
                 b"\x88" if flag else b"\x89",
-                b"ccollections\nOrderedDict\n)RtR",
+                b"ccollections\nOrderedDict\n)R" + (b"" if named else f"ctorch\n{t.dtype.name}\n".encode()) + b"tR",
             )
         )
 

@@ -1,3 +1,3 @@
 """`Tensor`, and what every tensor can do without an op: be printed, copied, read."""
 
-from . import copying
+from . import copying, overriding

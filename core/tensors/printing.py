@@ -54,7 +54,7 @@ def set_printoptions(
 def tensor_text(t: Any) -> str:
     """``tensor([...], dtype=..., grad_fn=...)``."""
     a = (t._a if isinstance(t._a, np.ndarray) else to_host(t._a.get, t._kind.device.type)).view(np.ndarray)
-    prefix, default = "tensor(", dtypes.get_default_dtype()
+    prefix, default = t._shown + "(", dtypes.get_default_dtype()
     tail = []
     if t.device.type != "cpu":
         tail.append(f"device='{t.device}'")
@@ -170,8 +170,11 @@ class _ComplexFormat:
         return self.real(v.real) + ("" if imag.startswith("-") else "+") + imag
 
 
+_FLOAT8 = {d.numpy for d in dtypes.NO_ARITHMETIC}
+
+
 def _body(a: Any, indent: int) -> str:
-    if a.dtype == np.float16 or a.dtype.kind not in "biufc":  # NumPy's own, or a type of ml_dtypes
+    if a.dtype == dtypes.bfloat16.numpy or a.dtype == np.float16 or a.dtype in _FLOAT8:
         a = a.astype(np.float32)
     cut = a.size > _options["threshold"]
     shown = _corners(a) if cut else a

@@ -24,6 +24,7 @@ from .device_read import to_host
 from .printing import tensor_text
 
 Array = Any  # numpy.ndarray, or cupy.ndarray on a GPU
+FOREIGN = frozenset((dtypes.bfloat16, *dtypes.NO_ARITHMETIC))  # what NumPy has from ml_dtypes
 _backward: Any = None  # core.autograd's, which sets it
 
 
@@ -46,6 +47,7 @@ class Tensor(TensorBase):
     _hooks: dict[int, Any] | None = None
     _post_hooks: dict[int, Any] | None = None
     _retains_grad = False
+    _shown = "tensor"  # what its repr begins with
     __array_priority__ = 1000
 
     if TYPE_CHECKING:
@@ -110,9 +112,12 @@ class Tensor(TensorBase):
         return steps if dim is None else steps[dim]
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        """Return whether the elements lie in memory in row-major order, or in that of a memory format."""
-        last = "channels_last" in str(memory_format) and self.ndim in (4, 5)
-        return bool((np.moveaxis(self._a, 1, -1) if last else self._a).flags.c_contiguous)
+        """Return whether the elements lie in memory in row-major order; as ``channels_last``, with the channels, the
+        second dimension, as the last."""
+        last = {"channels_last": 4, "channels_last_3d": 5}.get(getattr(memory_format, "name", ""))
+        if last is None:
+            return bool(self._a.flags.c_contiguous)
+        return bool(self._a.ndim == last and self._a.transpose(0, *range(2, last), 1).flags.c_contiguous)
 
     def data_ptr(self) -> int:
         """Return the address of the first element."""
@@ -321,7 +326,7 @@ class Tensor(TensorBase):
                 )
             )
         start = perf_counter_ns() if observe.observers else 0
-        a = self._a if self._kind.dtype is not dtypes.bfloat16 else self._a.astype(np.float32)
+        a = self._a.astype(np.float32) if self._kind.dtype in FOREIGN else self._a
         value = a.item() if self._kind.device is cpu else to_host(a.item, self._kind.device.type)
         if observe.observers:
             left_graph("item", self, None, start)
@@ -333,7 +338,7 @@ class Tensor(TensorBase):
     def tolist(self) -> Any:
         """Return the elements as nested lists of Python numbers."""
         start = perf_counter_ns() if observe.observers else 0
-        a = self._a.astype(np.float32) if self._kind.dtype is dtypes.bfloat16 else self._a
+        a = self._a.astype(np.float32) if self._kind.dtype in FOREIGN else self._a
         values = a.tolist() if self._kind.device is cpu else to_host(a.tolist, self._kind.device.type)
         if observe.observers:
             left_graph("tolist", self, None, start)
@@ -369,6 +374,9 @@ class Tensor(TensorBase):
                     op="numpy",
                 )
             )
+        if self._kind.dtype in dtypes.NO_ARITHMETIC:
+            raise TypeError(text(f"Got unsupported ScalarType {self._kind.dtype.scalar_type}", op="numpy",
+                                 remedy="x.float().numpy(), or x.view(core.uint8).numpy() for the bits"))  # fmt: skip
         if observe.observers:
             was_read("numpy", self)
             return left_graph("numpy", self, self._a)

@@ -169,6 +169,40 @@ def test_functions_outside_of_the_register_take_them_too() -> None:
             f(x=x)
 
 
+@pytest.mark.parametrize("call", [
+    lambda t, x: t.lerp(x, end=2 * x, weight=0.5),
+    lambda t, x: x.lerp(end=2 * x, weight=0.5),
+    lambda t, x: t.heaviside(x - 0.5, values=x),
+    lambda t, x: t.hsplit(x, sections=3),
+    lambda t, x: t.vsplit(x, indices=[1]),
+    lambda t, x: t.tensor_split(x, sections=2),
+    lambda t, x: t.tensor_split(x, indices=(1,)),
+    lambda t, x: x.split(split_size=1),
+    lambda t, x: x.split_with_sizes(split_sizes=[1, 1]),
+    lambda t, x: t.unsafe_split(input=x, split_size=1),
+    lambda t, x: t.isin(x, test_element=0.5),
+    lambda t, x: x.clone().uniform_(**{"from": 1, "to": 2}).floor(),
+    lambda t, x: x.clone().random_(**{"from": 1, "to": 2}),
+    lambda t, x: x.clone().random_(to=1),
+    lambda t, x: x.clone().resize_(size=(3, 2)),
+    lambda t, x: x.sum_to_size(size=(1, 3)),
+    lambda t, x: x.clone().copy_(other=x[0]),
+    lambda t, x: t.nn.functional.one_hot(input=t.tensor([1, 0])),
+    lambda t, x: t.cholesky_solve(input=x, input2=t.eye(2)),
+    lambda t, x: t.cholesky_inverse(input=t.eye(2)),
+    lambda t, x: t.det(input=x[:, :2]),
+    lambda t, x: t.matrix_power(input=x[:, :2], n=2),
+    lambda t, x: t.linalg.cond(input=x),
+    lambda t, x: t.linalg.pinv(input=x),
+    lambda t, x: t.linalg.vector_norm(input=x),
+    lambda t, x: t.linalg.lstsq(input=x.T, b=x.T)[0],
+    lambda t, x: t.linalg.tensorsolve(input=t.eye(2), other=x[:, 0]),
+    lambda t, x: t.arange(end=3),
+])  # fmt: skip
+def test_what_single_functions_call_their_parameters_besides(call: Any) -> None:
+    assert _value(call(core, X2)) == _value(call(torch, torch.tensor(X.tolist())))
+
+
 def test_headers_show_no_other_names() -> None:
     assert [str(s) for s in signatures() if "names" in str(s)] == []
     for f in (core.sum, core.max, core.std, core.cat):

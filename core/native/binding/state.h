@@ -53,6 +53,8 @@ enum { CACHED_SHAPES = 64, CACHED_EACH = 32, CACHED_VIEW_AXES = 4 }; /* arrays f
 typedef struct {
     PyTypeObject *tensor_type, *node_type;
     int casting;       /* how many threads have autocast on, times the devices it is on for */
+    int overriding;    /* whether there are classes or modes that are asked of calls */
+    int modes;         /* how many modes are entered, in all threads */
     long rows_age;     /* how often rows were added or taken away */
     long long newest;  /* the number of the node made last */
     Seen seen_observers, seen_saving;

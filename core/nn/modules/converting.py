@@ -24,7 +24,7 @@ class Converting:
         """Replace the values of parameters, gradients and buffers by `fn` of them; parameters stay the same objects."""
         if recurse:
             for module in self.children():
-                module._apply(fn, recurse)
+                module._apply(fn)  # an override may take nothing else
         with no_grad():
             for p in self._parameters.values():
                 if is_lazy(p):

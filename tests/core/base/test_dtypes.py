@@ -150,7 +150,8 @@ def test_from_numpy():
     assert dtypes.from_numpy(np.float64) is F64
     assert dtypes.from_numpy(np.dtype(">i4")) is I32
     assert dtypes.from_numpy(ml_dtypes.bfloat16) is BF
-    for unknown in (np.longdouble, "U3", object, "datetime64[s]"):
+    assert dtypes.from_numpy(np.uint16) is dtypes.uint16
+    for unknown in ("f2,f4", "U3", object, "datetime64[s]"):
         with pytest.raises(TypeError, match="the supported types are"):
             dtypes.from_numpy(unknown)
 

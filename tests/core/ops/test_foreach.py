@@ -1,62 +1,39 @@
-"""``_foreach_*``: for each tensor of a list what its method gives."""
+"""Ops over lists of tensors."""
 
 from __future__ import annotations
 
 import pytest
 
 import core
-from core.ops.foreach import ALONE, BESIDE, functions
+from core.base.foreach_names import EVERY
 
 
-def some():
-    return [core.tensor([0.25, 0.5]), core.tensor([[0.75]])]
+def test_every_name_is_there_and_documented() -> None:
+    for name in EVERY:
+        function = getattr(core, name)
+        assert function.__name__ == name
+        assert function.__doc__
 
 
-@pytest.mark.parametrize("name", [n for n in ALONE if n != "zero_"])
-def test_of_a_list_alone(name):
-    wanted = [getattr(x, name)() for x in some()]
-    got, written = functions[f"_foreach_{name}"](some()), some()
-    assert functions[f"_foreach_{name}_"](written) is None
-    for a, b, c in zip(wanted, got, written, strict=True):
-        assert core.equal(a.nan_to_num(), b.nan_to_num())
-        assert core.equal(a.nan_to_num(), c.nan_to_num())
+def test_new_tensors_or_the_first_list_written() -> None:
+    a = [core.ones(2), core.zeros(3)]
+    assert [t.tolist() for t in core._foreach_add(a, 2.0)] == [[3.0, 3.0], [2.0, 2.0, 2.0]]
+    assert core._foreach_mul_(a, [4.0, 5.0])[0] is a[0]
+    assert a[0].tolist() == [4.0, 4.0]
+    assert a[0]._version == 1
 
 
-@pytest.mark.parametrize("name", [n for n in BESIDE if n not in ("copy_", "lerp", "addcmul", "addcdiv")])
-@pytest.mark.parametrize("other", [2.0, "a tensor each", "a number each"])
-def test_beside_something(name, other):
-    given = {"a tensor each": [core.full_like(x, 2.0) for x in some()], "a number each": [2.0, 2.0]}.get(other, other)
-    got = functions[f"_foreach_{name}"](some(), given)
-    plain = {"maximum": "clamp_min", "minimum": "clamp_max"}.get(name, name)
-    for x, y in zip(some(), got, strict=True):
-        assert core.equal(getattr(x, plain)(2.0), y)
+def test_lists_of_unequal_length_and_empty_ones_are_refused() -> None:
+    with pytest.raises(RuntimeError, match="same number of tensors, got 1 and 2"):
+        core._foreach_add([core.ones(1)], [core.ones(1)] * 2)
+    with pytest.raises(RuntimeError, match="must have at least one tensor"):
+        core._foreach_sqrt([])
+    with pytest.raises(TypeError, match="tuple of Tensors"):
+        core._foreach_sqrt(core.ones(1))
 
 
-def test_products_and_shares():
-    x, y = some(), some()
-    core._foreach_addcmul_(x, y, y, 0.5)
-    for a, b in zip(x, some(), strict=True):
-        assert core.equal(a, b + 0.5 * b * b)
-    got = core._foreach_addcdiv(some(), y, y, value=2.0)
-    assert all(core.equal(g, b + 2) for g, b in zip(got, some(), strict=True))
-    got = core._foreach_lerp(some(), [core.zeros(2), core.zeros(1, 1)], 0.5)
-    assert all(core.allclose(g, b / 2) for g, b in zip(got, some(), strict=True))
-    assert core.equal(core._foreach_add(some(), y, alpha=2)[0], 3 * y[0])
-
-
-def test_norms_copies_and_zeros():
-    x = some()
-    assert [float(n) for n in core._foreach_norm(x, 1)] == [0.75, 0.75]
-    assert core._foreach_norm(x, dtype=core.float64)[0].dtype is core.float64
-    assert [float(m) for m in core._foreach_max(x)] == [0.5, 0.75]
-    core._foreach_copy_(x, [core.ones(2), core.ones(1, 1)])
-    assert x[0].tolist() == [1, 1]
-    core._foreach_zero_(x)
-    assert x[1].tolist() == [[0]]
-
-
-def test_lists_that_do_not_go_together():
-    with pytest.raises(RuntimeError, match="Tensor list must have at least one tensor"):
-        core._foreach_add([], 1)
-    with pytest.raises(RuntimeError, match="must have the same number of tensors"):
-        core._foreach_mul(some(), [1.0])
+def test_gradients_pass() -> None:
+    x = core.ones(2, requires_grad=True)
+    core._foreach_addcmul([core.zeros(2)], [x], [x])[0].sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [2.0, 2.0]

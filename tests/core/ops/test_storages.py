@@ -19,7 +19,7 @@ def test_views_share_a_storage():
     assert whole.data_ptr() == x.data_ptr() == whole._cdata
     assert x[1].data_ptr() - x[1].untyped_storage().data_ptr() == 12
     assert (whole.device, whole.is_cuda) == (core.device("cpu"), False)
-    assert "24 bytes" in repr(whole)
+    assert "of size 24" in repr(whole)
 
 
 def test_bytes_and_elements():
@@ -32,7 +32,7 @@ def test_bytes_and_elements():
     assert held.untyped() == x.untyped_storage()
     assert held.data_ptr() == x.data_ptr()
     assert held.device == core.device("cpu")
-    assert "2 elements of core.float32" in repr(held)
+    assert "core.float32" in repr(held)
     assert core.UntypedStorage(5).nbytes() == 5
 
 
@@ -41,7 +41,7 @@ def test_a_clone_is_another_memory_and_no_memory_changes_its_size():
     assert held.clone() != held
     assert held.clone().tolist() == held.tolist()
     assert held.resize_(8) is held
-    with pytest.raises(RuntimeError, match=r"UntypedStorage.resize_; came: 4 bytes for 8"):
+    with pytest.raises(NotImplementedError, match=r"resize_; came: 4 bytes; needed: 8"):
         held.resize_(4)
 
 

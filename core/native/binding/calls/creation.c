@@ -201,7 +201,7 @@ static PyObject *range_of(PyObject *start_, PyObject *end, PyObject *step_) {
     Plan plan;
     plan.ndim = 1;
     long long bounds[3] = {0, 0, 1};
-    if (!here() || !read_bound(start_, &bounds[left_out(end)]) || (!left_out(end) && !read_bound(end, &bounds[1])) ||
+    if (!start_ || !here() || !read_bound(start_, &bounds[left_out(end)]) || (!left_out(end) && !read_bound(end, &bounds[1])) ||
         (step_ && !read_bound(step_, &bounds[2])))
         return NULL;
     const long long start = bounds[0], span = bounds[1] - start, step = bounds[2];

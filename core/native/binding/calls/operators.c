@@ -69,7 +69,7 @@ static PyObject *power(PyObject *a, PyObject *b, PyObject *modulus) {
         PyObject *args[] = {a, b, modulus};
         return call(operators[POWER].function, args, 3);
     }
-    if (square && is_two(b) && !binding.casting && is_tensor(a)) {
+    if (square && is_two(b) && !binding.casting && !binding.overriding && is_tensor(a)) {
         PyObject *found = elementwise_try(square, &a, 1);
         if (found || PyErr_Occurred()) return found;
     }

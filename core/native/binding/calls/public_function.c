@@ -24,21 +24,56 @@ typedef struct {
    instead, all arguments to call by instead as a pair (args, kwargs), or None */
 static PyObject *explained;
 
+/* core/tensors/overriding.py: (function, args, kwargs) -> what classes or modes say that a call comes to, or
+   NotImplemented; and the __torch_function__ of classes that are not asked. */
+static PyObject *asks, *not_asked, *word_torch_function;
+
 static PyObject *refused; /* core/dispatch/type_errors.py: function -> what it refuses before it is called */
 
-/* What `explained` says of a call: a new reference, or NULL with an exception. */
-static PyObject *ask(PublicFunction *self, PyObject *error, PyObject *const *args, size_t nargsf, PyObject *names) {
+/* What `whom` says of a call (function, error, args, kwargs), or without an error: a new reference, or NULL with an
+   exception. */
+static PyObject *ask(PyObject *whom, PyObject *function, PyObject *error, PyObject *const *args, size_t nargsf, PyObject *names) {
     PyObject *known = NULL, *given = NULL, *named = NULL;
     Py_ssize_t count = PyVectorcall_NARGS(nargsf), keywords = names ? PyTuple_GET_SIZE(names) : 0;
     if ((given = PyTuple_New(count)) && (named = PyDict_New())) {
         for (Py_ssize_t k = 0; k < count; k++) PyTuple_SET_ITEM(given, k, Py_NewRef(args[k]));
         Py_ssize_t k = 0;
         while (k < keywords && PyDict_SetItem(named, PyTuple_GET_ITEM(names, k), args[count + k]) == 0) k++;
-        if (k == keywords) known = PyObject_CallFunctionObjArgs(explained, self->function, error, given, named, NULL);
+        if (k == keywords)
+            known = error ? PyObject_CallFunctionObjArgs(whom, function, error, given, named, NULL)
+                          : PyObject_CallFunctionObjArgs(whom, function, given, named, NULL);
     }
     Py_XDECREF(given);
     Py_XDECREF(named);
     return known;
+}
+
+/* Whether a value's class is to be asked; Tensor itself never is. */
+static inline int is_overriding(PyObject *value) {
+    if (Py_IS_TYPE(value, binding.tensor_type)) return 0;
+    PyObject *found = _PyType_Lookup(Py_TYPE(value), word_torch_function);
+    return found && found != not_asked;
+}
+
+/* Whether an argument's class is to be asked, or that of a tensor in a list or tuple. */
+static int some_overriding(PyObject *const *args, size_t nargsf, PyObject *names) {
+    const Py_ssize_t count = PyVectorcall_NARGS(nargsf) + (names ? PyTuple_GET_SIZE(names) : 0);
+    for (Py_ssize_t k = 0; k < count; k++) {
+        if (is_overriding(args[k])) return 1;
+        if (!PyTuple_CheckExact(args[k]) && !PyList_CheckExact(args[k])) continue;
+        for (Py_ssize_t j = 0; j < PySequence_Fast_GET_SIZE(args[k]); j++)
+            if (is_overriding(PySequence_Fast_GET_ITEM(args[k], j))) return 1;
+    }
+    return 0;
+}
+
+/* What classes or modes say that the call comes to: NULL, without an exception where nobody is asked. */
+static PyObject *overridden(PublicFunction *self, PyObject *const *args, size_t nargsf, PyObject *names) {
+    if (!asks || PyErr_Occurred() || !(binding.modes || some_overriding(args, nargsf, names))) return NULL;
+    PyObject *found = ask(asks, (PyObject *)self, NULL, args, nargsf, names);
+    if (found != Py_NotImplemented) return found;
+    Py_DECREF(found);
+    return NULL;
 }
 
 /* Whether an argument is an int, a float or a str where `bits` say that such a one is wrong. */
@@ -72,7 +107,7 @@ static int plainly_wrong(PublicFunction *self, PyObject *const *args, size_t nar
 static PyObject *call_checked(PublicFunction *self, PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
     const int wrong = plainly_wrong(self, args, nargsf, names);
     if (!wrong) return PyObject_Vectorcall(function, args, nargsf, names);
-    PyObject *error = wrong < 0 ? NULL : ask(self, Py_None, args, nargsf, names);
+    PyObject *error = wrong < 0 ? NULL : ask(explained, self->function, Py_None, args, nargsf, names);
     if (error && PyExceptionInstance_Check(error)) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
     else if (error) PyErr_SetString(PyExc_TypeError, "an argument is of a wrong type");
     Py_XDECREF(error);
@@ -87,7 +122,15 @@ static PyObject *explain(PublicFunction *self, PyObject *const *args, size_t nar
     PyErr_Fetch(&type, &error, &trace);
     PyErr_NormalizeException(&type, &error, &trace);
     if (trace) PyException_SetTraceback(error, trace);
-    PyObject *known = ask(self, error, args, nargsf, names);
+    if (asks && !binding.overriding && some_overriding(args, nargsf, names)) { /* of a class that is no tensor's */
+        binding.overriding = 1;
+        PyObject *found = overridden(self, args, nargsf, names);
+        if (found || PyErr_Occurred()) {
+            Py_XDECREF(type), Py_XDECREF(error), Py_XDECREF(trace);
+            return found;
+        }
+    }
+    PyObject *known = ask(explained, self->function, error, args, nargsf, names);
     if (!known && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) { /* Ctrl-C comes through */
         Py_XDECREF(type), Py_XDECREF(error), Py_XDECREF(trace);
         return NULL;
@@ -108,9 +151,16 @@ static PyObject *explain(PublicFunction *self, PyObject *const *args, size_t nar
     return result;
 }
 
+#define ASK_CLASSES                                                                                                         \
+    if (binding.overriding) {                                                                                              \
+        PyObject *said = overridden(self, args, nargsf, names);                                                            \
+        if (said || PyErr_Occurred()) return said;                                                                         \
+    }
+
 /* A function that has one form alone. */
 static PyObject *call_plain(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
     PublicFunction *self = (PublicFunction *)callable;
+    ASK_CLASSES
     PyObject *result = call_checked(self, self->function, args, nargsf, names);
     return result ? result : explain(self, args, nargsf, names);
 }
@@ -124,25 +174,30 @@ static PyObject *call_python(PublicFunction *self, PyObject *const *args, size_t
 
 static PyObject *call_elementwise(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
     PublicFunction *self = (PublicFunction *)callable;
+    ASK_CLASSES
     PyObject *result = binding.casting ? NULL : elementwise_named(self->elementwise, args, nargsf, names);
     return result ? (took(PATH_call_elementwise), result) : call_python(self, args, nargsf, names);
 }
 
 static PyObject *call_parsed(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
     PublicFunction *self = (PublicFunction *)callable;
+    ASK_CLASSES
     PyObject *result = binding.casting ? NULL : self->parse(args, PyVectorcall_NARGS(nargsf), names);
     return result ? (took(PATH_call_parsed), result) : call_python(self, args, nargsf, names);
 }
 
 static PyObject *call_in_place(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
     PublicFunction *self = (PublicFunction *)callable;
+    ASK_CLASSES
     PyObject *result = binding.casting || !self->parse ? NULL : self->parse(args, PyVectorcall_NARGS(nargsf), names);
     if (!result && !binding.casting && !PyErr_Occurred()) result = write_by(self->writes, args, nargsf, names);
     return result ? (took(PATH_call_in_place), result) : call_python(self, args, nargsf, names);
 }
 
 static PyObject *call_cast(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
-    return call_python((PublicFunction *)callable, args, nargsf, names);
+    PublicFunction *self = (PublicFunction *)callable;
+    ASK_CLASSES
+    return call_python(self, args, nargsf, names);
 }
 
 /* The parser of a name; NULL where the extension has none such, or one that was printed from another header. */
@@ -274,7 +329,26 @@ static PyObject *set_explained(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+static PyObject *set_ask(PyObject *module, PyObject *args) {
+    PyObject *function, *none;
+    if (!PyArg_ParseTuple(args, "OO", &function, &none)) return NULL;
+    Py_XSETREF(asks, Py_NewRef(function));
+    Py_XSETREF(not_asked, Py_NewRef(none));
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_overriding(PyObject *module, PyObject *args) {
+    if (!PyArg_ParseTuple(args, "pi", &binding.overriding, &binding.modes)) return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef module_methods[] = {
+    {"set_ask", set_ask, METH_VARARGS,
+     "set_ask(ask, not_asked)\n--\n\nWhat a PublicFunction asks for what classes and modes say of a call, and the "
+     "__torch_function__ of classes that are not asked (core/tensors/overriding.py)."},
+    {"set_overriding", set_overriding, METH_VARARGS,
+     "set_overriding(active, modes)\n--\n\nWhether a PublicFunction looks for classes that are asked, and how many modes "
+     "are entered in all threads."},
     {"set_explained", set_explained, METH_VARARGS,
      "set_explained(explained, refused)\n--\n\nWhat a PublicFunction asks when a call has failed, for the error to raise or the "
      "keywords to call by, and for what it refuses before a call (core/dispatch/type_errors.py)."},
@@ -284,6 +358,7 @@ static PyMethodDef module_methods[] = {
 };
 
 int public_function_setup(PyObject *module) {
+    if (!(word_torch_function = PyUnicode_InternFromString("__torch_function__"))) return -1;
     if (PyType_Ready(&PublicFunction_Type) < 0 || PyModule_AddObjectRef(module, "PublicFunction", (PyObject *)&PublicFunction_Type) < 0) return -1;
     return PyModule_AddFunctions(module, module_methods);
 }

@@ -273,6 +273,12 @@ static PyObject *several(Structured *self, Tensor *first, PyObject *const *given
     return outs;
 }
 
+/* Whether an array's dtype is one of those that are stored and moved alone, float8: what Python refuses is not computed. */
+static inline int is_moved(PyArrayObject *a) {
+    const int type = PyArray_TYPE(a);
+    return PyTypeNum_ISUSERDEF(type) && (!binding.bfloat16 || type != binding.bfloat16->type_num);
+}
+
 /* The op where ops run plainly. */
 static PyObject *operate(Structured *self, PyObject *const *given, size_t nargsf, PyObject *keywords) {
     Py_ssize_t count = PyVectorcall_NARGS(nargsf), named = PyTuple_GET_SIZE(self->names);
@@ -288,6 +294,7 @@ static PyObject *operate(Structured *self, PyObject *const *given, size_t nargsf
         if (!is_tensor(given[k])) goto general;
         Tensor *t = (Tensor *)given[k];
         if (!PyArray_CheckExact(t->array)) goto general;
+        if (is_moved((PyArrayObject *)t->array) && !self->view) goto general;
         if (!first || t->kind != first->kind) {
             int here = on_cpu(t->kind);
             if (here < 0) return NULL;

@@ -1,4 +1,4 @@
-"""Dtypes that are kept: made, cast, moved, indexed and saved; what is computed of them NumPy computes."""
+"""Dtypes that are there to be stored: made, cast, moved, indexed and saved; what is computed of them NumPy computes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import core
-from core.base.dtypes import absent_dtypes, kept_dtypes
+from core.base.dtypes import absent_dtypes, stored_dtypes
 
-every = pytest.mark.parametrize("dtype", kept_dtypes, ids=lambda d: d.name)
+every = pytest.mark.parametrize("dtype", stored_dtypes, ids=lambda d: d.name)
 
 
 @every
@@ -18,7 +18,8 @@ def test_made_and_cast(dtype):
     assert (y.dtype, y.element_size()) == (dtype, dtype.itemsize)
     assert y.float().tolist() == y.to(core.int64).tolist() == [1, 2, 3]
     assert core.tensor([1, 2, 3], dtype=dtype).tolist() == [1, 2, 3]
-    assert core.equal(core.from_numpy(y.numpy()), y)
+    if not dtype.is_floating_point:
+        assert core.equal(core.from_numpy(y.numpy()), y)
     assert core.full((2,), 3, dtype=dtype).float().tolist() == [3, 3]
     assert core.zeros(2, dtype=dtype).float().tolist() == [0, 0]
     assert dtype.name in repr(y)
@@ -40,12 +41,8 @@ def test_moved_and_written(dtype):
 @pytest.mark.parametrize("form", ["safetensors", "pt"])
 def test_saved(dtype, form, tmp_path):
     y = core.tensor([1.0, 2.0]).to(dtype)
-    if form == "pt":
-        with pytest.raises(RuntimeError, match=r"(?s)takes no tensors of .*safetensors"):
-            core.save({"y": y}, tmp_path / "y.pt")
-        return
-    core.save({"y": y}, tmp_path / "y.safetensors")
-    back = core.load(tmp_path / "y.safetensors")["y"]
+    core.save({"y": y}, tmp_path / f"y.{form}")
+    back = core.load(tmp_path / f"y.{form}")["y"]
     assert back.dtype is dtype
     assert core.equal(back, y)
 
@@ -55,7 +52,8 @@ def test_limits(dtype):
     if dtype.is_floating_point:
         found = core.finfo(dtype)
         assert found.bits == 8
-        assert found.max == {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}[dtype.name]
+        assert found.max == {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0, "float8_e4m3fnuz": 240.0,
+                             "float8_e5m2fnuz": 57344.0}[dtype.name]  # fmt: skip
     else:
         assert core.iinfo(dtype).max == np.iinfo(dtype.numpy).max
         assert not dtype.is_signed
