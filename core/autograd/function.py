@@ -166,7 +166,7 @@ class Function:
         """Where given, `forward` takes no ctx and this fills it."""
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+    def backward(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError("You must implement either the backward or vjp method for your custom "
                                   "autograd.Function to use it with backward mode AD.")  # fmt: skip
 

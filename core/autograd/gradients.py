@@ -88,7 +88,7 @@ observe.when_followed.append(_followed)
 
 def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bool | None = None,
          create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
-         is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple[Tensor | None, ...]:  # fmt: skip
+         is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple[Tensor | Any, ...]:  # fmt: skip
     """Return the gradients of `outputs` with respect to `inputs`, as a tuple; no `.grad` is touched.
 
     only_inputs : PyTorch's old name for what is always so; False warns.

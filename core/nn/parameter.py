@@ -68,6 +68,10 @@ class Parameter(Tensor):
         return out
 
 
+MaybeParameter = Parameter | Any
+"""A parameter that a module may lack: None then, of which a type checker would ask at each use if it knew."""
+
+
 class _BufferMeta(type):
     """Any tensor that `Buffer` has marked is an instance of it."""
 

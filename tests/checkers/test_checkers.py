@@ -104,8 +104,8 @@ def test_a_checker_knows_the_types(checker: Findings) -> None:
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.stem)
-def test_mypy_finds_nothing_in_programs(path: Path, mypy: Findings) -> None:
-    assert not mypy.get(path.stem)
+def test_a_checker_finds_nothing_in_programs(path: Path, checker: Findings) -> None:
+    assert not checker.get(path.stem)
 
 
 # -- completion --------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -10,7 +11,8 @@ import core as torch
 import core.nn as nn
 import core.nn.functional as F
 
-images = torch.from_numpy((load_digits().images / 8.0 - 1.0).astype(np.float32))[:, None]
+digits: Any = load_digits()
+images = torch.from_numpy((digits.images / 8.0 - 1.0).astype(np.float32))[:, None]
 TIMESTEPS = 100
 
 

@@ -1,5 +1,7 @@
 """A normalising flow, RealNVP (Dinh 2017), learns the density of wines from their chemistry (scikit-learn's)."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.datasets import load_wine
 
@@ -7,7 +9,8 @@ import core as torch
 import core.nn as nn
 from core import distributions as D
 
-wine = load_wine().data
+bunch: Any = load_wine()
+wine = bunch.data
 wine = (wine - wine.mean(0)) / wine.std(0)
 order = np.random.default_rng(0).permutation(len(wine))
 x_train = torch.tensor(wine[order[:140]], dtype=torch.float32)

@@ -1,5 +1,8 @@
 """A Wasserstein GAN with gradient penalty (Gulrajani 2017) on handwritten digits: a gradient of a gradient's norm."""
 
+import math
+from typing import Any
+
 import numpy as np
 from sklearn.datasets import load_digits
 
@@ -8,7 +11,8 @@ import core.autograd as autograd
 import core.nn as nn
 import core.optim as optim
 
-images = torch.from_numpy((load_digits().images / 8.0 - 1.0).astype(np.float32)).unsqueeze(1)
+digits: Any = load_digits()
+images = torch.from_numpy((digits.images / 8.0 - 1.0).astype(np.float32)).unsqueeze(1)
 LATENT, LAMBDA, CRITIC_STEPS = 16, 10.0, 3
 
 
@@ -80,6 +84,7 @@ def train(netG, netD, steps, batch_size=32):
     for _ in range(steps):
         for p in netD.parameters():
             p.requires_grad_(True)
+        loss = wasserstein = torch.tensor(math.nan)
         for _ in range(CRITIC_STEPS):
             real = images[torch.randint(len(images), (batch_size,))]
             with torch.no_grad():
@@ -109,6 +114,7 @@ def losses(steps):
 
 if __name__ == "__main__":
     netG, netD = networks()
+    distance = math.nan
     for step, (loss, lossG, distance) in enumerate(train(netG, netD, 300)):
         if step % 30 == 0:
             print(f"step {step:4d}  critic {loss:8.3f}  generator {lossG:8.3f}  distance {distance:.3f}")

@@ -133,6 +133,7 @@ def losses(steps):
 if __name__ == "__main__":
     torch.manual_seed(0)
     model = GPT(Config())
+    loss = math.nan
     for step, loss in enumerate(train(model, 500)):
         if step % 50 == 0:
             print(f"step {step:4d}  loss {loss:.4f}")

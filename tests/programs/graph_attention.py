@@ -1,5 +1,7 @@
 """Graph attention (Velickovic 2018): 800 handwritten digits linked to their likest, ten labels a digit."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.datasets import load_digits
 
@@ -10,7 +12,7 @@ import core.nn.functional as F
 
 def load_graph(n=800, neighbours=4, labelled=10):
     """Features, labels, edges (2, E) in both directions with self loops, and the mask of the nodes that may be seen."""
-    digits = load_digits()
+    digits: Any = load_digits()
     pixels = digits.data[:n].astype(np.float32) / 16.0
     squares = (pixels**2).sum(1)
     distance = squares[:, None] + squares[None, :] - 2 * pixels @ pixels.T

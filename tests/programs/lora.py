@@ -1,6 +1,7 @@
 """Low-rank adaptation (Hu 2021): a network trained on digits reads them upside down with 3 % more parameters."""
 
 import math
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -10,7 +11,7 @@ import core.nn as nn
 import core.nn.functional as F
 import core.nn.utils.parametrize as parametrize
 
-digits = load_digits()
+digits: Any = load_digits()
 images = torch.from_numpy((digits.images / 16.0).astype(np.float32))
 labels = torch.from_numpy(digits.target.astype(np.int64))
 x_train, y_train, x_test, y_test = images[:1500], labels[:1500], images[1500:], labels[1500:]

@@ -1,5 +1,7 @@
 """Model-agnostic meta-learning (Finn 2017): few examples, gradients through gradient steps."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.datasets import load_digits
 
@@ -8,7 +10,7 @@ import core.nn as nn
 import core.nn.functional as F
 from core.func import functional_call
 
-digits = load_digits()
+digits: Any = load_digits()
 images = torch.from_numpy((digits.data / 16.0).astype(np.float32))
 # A digit turned by 90, 180 or 270 degrees is a class of its own: 28 to learn from, 12 to be tried on.
 classes = [

@@ -1,12 +1,14 @@
 """A neural ODE (Chen 2018) classifies breast tumours: Runge-Kutta, gradients by the adjoint equation."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
 import core as torch
 import core.nn as nn
 
-data = load_breast_cancer()
+data: Any = load_breast_cancer()
 scaled = (data.data - data.data.mean(0)) / data.data.std(0)
 order = np.random.default_rng(0).permutation(len(scaled))
 x = torch.tensor(scaled[order], dtype=torch.float32)

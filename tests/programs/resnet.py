@@ -1,5 +1,7 @@
 """A residual network with batch normalisation that reads handwritten digits (scikit-learn's, 8 x 8 pixels)."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.datasets import load_digits
 
@@ -8,7 +10,7 @@ import core.nn as nn
 import core.nn.functional as F
 from core.utils.data import DataLoader, TensorDataset
 
-digits = load_digits()
+digits: Any = load_digits()
 images = torch.from_numpy((digits.images / 16.0).astype(np.float32)).unsqueeze(1)
 labels = torch.from_numpy(digits.target.astype(np.int64))
 training = TensorDataset(images[:1500], labels[:1500])

@@ -1,5 +1,7 @@
 """A variational autoencoder of handwritten digits (scikit-learn's): reparametrised sampling, Kullback-Leibler term."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.datasets import load_digits
 
@@ -9,7 +11,8 @@ import core.nn.functional as F
 from core import optim
 from core.utils.data import DataLoader, TensorDataset
 
-pixels = torch.from_numpy((load_digits().data / 16.0).astype(np.float32))
+digits: Any = load_digits()
+pixels = torch.from_numpy((digits.data / 16.0).astype(np.float32))
 
 
 class VAE(nn.Module):

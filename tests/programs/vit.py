@@ -1,5 +1,7 @@
 """A vision transformer (Dosovitskiy 2021) on handwritten digits: patches, class token, checkpointed blocks, mixup."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.datasets import load_digits
 
@@ -8,7 +10,7 @@ import core.nn.functional as F
 from core import nn
 from core.utils.checkpoint import checkpoint
 
-digits = load_digits()
+digits: Any = load_digits()
 images = torch.from_numpy((digits.images / 16.0).astype(np.float32)).unsqueeze(1)
 labels = torch.from_numpy(digits.target.astype(np.int64))
 x_train, y_train, x_test, y_test = images[:1500], labels[:1500], images[1500:], labels[1500:]

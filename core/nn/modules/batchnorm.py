@@ -9,7 +9,7 @@ from ...ops.creation import empty, ones, tensor, zeros
 from ...tensors.tensor import Tensor
 from .. import functional as F
 from .. import init
-from ..parameter import Parameter
+from ..parameter import MaybeParameter, Parameter
 from .module import Module
 
 
@@ -18,8 +18,8 @@ class _Norm(Module):
 
     _version = 2  # since then, states have the number of batches
     dims: tuple[int, ...] = (2, 3)
-    weight: Parameter | None
-    bias: Parameter | None
+    weight: MaybeParameter
+    bias: MaybeParameter
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
@@ -188,8 +188,8 @@ class GroupNorm(Module):
     tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
     """
 
-    weight: Parameter | None
-    bias: Parameter | None
+    weight: MaybeParameter
+    bias: MaybeParameter
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None,
                  dtype: Any = None, *, bias: bool = True) -> None:  # fmt: skip

@@ -9,7 +9,7 @@ from ...ops.creation import empty
 from ...tensors.tensor import Tensor
 from .. import functional as F
 from .. import init
-from ..parameter import Parameter
+from ..parameter import MaybeParameter, Parameter
 from .module import Module
 
 _MODES = ("zeros", "reflect", "replicate", "circular")
@@ -25,7 +25,7 @@ class _ConvNd(Module):
 
     n = 1
     transposed = False
-    bias: Parameter | None
+    bias: MaybeParameter
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
                  output_padding: Any, groups: int, bias: bool, padding_mode: str, device: Any,

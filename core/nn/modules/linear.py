@@ -9,7 +9,7 @@ from ...ops.creation import empty
 from ...tensors.tensor import Tensor
 from .. import functional as F
 from .. import init
-from ..parameter import Parameter
+from ..parameter import MaybeParameter, Parameter
 from .module import Module
 
 
@@ -34,7 +34,7 @@ class Linear(Module):
     (core.Size([5, 2]), Linear(in_features=3, out_features=2, bias=True))
     """
 
-    bias: Parameter | None
+    bias: MaybeParameter
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None,
                  dtype: Any = None) -> None:  # fmt: skip
@@ -75,7 +75,7 @@ class Bilinear(Module):
     core.Size([5, 2])
     """
 
-    bias: Parameter | None
+    bias: MaybeParameter
 
     def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None,
                  dtype: Any = None) -> None:  # fmt: skip

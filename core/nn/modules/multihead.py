@@ -8,7 +8,7 @@ from ...ops.creation import empty
 from ...ops.multihead import attend
 from ...tensors.tensor import Tensor
 from .. import init
-from ..parameter import Parameter
+from ..parameter import MaybeParameter, Parameter
 from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
 
@@ -27,11 +27,11 @@ class MultiheadAttention(Module):
     (core.Size([3, 1, 4]), core.Size([1, 3, 3]))
     """
 
-    in_proj_weight: Parameter | None
-    in_proj_bias: Parameter | None
-    q_proj_weight: Parameter | None
-    k_proj_weight: Parameter | None
-    v_proj_weight: Parameter | None
+    in_proj_weight: MaybeParameter
+    in_proj_bias: MaybeParameter
+    q_proj_weight: MaybeParameter
+    k_proj_weight: MaybeParameter
+    v_proj_weight: MaybeParameter
     bias_k: Parameter | None
     bias_v: Parameter | None
 

@@ -8,7 +8,7 @@ from ...ops.creation import empty
 from ...tensors.tensor import Tensor
 from .. import functional as F
 from .. import init
-from ..parameter import Parameter
+from ..parameter import MaybeParameter, Parameter
 from .module import Module
 
 
@@ -24,8 +24,8 @@ class LayerNorm(Module):
     tensor([[-1.2247,  0.0000,  1.2247]], grad_fn=<LayerNormBackward0>)
     """
 
-    bias: Parameter | None
-    weight: Parameter | None
+    bias: MaybeParameter
+    weight: MaybeParameter
 
     def __init__(self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
                  device: Any = None, dtype: Any = None) -> None:  # fmt: skip
@@ -60,7 +60,7 @@ class RMSNorm(Module):
     core.Size([1, 2])
     """
 
-    weight: Parameter | None
+    weight: MaybeParameter
 
     def __init__(self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True,
                  device: Any = None, dtype: Any = None) -> None:  # fmt: skip
