@@ -23,6 +23,7 @@ LONG_NS, MOST, TURNS = 500_000_000, 0.5, 8  # a cell's time, the share of one li
 ALONE = 0.7  # the share of a line that stands in no loop
 SMALL_NS = 50_000  # an op that is mostly the call of it
 BODY = 0.25  # share of a loop that its longest line has
+DEEP = 10  # layers of a model that somebody else has written
 MODEL = ("linear", "conv", "matmul", "mm", "bmm", "addmm", "gru", "lstm", "rnn", "attention", "scaled_dot_product",
          "batch_norm", "layer_norm", "max_pool", "embedding")  # fmt: skip
 REMEDIES = {
@@ -123,7 +124,8 @@ def _in_model(busy: Busy) -> bool:
         row for row in rows if row.op.startswith(MODEL) or row.op in RANDOM
         or (row.path and row.chain[0][0].co_name != "forward")
     ]  # fmt: skip
-    return bool(rows) and busy.python < 0.5 * busy.ns and spent(layers) >= 0.5 * spent(rows)
+    deep = len({row.path for row in layers if row.path}) >= DEEP  # Python between its layers is the model's own
+    return bool(rows) and (deep or busy.python < 0.5 * busy.ns) and spent(layers) >= 0.5 * spent(rows)
 
 
 def _loops(trace: Trace, chain: Chain) -> Iterator[Loop]:

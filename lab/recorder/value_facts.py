@@ -268,7 +268,9 @@ def _blank(facts: ValueFacts, row: Row, ids: Any) -> None:
     if len(ids) < 4 or ids.shape[1] < SAMPLES or ids.size > MANY:
         return
     alike = (ids == ids[:1, -1:]).all(axis=0)
-    last = len(alike) if alike.all() else int(np.argmin(alike[::-1]))
+    if alike.all():  # one number and nothing else: no sequences, but such as the kinds of BERT's tokens
+        return
+    last = int(np.argmin(alike[::-1]))
     looked, share = facts.blank.get(row, (0, 0.0))
     facts.blank[row] = looked + 1, (looked * share + last / len(alike)) / (looked + 1)
 
