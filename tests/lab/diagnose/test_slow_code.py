@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from lab.diagnose import slow_backward, slow_growth, slow_handmade, slow_products, slow_repeats, slow_samples
+from lab.diagnose import (
+    slow_backward,
+    slow_general,
+    slow_growth,
+    slow_handmade,
+    slow_products,
+    slow_repeats,
+    slow_samples,
+)
+from lab.diagnose.busy_lines import Busy
 from lab.diagnose.slow_python import known_call
 from lab.diagnose.time_shares import Saving, Shares
 from lab.recorder.cell_trace import Row, Sample, Trace
@@ -415,3 +424,13 @@ def write() -> None:
 
 if __name__ == "__main__":
     write()
+
+
+@pytest.mark.parametrize(("layers", "model"), [(9, False), (10, True)])
+def test_python_between_the_layers_of_a_deep_model_is_the_models(layers: int, model: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        text = f"net = nn.Sequential(*[nn.Linear(16, 16) for _ in range({layers})])\ny = net(x)"
+        trace = traced_of(patch)(text, space_of())
+    timed(trace)
+    busy = Busy(trace.rows[0].chain, 100.0 * SECOND, 90.0 * SECOND, rows=trace.rows)
+    assert slow_general._in_model(busy) is model

@@ -307,14 +307,6 @@ SLOW = {
         by_clock(general, (3, "op", 9.0, 9), op=1.0), "net = nn.Linear(16, 4)\nfor k in range(9):\n"
         "    y = net(x)", False
     ),
-    **{
-        f"a model of {n} layers, most of whose time is Python": Case(
-            by_clock(general, (3, "python", 9.0, 9)),
-            f"net = nn.Sequential(*[nn.Linear(16, 16) for _ in range({n})])\nfor k in range(9):\n    y = net(x)",
-            n < 10,
-        )
-        for n in (9, 10)
-    },
     "where the time passes": Case(
         by_clock(longest, (6, "python", 3.0, 9), ((3, 6), "python", 2.0, 9), (5, "op", 4.0, 9), (5, "loader", 1.0, 9)),
         CALLS,
