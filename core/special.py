@@ -16,7 +16,7 @@ from .ops.special import shown as _shown
 if TYPE_CHECKING:
     from .native.generated.special import *  # noqa: F403
 
-_SHARED = "erf erfc exp2 expm1 log1p logit logsumexp round sinc xlogy"
+_SHARED = "erf erfc erfinv exp2 expm1 log1p logit logsumexp round sinc xlogy"
 _found = {
     **{n: _guarded(f) for n, f in _shown.items()},
     **{n: _namespaces[""][n] for n in _SHARED.split()},

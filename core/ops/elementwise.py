@@ -23,7 +23,8 @@ from ..tensors.tensor import Tensor, from_array
 from .constant import constant
 from .creation import tensor
 
-TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+ROOT_PI = math.sqrt(math.pi)
+TWO_OVER_ROOT_PI = 2 / ROOT_PI
 INV_ROOT_2 = 1 / math.sqrt(2)
 INV_ROOT_2PI = 1 / math.sqrt(2 * math.pi)
 ROOT_2_OVER_PI = math.sqrt(2 / math.pi)
@@ -37,6 +38,28 @@ def no_slope(g: Any) -> Any:
 def signum(x: Any) -> Any:
     """-1, 0 or 1; of NaN 0, as PyTorch has it in gradients (NumPy's sign keeps NaN)."""
     return s.where(x > 0.0, 1.0, s.where(x < 0.0, -1.0, 0.0))
+
+
+def inverse_erf(x: Any) -> Any:
+    """z with erf(z) = x, by Halley's method: near 0 from the first terms of the series, further out on the logarithm of
+    erfc(z) = 1 - |x|, which is exact there, from Winitzki's approximation (2008)."""
+    a = s.abs(x)
+    near, inside = a < 0.5, (a >= 0.5) & (a < 1.0)
+    middle, rest = s.where(near, a, 0.0), s.where(inside, 1.0 - a, 0.5)
+    z = 0.5 * ROOT_PI * middle * (1.0 + math.pi / 12 * middle * middle)
+    for _ in range(3):  # from 1e-2 by cubes
+        u = (s.erf(z) - middle) * (0.5 * ROOT_PI * s.exp(z * z))
+        z = z - u / (1.0 + z * u)
+    log_of = s.log(rest * (2.0 - rest))
+    half = 2 / (math.pi * 0.147) + 0.5 * log_of
+    far = s.sqrt(s.sqrt(half * half - log_of * (1 / 0.147)) - half)
+    for _ in range(2):  # from 2e-3
+        left = s.erfc(far)
+        slope = TWO_OVER_ROOT_PI * s.exp(-(far * far)) / left
+        f = s.log(left / rest)
+        far = far + f / slope / (1.0 + f * (slope - 2.0 * far) / (2.0 * slope))
+    z = s.where(near, z, s.where(inside, far, s.where(a == 1.0, math.inf, math.nan)))
+    return s.where(a == 0.0, x, s.copysign(z, x))
 
 
 # -- arithmetic --------------------------------------------------------------------------------------------------------
@@ -151,6 +174,9 @@ erf = elementwise("erf", lambda x: s.erf(x), out="float", vjp=lambda g, x: g * (
 erfc = elementwise("erfc", lambda x: s.erfc(x), out="float", vjp=lambda g, x: -g * (TWO_OVER_ROOT_PI * s.exp(-(x * x))),
                    doc="1 - erf(x), exact where it is small.",
                    example=("core.tensor([0.0, 1.0])", "tensor([1.0000, 0.1573])"))  # fmt: skip
+erfinv = elementwise("erfinv", inverse_erf, out="float", domain=(-0.9, 0.9),
+                     vjp=lambda g, y: g * (0.5 * ROOT_PI * s.exp(y * y)), doc="The inverse of the error function.",
+                     example=("core.tensor([0.0, 0.5])", "tensor([0.0000, 0.4769])"))  # fmt: skip
 hypot = elementwise("hypot", lambda a, b: s.hypot(a, b), domain=(0.3, 3.0), vjp=(lambda g, a, y: g * a / y, lambda g, b, y: g * b / y),
                     doc="sqrt(a² + b²) without overflow.",
                     tensors=("input", "other"), example=("core.tensor([3.0]), core.tensor([4.0])", "tensor([5.])"))  # fmt: skip

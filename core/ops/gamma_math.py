@@ -155,7 +155,7 @@ def erfc_inverse(xp: Any, c: Any) -> Any:
     half = 2 / (math.pi * 0.147) + log_of / 2
     z = xp.sqrt(xp.sqrt(half * half - log_of / 0.147) - half)
     target = xp.log(inside)
-    for _ in range(4):
+    for _ in range(3):  # from 2e-3 by cubes
         scaled = erfcx(xp, z)
         f = xp.log(scaled) - z * z - target
         slope = -2 / ROOT_PI / scaled
@@ -168,19 +168,10 @@ def erfc_inverse(xp: Any, c: Any) -> Any:
 def _erf_inverse(xp: Any, x: Any) -> Any:
     """z with erf(z) = x for |x| < 1/2, by Halley from the first terms of its series."""
     z = 0.5 * ROOT_PI * x * (1 + math.pi / 12 * x * x)
-    for _ in range(4):
+    for _ in range(3):  # from 1e-2 by cubes
         u = (special.erf(z) - x) * (0.5 * ROOT_PI * xp.exp(z * z))
         z = z - u / (1 + z * u)
     return z
-
-
-def erfinv(xp: Any, x: Any) -> Any:
-    """z with erf(z) = x: near 0 by its own iteration, else from erfc(z) = 1 - |x|, which is exact there."""
-    a = xp.abs(x)
-    near = a < 0.5
-    tail = erfc_inverse(xp, 1 - xp.where(near, 0.5, a))
-    z = xp.where(near, _erf_inverse(xp, xp.where(near, a, 0.0)), tail)
-    return xp.where((a == 0) | xp.isnan(x), x, xp.copysign(z, x))
 
 
 def ndtri(xp: Any, p: Any) -> Any:

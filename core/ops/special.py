@@ -251,9 +251,6 @@ shown["multigammaln"] = multigammaln
 
 # -- error functions ---------------------------------------------------------------------------------------------------
 
-erfinv = _unary("erfinv", gamma_math.erfinv, -0.9, 0.9, "The inverse of the error function.",
-                "core.tensor([0.0, 0.5]) -> tensor([0.0000, 0.4769])",
-                vjp=lambda g, y: g * (0.5 * math.sqrt(math.pi) * exp(y * y)), top=("erfinv",))  # fmt: skip
 erfcx = _unary("erfcx", gamma_math.erfcx, -2, 4, "exp(x²) erfc(x), without underflow.",
                "core.tensor([0.0, 10.0]) -> tensor([1.0000, 0.0561])",
                vjp=lambda g, x, y: g * (2 * x * y - 2 / math.sqrt(math.pi)))  # fmt: skip
