@@ -56,21 +56,22 @@ example:
 LASTS = 32  # cells whose last record is kept for comparison
 _publish: Callable[..., None] = publish_display_data
 _TAKES_A_CELL = re.compile(r"%%(time|capture)\b")
-_EMPTY_TUNE = re.compile(r"%%tune(?![\w?])([^\n]*)\s*")
+_EMPTY = re.compile(r"%%(tune|ckernel|triton)(?![\w?])([^\n]*)\s*")
 _FIRST_LINE = re.compile(r"%%autograd(?![\w?])([^\n]*)")
 
 
 def rewrite(lines: list[str]) -> list[str]:
     """Input transformer: ``%%autograd ARGS`` becomes ``%autograd --cell ARGS``, the number of lines as it was.
 
-    A cell that asks for help is not run, and an empty ``%%tune``, which IPython refuses, gets its examples.
+    A cell that asks for help is not run, and an empty ``%%tune``, ``%%ckernel`` or ``%%triton``, which IPython refuses,
+    gets its examples.
 
     >>> rewrite(["%%autograd --text\\n", "x = 1\\n"])
     ['%autograd --cell --text\\n', 'x = 1\\n']
     """
-    if lines and (found := _EMPTY_TUNE.fullmatch("".join(lines))):
+    if lines and (found := _EMPTY.fullmatch("".join(lines))):
         return [
-            f"get_ipython().run_cell_magic('tune', {found.group(1).strip()!r}, '\\n')\n",
+            f"get_ipython().run_cell_magic({found.group(1)!r}, {found.group(2).strip()!r}, '\\n')\n",
             *["\n"] * (len(lines) - 1),
         ]
     if lines and (found := _FIRST_LINE.match(lines[0])) and set(HELP) & set(found.group(1).split()):
@@ -204,6 +205,21 @@ class LabMagics(Magics):
             tune_magic.tune_cell(self.shell, line, cell)
             return
         tune_magic.tune_line(line)
+
+    @no_var_expand
+    @cell_magic
+    def ckernel(self, line: str, cell: str) -> None:
+        """Make an op of core of a C function, with its gradient.
+
+        ``%%ckernel name(x, a=2.0) -> out [--check] [--reference NAME]``
+
+        ``%%ckernel`` on an empty cell shows an example; ``%%ckernel --help`` says how sizes, gradients and references
+        are written.
+        """
+        shadowing.check("triton_kernels")
+        from . import ckernel_magic
+
+        ckernel_magic.run(self.shell, line, cell)
 
     @line_magic
     def as_torch(self, line: str) -> None:
@@ -476,7 +492,7 @@ def unload(shell: Any) -> None:
     shell.events.unregister("post_run_cell", magics.after)
     shell.events.unregister("post_execute", magics.ended)
     for kind in ("line", "cell"):
-        for name in ("as_torch", "autograd", "export", "tune"):
+        for name in ("as_torch", "autograd", "ckernel", "export", "triton", "tune"):
             shell.magics_manager.magics[kind].pop(name, None)
     source.name_of_file = was  # type: ignore[assignment]
     tracebacks.remove(shell)
