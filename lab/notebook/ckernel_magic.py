@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from triton_kernels.tune.worker import Worker
 from ..console.options import HELP
 from . import op_check
 from .op_header import Header, Wrong, evaluated, parser, parted
+from .op_part import Part, can_have_a_gradient, header_of_gradient, vjp_of, vjp_of_op
 
 LIMIT_S = 60.0  # of a check
 FIRST_LINE = 2  # the number that a notebook gives to the line after %%ckernel
@@ -121,45 +122,35 @@ class Function:
             )
 
 
-class Part:
-    """A C function with the header that says what its arrays are: the op itself, or its gradient."""
+class CPart(Part):
+    """A C function with its header. *Raises*: Wrong where the two do not agree."""
+
+    backend = "C"
 
     def __init__(self, function: Function, header: Header) -> None:
-        self.function, self.header, declared = function, header, function.any
+        self.function, declared = function, function.any
         for p in declared.arrays:
             if p.name not in {**header.inputs, **header.outputs}:
                 raise Wrong(f"{declared}: {p.name} is an array that the header does not name: {header}")
             if p.const != (p.name in header.inputs):
                 must = "is an input, and const is missing" if not p.const else "is an output, and cannot be const"
                 raise Wrong(f"{declared}: {p.name} {must}: {header}")
-        there = {p.name for p in declared.parameters}
-        if missing := [n for n in (*header.inputs, *header.outputs, *header.numbers) if n not in there]:
-            raise Wrong(f"{declared} has no parameter {', '.join(missing)}, which the header names: {header}")
-        known = {*header.letters, *header.numbers, "batch"}
-        counts = [p.name for p in declared.parameters if not p.pointer and p.name not in known]
-        whole = not header.rule
-        if len(counts) > whole or any(p.dtype.startswith("float") for p in declared.parameters if p.name in counts):
-            wanted = f"{counts[-1]}=0.0 in it" if whole else f"{counts[0]} among its sizes, or {counts[0]}=0.0"
-            raise Wrong(f"{declared}: the header says nothing of {', '.join(counts)}; needed: {wanted}: {header}")
-        self.count = counts[0] if counts else ""
-        self.at_once = whole or "batch" in there
+        numbers = [p for p in declared.parameters if not p.pointer and p.name not in header.numbers]
+        if real := [p.name for p in numbers if p.dtype.startswith("float")]:
+            raise Wrong(f"{declared}: the header says nothing of {', '.join(real)}; needed: {real[0]}=0.0 in {header}")
+        super().__init__(header, str(declared), [p.name for p in declared.parameters], [p.name for p in numbers])
 
-    def fill(self, inputs: list[Any], outputs: list[Any], sizes: list[int], params: dict[str, Any]) -> None:
-        """Run it on arrays; a function that knows nothing of stacked problems is called for each."""
-        header = self.header
-        arrays = {n: np.ascontiguousarray(a) for n, a in zip(header.inputs, inputs, strict=True)}
-        arrays |= zip(header.outputs, outputs, strict=True)
-        numbers = {**params, **dict(zip(header.letters, sizes[1:], strict=True)), self.count: sizes[0],
-                   "batch": sizes[0]}  # fmt: skip
-        if self.at_once:
-            self.function.call(arrays, numbers)
-            return
-        flat = {n: a.reshape(sizes[0], -1) for n, a in arrays.items()}
-        for k in range(sizes[0]):
-            self.function.call({n: a[k] for n, a in flat.items()}, numbers)
+    def call(self, arrays: Mapping[str, Any], numbers: Mapping[str, Any]) -> None:
+        self.function.call(arrays, numbers)
 
-    def op(self, vjp: Callable[..., Any] | None) -> CustomOp:
-        """Return the op of this function alone."""
+    def declines(self, *arrays: Any, **params: Any) -> str | None:
+        return self.function.declines(*arrays)
+
+    def in_one_piece(self, array: Any) -> Any:
+        return np.ascontiguousarray(array)
+
+    def made(self, vjp: Callable[..., Any] | None) -> CustomOp:
+        """Return its op."""
         header, function = self.header, self.function
 
         def refuse(**given: Any) -> Any:
@@ -171,11 +162,7 @@ class Part:
             raise TypeError(told(function.needed(came), op=header.name, remedy=f"{remedy}, or real in the C text"))
 
         refuse.__doc__ = f"{header}, from C text."
-        op = CustomOp(f"notebook::{header.name}", refuse, list(header.inputs), dict(header.numbers),
-                      len(header.outputs), header.rule, vjp, None, header.signature)  # fmt: skip
-        op.__name__ = op.__qualname__ = header.name  # type: ignore[attr-defined]
-        op.register_out("cpu", "C", function.name, self.fill, function.declines)
-        return op
+        return self.op(refuse, vjp)
 
 
 class Expression:
@@ -197,7 +184,7 @@ class Cell:
     def __init__(self, header: Header, text: str, names: dict[str, Any],
                  reference: Callable[..., Any] | None) -> None:  # fmt: skip
         self.header, self.text, self.names = header, text, names
-        self.part = Part(Function(text, header.name), header)
+        self.part = CPart(Function(text, header.name), header)
         self.part.function.build()
         said = _said(text, "reference")
         self.reference = reference or (None if said is None else self._expression("reference", said, header.inputs))
@@ -205,7 +192,7 @@ class Cell:
 
     def op(self) -> CustomOp:
         """Return the op."""
-        return self.part.op(self.backward)
+        return self.part.made(self.backward)
 
     def check(self, op: CustomOp) -> str:
         """Return what was found right. *Raises*: Wrong, Failed."""
@@ -218,16 +205,16 @@ class Cell:
                 self._in_guarded_memory(self.gradient, given, {f"grad_{n}": g for n, g in sample.gradients.items()})
         return op_check.in_place(op, self.header, self.reference, shapes, list(self.part.function.declared))
 
-    def _in_guarded_memory(self, part: Part, arrays: Mapping[str, np.ndarray], right: Mapping[str, np.ndarray]) -> None:
+    def _in_guarded_memory(
+        self, part: CPart, arrays: Mapping[str, np.ndarray], right: Mapping[str, np.ndarray]
+    ) -> None:
         """Run a function where its arrays begin and end at memory that nobody may touch, in a process of its own."""
         header, function = part.header, part.function
         given = {n: arrays[n] for n in header.inputs}
         first = next(iter(given.values()))
         declared = function.declared[first.dtype.name]
         sizes = op_check.sizes_of(header, given)
-        shapes = {n: tuple(sizes[d] if d in sizes else int(d) for d in dims) if dims is not None else first.shape
-                  for n, dims in header.outputs.items()}  # fmt: skip
-        given |= {n: np.empty(shape, first.dtype) for n, shape in shapes.items()}
+        given |= op_check.outputs_for(header, given)
         numbers = {**header.numbers, **sizes, part.count: first.size, "batch": 1}
         arguments = fit(declared, {p.name: (given if p.pointer else numbers)[p.name] for p in declared.parameters})
         allowed = tolerance(first.dtype.name, max(a.size for a in given.values()))
@@ -239,62 +226,21 @@ class Cell:
             except Failed as failure:
                 raise Wrong(f"{declared} on {first.dtype}: {failure.reason}") from None
 
-    def _gradient(self) -> tuple[Part | None, Callable[..., Any] | None]:
+    def _gradient(self) -> tuple[CPart | None, Callable[..., Any] | None]:
         header, name = self.header, f"{self.header.name}_backward"
         said = _said(self.text, "backward")
         written = re.search(rf"\b{name}\s*\(", without_comments(self.text)) is not None
         if said is None and not written:
             return None, None
-        if len(header.outputs) > 1:
-            raise Wrong(f"{header}: a gradient is possible for one output. Remedy: core.library.custom_op")
-        if "g" in (*header.inputs, *header.numbers):
-            raise Wrong(f"{header}: g is the gradient of the output here, and cannot name an input")
+        can_have_a_gradient(header)
         if said is not None:
             backward = self._expression("backward", said, ["g", *header.inputs, *header.outputs, *header.numbers])
-            return None, self._vjp(backward.names, backward)
+            return None, vjp_of(header, backward.names, backward)
         function = Function(self.text, name)
-        shapes = {**header.inputs, **header.outputs, "g": next(iter(header.outputs.values()))}
-        inputs = {p.name: shapes[p.name] for p in function.any.arrays if p.name in shapes}
-        outputs = {f"grad_{n}": dims for n, dims in header.inputs.items()
-                   if any(p.name == f"grad_{n}" for p in function.any.arrays)}  # fmt: skip
-        if "g" not in inputs or not outputs:
-            raise Wrong(
-                f"{function.any}: a gradient reads g and fills {' or '.join(f'grad_{n}' for n in header.inputs)}"
-            )
-        numbers = {n: v for n, v in header.numbers.items() if any(p.name == n for p in function.any.parameters)}
-        part = Part(function, Header(name, inputs, numbers, outputs))
+        there = [p.name for p in function.any.parameters]
+        part = CPart(function, header_of_gradient(header, name, there, str(function.any)))
         function.build()
-        op = part.op(None)
-
-        def run(given: dict[str, Any]) -> Any:
-            found = op(**{n: given[n] for n in (*inputs, *numbers)})
-            made = dict(zip(outputs, found if isinstance(found, tuple) else (found,), strict=True))
-            grads = tuple(made.get(f"grad_{n}") for n in header.inputs)
-            return grads if len(grads) > 1 else grads[0]
-
-        return part, self._vjp([n for n in (*inputs, *numbers) if n != "g"], run)
-
-    def _vjp(self, wanted: Sequence[str], run: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:
-        """Return a function whose arguments are what it needs, by which an op knows what to save; the output is y."""
-        header, output = self.header, next(iter(self.header.outputs))
-        if output in wanted and output != "y" and "y" in header.inputs:
-            raise Wrong(f"{header}: the gradient reads {output}, which core calls y. Remedy: another name for y")
-        shapes = {n: f"{n}_shape" for n in header.inputs}
-
-        def vjp(**given: Any) -> Any:
-            grads = run({**given, output: given.get("y")} if output in wanted else given)
-            many = grads if isinstance(grads, tuple | list) else (grads,)
-            if len(many) != len(shapes):
-                raise ValueError(told(f"the backward of {header.name} gives {len(many)} gradients", op=header.name,
-                                      needed=f"one for each of {', '.join(shapes)}"))  # fmt: skip
-            fit = tuple(g if g is None else g.sum_to_size(given[name]) for g, name in zip(many, shapes.values(),
-                                                                                          strict=True))  # fmt: skip
-            return fit if len(fit) > 1 else fit[0]
-
-        names = ["g", *("y" if n == output else n for n in wanted), *shapes.values()]
-        found: Callable[..., Any] = eval(f"lambda {', '.join(names)}: vjp({', '.join(f'{n}={n}' for n in names)})",
-                                         {"vjp": vjp})  # fmt: skip
-        return found
+        return part, vjp_of_op(header, part.made(None), part.header)
 
     def _expression(self, kind: str, said: str, known: Collection[str]) -> Expression:
         try:

@@ -31,6 +31,7 @@ from ..session.recording import Recording, error_row
 from . import card_buttons, export_magic, tracebacks, try_button
 from .inner_cell import run_inside
 from .live_card import LiveCard
+from .op_magics import OpMagics
 from .try_magic import Trying
 
 FLAGS = {
@@ -205,21 +206,6 @@ class LabMagics(Magics):
             tune_magic.tune_cell(self.shell, line, cell)
             return
         tune_magic.tune_line(line)
-
-    @no_var_expand
-    @cell_magic
-    def ckernel(self, line: str, cell: str) -> None:
-        """Make an op of core of a C function, with its gradient.
-
-        ``%%ckernel name(x, a=2.0) -> out [--check] [--reference NAME]``
-
-        ``%%ckernel`` on an empty cell shows an example; ``%%ckernel --help`` says how sizes, gradients and references
-        are written.
-        """
-        shadowing.check("triton_kernels")
-        from . import ckernel_magic
-
-        ckernel_magic.run(self.shell, line, cell)
 
     @line_magic
     def as_torch(self, line: str) -> None:
@@ -459,7 +445,7 @@ def load(shell: Any) -> None:
     if getattr(shell, "_gradlab", None) is not None:
         return
     magics = LabMagics(shell)
-    shell.register_magics(magics)
+    shell.register_magics(magics, OpMagics(shell))
     shell.input_transformers_cleanup.append(rewrite)
     shell.events.register("pre_run_cell", magics.before)
     shell.events.register("post_run_cell", magics.after)

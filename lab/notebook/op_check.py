@@ -41,6 +41,19 @@ def sizes_of(header: Header, arrays: Mapping[str, np.ndarray]) -> dict[str, int]
             if not d.isdigit()}  # fmt: skip
 
 
+def outputs_for(header: Header, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return unwritten outputs for inputs of these shapes, all of which are equal where the header has no sizes.
+
+    >>> from lab.notebook.op_header import header_of
+    >>> outputs_for(header_of("f(x[n,m]) -> out[m]"), {"x": np.ones((2, 3))})["out"].shape
+    (3,)
+    """
+    first, sizes = next(iter(arrays.values())), sizes_of(header, arrays)
+    shapes = {n: first.shape if dims is None else tuple(sizes[d] if d in sizes else int(d) for d in dims)
+              for n, dims in header.outputs.items()}  # fmt: skip
+    return {n: np.empty(shape, first.dtype) for n, shape in shapes.items()}
+
+
 class Sample:
     """Inputs, what the reference makes of them, and its gradient for a gradient `g` of the output; empty without it.
 
