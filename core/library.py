@@ -165,18 +165,34 @@ class CustomOp:
 
         kernel = CKernel(source, function or self.op.label)
 
+        def fill(inputs: list[Any], outputs: list[Any], sizes: list[int], params: dict[str, Any]) -> None:
+            kernel(inputs, outputs, sizes, tuple(map(float, params.values())))
+
+        self.register_out("cpu", "C", f"{kernel.function}_c", fill, lambda *a, **p: kernel.declines(*a))
+
+    def register_out(self, device_type: str, backend: str, name: str, fill: Callable[..., None],
+                     declines: Callable[..., str | None] = lambda *arrays, **params: None) -> None:  # fmt: skip
+        """A kernel that fills outputs of the shapes the rule says: ``fill(inputs, outputs, sizes, params)``.
+
+        Inputs are arrays of the device's library, their leading dimensions broadcast to the outputs' (all of them,
+        where there is no rule); None stands for an optional one. ``sizes[0]`` counts the stacked problems, or the
+        elements without a rule, and the rule's letters follow in the order they first appear.
+
+        backend, name : what `explain` and the recorder say of it. declines : why it does not take these arrays.
+        """
+
         def run(*arrays: Any, **params: Any) -> Any:
-            shaped = arrays
+            xp = backends.array_module(device_type)
+            outs, sizes = self._outputs(xp, arrays)
+            shape = outs[0].shape
             if self.op.rule is None:
-                shape = broadcast_shapes(*(a.shape for a in arrays if a is not None), op=self.name)
-                shaped = tuple(None if a is None else np.broadcast_to(a, shape) for a in arrays)
-            outs, sizes = self._outputs(np, shaped)
-            if self.op.rule is not None:
-                shaped = tuple(None if a is None else self._whole(a, k, outs[0].shape) for k, a in enumerate(arrays))
-            kernel(shaped, outs, sizes, tuple(map(float, params.values())))
+                given = [None if a is None else xp.broadcast_to(a, shape) for a in arrays]
+            else:
+                given = [None if a is None else self._whole(xp, a, k, shape) for k, a in enumerate(arrays)]
+            fill(given, outs, sizes, params)
             return outs[0] if self.op.returns == 1 else tuple(outs)
 
-        self._add("cpu", backends.Row(f"{kernel.function}_c", "C", run, lambda *a, **p: kernel.declines(*a)))
+        self._add(device_type, backends.Row(name, backend, run, declines))
 
     def _add(self, device_type: str, row: backends.Row) -> None:
         self.kernels[f"{device_type} {row.backend} {row.name}"] = row
@@ -186,12 +202,12 @@ class CustomOp:
         shapes = [a.shape[: a.ndim - len(d)] for a, d in zip(arrays, rule.inputs, strict=True) if a is not None]
         return broadcast_shapes(*shapes, op=self.name)
 
-    def _whole(self, a: Any, k: int, out_shape: tuple[int, ...]) -> Any:
+    def _whole(self, xp: Any, a: Any, k: int, out_shape: tuple[int, ...]) -> Any:
         """Return an input with its leading dimensions broadcast."""
         rule = self.op.rule
         assert rule is not None
         lead = out_shape[: len(out_shape) - len(rule.outputs[0])]
-        return np.broadcast_to(a, (*lead, *a.shape[a.ndim - len(rule.inputs[k]) :]))
+        return xp.broadcast_to(a, (*lead, *a.shape[a.ndim - len(rule.inputs[k]) :]))
 
     def _outputs(self, xp: Any, arrays: Sequence[Any]) -> tuple[list[Any], list[int]]:
         """Empty outputs as the shape rule says, and the sizes a kernel is told."""

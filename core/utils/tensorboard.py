@@ -7,12 +7,14 @@ writer is made.
 from __future__ import annotations
 
 import datetime
+import io
 import itertools
 import os
 import socket
+import sys
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from types import TracebackType
 from typing import Any, Self
@@ -22,6 +24,7 @@ import numpy as np
 from ..base.errors import text
 from ..tensors.tensor import Tensor
 from ..vision.images import pillow
+from . import tensorboard_graph, tensorboard_projector
 
 PIP = "pip install 'gradlab[tensorboard]' (or: pip install tensorboardX)"
 FORMATS = ("CHW", "HWC", "HW")
@@ -29,7 +32,8 @@ _files = itertools.count()
 
 
 class SummaryWriter:
-    """Writes scalars, histograms, texts and images to event files in `log_dir`, for ``tensorboard --logdir``.
+    """Writes what a run does to event files in `log_dir`, for ``tensorboard --logdir``: scalars, histograms, texts,
+    images, figures, graphs, settings, precision-recall curves, embeddings.
 
     log_dir : the folder; without one ``runs/<date>_<host><comment>``, as PyTorch's
     comment : what the name of that folder ends with
@@ -209,6 +213,170 @@ class SummaryWriter:
             )
         self._add(_tensorboardx().image(tag, a, dataformats=dataformats), global_step, walltime)
 
+    def add_images(
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        dataformats: str = "NCHW",
+    ) -> None:
+        """Images of a batch beside one another, at most eight in a row; `dataformats` is "NCHW" or "NHWC".
+
+        *Raises*: as `add_image`.
+        """
+        a = _array(img_tensor, "add_images")
+        if dataformats not in ("NCHW", "NHWC") or a.ndim != 4 or not len(a):
+            raise ValueError(
+                text(
+                    f"size of input tensor and input format are different. {tag!r} has shape {a.shape}, "
+                    f"dataformats is {dataformats!r}",
+                    op="add_images",
+                    needed="NCHW or NHWC, and at least one image",
+                )
+            )
+        batch = a if dataformats == "NHWC" else a.transpose(0, 2, 3, 1)
+        columns = min(len(batch), 8)
+        blank = np.zeros((-len(batch) % columns, *batch.shape[1:]), a.dtype)
+        rows = np.concatenate([batch, blank]).reshape(-1, columns, *batch.shape[1:])
+        n, _, high, wide, channels = rows.shape
+        grid = rows.transpose(0, 2, 1, 3, 4).reshape(n * high, columns * wide, channels)
+        self.add_image(tag, grid, global_step, walltime, "HWC")
+
+    def add_figure(
+        self,
+        tag: str,
+        figure: Any,
+        global_step: int | None = None,
+        close: bool = True,
+        walltime: float | None = None,
+    ) -> None:
+        """A matplotlib figure, or a list of equally large ones, as an image; `close` closes them."""
+        image, pictures = pillow("add_figure"), []
+        for each in figure if isinstance(figure, list) else [figure]:
+            file = io.BytesIO()
+            each.savefig(file, format="png", dpi=each.dpi)
+            pictures.append(np.asarray(image.open(file).convert("RGB")))
+            pyplot = sys.modules.get("matplotlib.pyplot")
+            if close and pyplot is not None:
+                pyplot.close(each)
+        if isinstance(figure, list):
+            self.add_images(tag, np.stack(pictures), global_step, walltime, "NHWC")
+        else:
+            self.add_image(tag, pictures[0], global_step, walltime, "HWC")
+
+    def add_pr_curve(
+        self,
+        tag: str,
+        labels: Any,
+        predictions: Any,
+        global_step: int | None = None,
+        num_thresholds: int = 127,
+        weights: Any = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Precision and recall of predicted probabilities, at thresholds from 0 to 1 (at most 127).
+
+        labels : 0 or 1 for each; predictions : in [0, 1]; weights : how much each counts.
+
+        *Raises*: ValueError for other sizes or values.
+        """
+        y, p = _array(labels, "add_pr_curve").reshape(-1), _array(predictions, "add_pr_curve").reshape(-1)
+        w = None if weights is None else _array(weights, "add_pr_curve").reshape(-1)
+        if y.size != p.size or (w is not None and w.size != y.size):
+            raise ValueError(
+                text("labels and predictions differ in number", op="add_pr_curve", came=f"{y.size} and {p.size}")
+            )
+        if not ((p >= 0) & (p <= 1)).all() or not np.isin(y, (0, 1)).all():
+            raise ValueError(
+                text(
+                    f"predictions of {tag!r} should be in [0, 1], and labels 0 or 1",
+                    op="add_pr_curve",
+                    remedy="probabilities: logits.sigmoid(), or softmax of one class",
+                )
+            )
+        self._add(_tensorboardx().pr_curve(tag, y, p, num_thresholds, w), global_step, walltime)
+
+    def add_hparams(
+        self,
+        hparam_dict: Mapping[str, Any],
+        metric_dict: Mapping[str, Any],
+        hparam_domain_discrete: Mapping[str, Sequence[Any]] | None = None,
+        run_name: str | None = None,
+        global_step: int | None = None,
+    ) -> None:
+        """Settings of a run beside what came of it, as a run of its own below this folder.
+
+        hparam_dict : numbers, texts and truths by name. metric_dict : numbers by name. hparam_domain_discrete : the
+        values that a setting may have. run_name : the folder's name; by default the time.
+
+        *Raises*: TypeError for other values.
+        """
+        settings = {n: v.item() if hasattr(v, "item") else v for n, v in hparam_dict.items()}
+        for name, value in settings.items():
+            if not (value is None or isinstance(value, bool | int | float | str)):
+                raise TypeError(
+                    text(
+                        f"value should be one of int, float, str, bool, or torch.Tensor; {name!r} is "
+                        f"{type(value).__name__}",
+                        op="add_hparams",
+                        remedy="str(...) of it",
+                    )
+                )
+        summaries = _tensorboardx().hparams(settings, dict(metric_dict))
+        if hparam_domain_discrete:
+            _restrict(summaries[0], hparam_domain_discrete)
+        folder = os.path.join(self.log_dir, run_name or str(time.time()))
+        with SummaryWriter(folder) as run:
+            for summary in summaries:
+                run._add(summary, None, None)
+            for name, value in metric_dict.items():
+                run.add_scalar(name, value, global_step)
+
+    def add_embedding(
+        self,
+        mat: Any,
+        metadata: Any = None,
+        label_img: Any = None,
+        global_step: int | None = None,
+        tag: str = "default",
+        metadata_header: Sequence[str] | None = None,
+    ) -> None:
+        """Vectors (N, D) for the projector, with a label and a picture (N, C, S, S) for each.
+
+        metadata : labels, or rows of them whose columns `metadata_header` names.
+
+        *Raises*: ValueError where their numbers differ.
+        """
+        pictures = None if label_img is None else _array(label_img, "add_embedding")
+        labels: Any = metadata.tolist() if hasattr(metadata, "tolist") else metadata
+        vectors = _array(mat, "add_embedding")
+        self._file()  # TensorBoard looks for the projector's files in folders with events
+        tensorboard_projector.written(
+            self.log_dir, tag, int(global_step or 0), vectors, labels, metadata_header, pictures
+        )
+
+    def add_graph(
+        self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True
+    ) -> None:
+        """The ops of a module on these inputs, a tensor or several, folded by its modules.
+
+        verbose : print their names. use_strict_trace : as in PyTorch's signature, without effect.
+
+        *Raises*: ValueError without inputs; ExportError, with the line, for what `core.export` cannot capture.
+        """
+        from tensorboardX.proto.event_pb2 import Event
+
+        if input_to_model is None:
+            raise ValueError(
+                text("a graph is of a call", op="add_graph", needed="input_to_model, a tensor or a tuple of them")
+            )
+        given = tuple(input_to_model) if isinstance(input_to_model, tuple | list) else (input_to_model,)
+        graph = tensorboard_graph.graph_of(model, given)
+        if verbose:
+            print("\n".join(f"{node.name}: {node.op}({', '.join(node.input)})" for node in graph.node))
+        self._file().write_event(Event(graph_def=graph.SerializeToString(), wall_time=time.time()))
+
     def flush(self) -> None:
         """Write what waits."""
         for other in self._others.values():
@@ -247,6 +415,17 @@ def _tensorboardx() -> Any:
             )
         ) from None
     return summary
+
+
+def _restrict(summary: Any, domains: Mapping[str, Sequence[Any]]) -> None:
+    """Say in an experiment's summary which values its settings may have."""
+    from tensorboardX.proto.plugin_hparams_pb2 import HParamsPluginData
+
+    plugin = summary.value[0].metadata.plugin_data
+    content = HParamsPluginData.FromString(plugin.content)
+    for info in content.experiment.hparam_infos:
+        info.domain_discrete.extend(domains.get(info.name, ()))
+    plugin.content = content.SerializeToString()
 
 
 @cache

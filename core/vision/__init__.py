@@ -1,11 +1,11 @@
-"""Pictures: data sets read from local files, and transforms, with torchvision's names.
+"""Pictures: data sets read from local files, networks and transforms, with torchvision's names.
 
-``from core.vision import datasets, transforms``. Nothing is ever downloaded. Pillow is an extra (``pip install
+``from core.vision import datasets, models, transforms``. Nothing is ever downloaded. Pillow is an extra (``pip install
 'gradlab[vision]'``), imported when the first picture is opened.
 """
 
 from __future__ import annotations
 
-from . import datasets, transforms
+from . import datasets, models, transforms
 
-__all__ = ["datasets", "transforms"]
+__all__ = ["datasets", "models", "transforms"]

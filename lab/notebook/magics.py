@@ -31,6 +31,7 @@ from ..session.recording import Recording, error_row
 from . import card_buttons, export_magic, tracebacks, try_button
 from .inner_cell import run_inside
 from .live_card import LiveCard
+from .op_magics import OpMagics
 from .try_magic import Trying
 
 FLAGS = {
@@ -56,21 +57,22 @@ example:
 LASTS = 32  # cells whose last record is kept for comparison
 _publish: Callable[..., None] = publish_display_data
 _TAKES_A_CELL = re.compile(r"%%(time|capture)\b")
-_EMPTY_TUNE = re.compile(r"%%tune(?![\w?])([^\n]*)\s*")
+_EMPTY = re.compile(r"%%(tune|ckernel|triton)(?![\w?])([^\n]*)\s*")
 _FIRST_LINE = re.compile(r"%%autograd(?![\w?])([^\n]*)")
 
 
 def rewrite(lines: list[str]) -> list[str]:
     """Input transformer: ``%%autograd ARGS`` becomes ``%autograd --cell ARGS``, the number of lines as it was.
 
-    A cell that asks for help is not run, and an empty ``%%tune``, which IPython refuses, gets its examples.
+    A cell that asks for help is not run, and an empty ``%%tune``, ``%%ckernel`` or ``%%triton``, which IPython refuses,
+    gets its examples.
 
     >>> rewrite(["%%autograd --text\\n", "x = 1\\n"])
     ['%autograd --cell --text\\n', 'x = 1\\n']
     """
-    if lines and (found := _EMPTY_TUNE.fullmatch("".join(lines))):
+    if lines and (found := _EMPTY.fullmatch("".join(lines))):
         return [
-            f"get_ipython().run_cell_magic('tune', {found.group(1).strip()!r}, '\\n')\n",
+            f"get_ipython().run_cell_magic({found.group(1)!r}, {found.group(2).strip()!r}, '\\n')\n",
             *["\n"] * (len(lines) - 1),
         ]
     if lines and (found := _FIRST_LINE.match(lines[0])) and set(HELP) & set(found.group(1).split()):
@@ -443,7 +445,7 @@ def load(shell: Any) -> None:
     if getattr(shell, "_gradlab", None) is not None:
         return
     magics = LabMagics(shell)
-    shell.register_magics(magics)
+    shell.register_magics(magics, OpMagics(shell))
     shell.input_transformers_cleanup.append(rewrite)
     shell.events.register("pre_run_cell", magics.before)
     shell.events.register("post_run_cell", magics.after)
@@ -476,7 +478,7 @@ def unload(shell: Any) -> None:
     shell.events.unregister("post_run_cell", magics.after)
     shell.events.unregister("post_execute", magics.ended)
     for kind in ("line", "cell"):
-        for name in ("as_torch", "autograd", "export", "tune"):
+        for name in ("as_torch", "autograd", "ckernel", "export", "triton", "tune"):
             shell.magics_manager.magics[kind].pop(name, None)
     source.name_of_file = was  # type: ignore[assignment]
     tracebacks.remove(shell)
