@@ -223,6 +223,8 @@ PyObject *step_back_of(Node *node, PyObject *g, int (*before)(void *), void *con
     const int many = PyList_Check(g); /* of an op with several outputs */
     if (node->special || binding.casting || !(many || PyArray_CheckExact(g)) || many != (node->out_meta != Py_None))
         return NULL;
+    const int here = on_cpu(node->kind); /* interpreted kernels have NumPy's arrays too */
+    if (here <= 0) return NULL;
     PyArray_Descr *descr = descr_of(node->kind);
     if (!descr) return NULL;
     if ((descr->type_num != NPY_FLOAT && descr->type_num != NPY_DOUBLE) ||
