@@ -27,7 +27,7 @@ from .version import MEANING, TorchVersion
 __all__ = ["as_torch"]
 
 NAME = "torch"
-FUNCTORCH = "functorch"  # a package beside it, whose names are core.func's
+FUNCTORCH = "functorch"  # a package beside it, whose names are those of core.functorch
 OURS = __name__.partition(".")[0]
 # PyTorch's files whose names core has in the package above them
 FILES = {
@@ -193,7 +193,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if spec.name == NAME:
             return Torch()
         if spec.name == FUNCTORCH:
-            return File(FUNCTORCH, f"{OURS}.func")
+            return File(FUNCTORCH, f"{OURS}.functorch")
         own = _own(spec.name)
         if own is not None:
             module = importlib.import_module(own)
