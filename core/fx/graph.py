@@ -48,7 +48,7 @@ def snake_case(name: str) -> str:
 
 
 def _wished(op: str, target: Any) -> str:
-    name = getattr(target, "__name__", type(target).__name__) if op == "call_function" else target
+    name = target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__)
     if name.startswith("__") and name.endswith("__"):
         name = name[2:-2]
     return name if op == "placeholder" else snake_case(name.replace(".", "_"))

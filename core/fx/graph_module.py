@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,6 @@ from typing import Any
 from ..base.errors import text
 from ..nn.modules.module import Module
 from ..nn.parameter import Parameter
-from ..serialization import save
 from ..tensors.tensor import Tensor
 from .code import PythonCode, compiled, resolve
 from .graph import Graph
@@ -185,12 +185,12 @@ class GraphModule(Module):
                                     came=", ".join(others), remedy="pickle the module"))  # fmt: skip
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        save(self._without_graph(), folder / "state_dict.pt")
-        head = ("import math\nimport operator\nfrom math import inf, nan\nfrom pathlib import Path\n\n"
+        (folder / "state.pkl").write_bytes(pickle.dumps(self._without_graph()))
+        head = ("import math\nimport operator\nimport pickle\nfrom math import inf, nan\nfrom pathlib import Path\n\n"
                 "import core as torch\nfrom core import device, nn\n\nNoneType = type(None)\n")  # fmt: skip
         body = (f"\n\nclass {module_name}(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-                "        state = torch.load(Path(__file__).parent / 'state_dict.pt', weights_only=False)\n"
-                "        self.__dict__.update(state)\n\n    ")  # fmt: skip
+                "        state = (Path(__file__).parent / 'state.pkl').read_bytes()\n"
+                "        self.__dict__.update(pickle.loads(state))\n\n    ")  # fmt: skip
         forward = code.src.strip().replace("\n", "\n    ")
         (folder / "module.py").write_text(head + body + forward + "\n")
         (folder / "__init__.py").write_text("from .module import *\n")

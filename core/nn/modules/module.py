@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import Any, Self
+from typing import Any, Self, get_type_hints
 
 from ...base.source import here
 from ...dispatch.sparse import SparseTensor
@@ -411,3 +411,6 @@ for _base in (Calling, Converting, State):  # errors about their arguments speak
     for _name, _f in vars(_base).items():
         if isinstance(_f, FunctionType):
             _f.__qualname__ = f"Module.{_name}"
+
+
+Module.__annotations__ = get_type_hints(Module)  # as objects: packages evaluate them among names of their own
