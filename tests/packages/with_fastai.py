@@ -12,7 +12,8 @@ image = TensorImage(torch.linspace(-1, 1, 2 * 3 * 8 * 8).view(2, 3, 8, 8))
 mask = TensorMask(torch.arange(4).view(2, 2))
 kinds = [type(image + 1) is TensorImage, type(image[0]) is TensorImage, type(image.mean()) is TensorImage,
          type(mask.float()) is TensorMask, type(cast(image, TensorBase)) is TensorBase,
-         isinstance(to_concat([mask, mask]), TensorMask), type(image.as_subclass(torch.Tensor)) is torch.Tensor]  # fmt: skip
+         isinstance(to_concat([mask, mask]), TensorMask),
+         type(image.as_subclass(torch.Tensor)) is torch.Tensor]  # fmt: skip
 model = torch.nn.Sequential(ConvLayer(3, 4), PoolFlatten(), LinBnDrop(4, 3))
 target = TensorCategory(torch.tensor([0, 2]))
 smoothed = LabelSmoothingCrossEntropy()

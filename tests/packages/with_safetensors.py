@@ -24,5 +24,6 @@ other = torch.nn.ModuleList([torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)])
 other[1].weight = other[0].weight
 missing, unexpected = load_model(other, str(folder / "tied.safetensors"))
 half = dict(sorted(load(save({"h": x.half(), "b": x.bfloat16(), "i": torch.arange(4), "t": x > 0})).items()))
-tell(trained=trained, part=part, names=[len(n) for n in names], again=dict(sorted(load_file(folder / "plain.safetensors").items())),
+again = dict(sorted(load_file(folder / "plain.safetensors").items()))
+tell(trained=trained, part=part, names=[len(n) for n in names], again=again,
      tied=other[1](x), left=[len(missing), len(unexpected)], half=half)  # fmt: skip
