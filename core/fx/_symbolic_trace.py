@@ -17,10 +17,10 @@ from ..nn.modules.container import Sequential
 from ..nn.modules.module import Module
 from ..nn.parameter import Parameter
 from ..tensors.tensor import Tensor
-from .code import OURS, resolve
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import map_aggregate
+from .printed import OURS, resolve
 from .proxy import ParameterProxy, Proxy, TracerBase
 
 __all__ = ["PH", "Tracer", "is_fx_tracing", "symbolic_trace", "wrap"]
@@ -121,6 +121,8 @@ class Tracer(TracerBase):
         self.submodule_paths: dict[Module, str] | None = None
         self.root: Module = Module()
         self.tensor_attrs: dict[int, str] = {}
+        self._kept: list[Tensor] = []  # tensors that the program made, whose ids are known
+        self._names_of_tensors: dict[int, str] = {}
         self._parameters: dict[int, tuple[str, Proxy]] = {}
         self._stack: dict[str, tuple[str, type]] = {}
 
@@ -233,7 +235,7 @@ class Tracer(TracerBase):
         parameters = list(inspect.signature(root_fn).parameters.values())
         named: dict[str, Any] = {}
         for p in parameters[1:] if is_module else parameters:
-            stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+            stars = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
             default = () if p.default is p.empty else (p.default,)
             if concrete_args is not None and p.name in concrete_args:
                 value = self._given(p.name, concrete_args[p.name], default)
@@ -283,7 +285,7 @@ class Tracer(TracerBase):
             return self.getattr(name, read(mod, name), cache)
 
         own = "__call__" in Module.__dict__
-        Module.__call__, Module.__getattr__ = heard, seen  # type: ignore[method-assign]
+        Module.__call__, Module.__getattr__ = heard, seen  # type: ignore[method-assign, assignment]
         _tracing += 1
         try:
             for names, name in _wrapped.values():

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..base.errors import text
-from .code import PythonCode, located, python_code, qualified, resolve
 from .node import Node, map_arg, shown, target_name
+from .printed import PythonCode, located, python_code, qualified, resolve
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
 

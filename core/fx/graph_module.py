@@ -12,8 +12,8 @@ from ..base.errors import text
 from ..nn.modules.module import Module
 from ..nn.parameter import Parameter
 from ..tensors.tensor import Tensor
-from .code import PythonCode, compiled, resolve
 from .graph import Graph
+from .printed import PythonCode, compiled, resolve
 
 __all__ = ["GraphModule"]
 
@@ -152,7 +152,7 @@ class GraphModule(Module):
 
     # -- copies and files ----------------------------------------------------------------------------------------------
 
-    def _kind(self) -> type:
+    def _kind(self) -> Any:
         return next(c for c in type(self).__mro__ if not c.__dict__.get("_of_one", False))
 
     def _without_graph(self) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from typing import Any
 from ..base.errors import text
 from ..nn.modules.module import Module
 from ._symbolic_trace import Tracer
-from .code import resolve
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node, map_aggregate, map_arg
+from .printed import resolve
 from .proxy import Proxy
 
 __all__ = ["Interpreter", "Transformer"]

@@ -14,9 +14,9 @@ from ..base.dtypes import dtype as DType
 from ..base.errors import text
 from ..tensors import overriding
 from ..tensors.tensor import Tensor
-from .code import BINARY, OURS, PLACES, UNARY, qualified, resolve
 from .graph import Graph
 from .node import Node, map_aggregate
+from .printed import BINARY, OURS, PLACES, UNARY, qualified, resolve
 
 __all__ = ["Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "TraceError", "TracerBase"]
 
@@ -88,7 +88,10 @@ class TracerBase:
             raise _refused("Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or "
                            "as a *args or **kwargs function argument",
                            "take the items by number, x[0], or unpack a known count")  # fmt: skip
-        return (obj[k] for k in range(count))
+        return (
+            obj[k]  # type: ignore[index]
+            for k in range(count)
+        )
 
     def keys(self, obj: Proxy) -> Any:
         """Return what ``**value`` goes through: the call of its keys."""

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from ..nn.modules.module import Module
 from ._symbolic_trace import symbolic_trace
-from .code import resolve
 from .graph import Graph
 from .graph_module import GraphModule, put_attribute
 from .node import Node, map_arg
+from .printed import resolve
 
 __all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with_filters"]
 
@@ -138,7 +138,7 @@ def replace_pattern_with_filters(gm: GraphModule, pattern: Any, replacement: Any
         _bring(new, gm)
         inputs = [n for n in new.nodes if n.op == "placeholder"]
         values = [found.get(n) for n in arguments]
-        known = {n: replaced.get(v, v) for n, v in zip(inputs, values, strict=True)}
+        known: dict[Node, Any] = {n: replaced.get(v, v) for n, v in zip(inputs, values, strict=True)}
         last = max((found[n] for n in ends), key=list(graph.nodes).index)
         before = set(graph.nodes)
         with graph.inserting_before(last):

@@ -121,7 +121,9 @@ def test_code_is_python_and_tracebacks_show_it():
         "def forward(self, x):", "    a = self.a(x);  x = None", "    relu = torch.relu(a);  a = None", "    c = self.c",
         "    add = relu + c;  relu = c = None", "    return add"]  # fmt: skip
     assert "class Net(torch.nn.Module):" in gm.print_readable(print_output=False)
-    assert str(gm.graph).splitlines()[1].strip() == "%a : [num_users=1] = call_module[target=a](args = (%x,), kwargs = {})"
+    assert (
+        str(gm.graph).splitlines()[1].strip() == "%a : [num_users=1] = call_module[target=a](args = (%x,), kwargs = {})"
+    )
     f = fx.symbolic_trace(lambda x: (x.to(core.float64), x[None, 1:, ...] * -2.0, x.sum(dim=(0, 1)), x.new_zeros([2])))
     assert "x.to(torch.float64)" in f.code
     assert "* (-2.0)" in f.code

@@ -57,7 +57,7 @@ def qualified(target: Any) -> str | None:
     """Return the path by which a function or class is found again, a module and a name; None where there is none.
 
     >>> import core
-    >>> from core.fx.code import located, qualified
+    >>> from core.fx.printed import located, qualified
     >>> qualified(core.relu), located("torch:relu") is core.relu
     ('torch:relu', True)
     """
