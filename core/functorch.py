@@ -84,4 +84,4 @@ def combine_state_for_ensemble(models: Sequence[Module]) -> tuple[FunctionalModu
                                 came=str([type(m).__name__ for m in models])))  # fmt: skip
     parts = [make_functional_with_buffers(m) for m in models]
     stack = lambda k: tuple(_f["stack"](list(x)) for x in zip(*(p[k] for p in parts), strict=True))
-    return parts[0][0], stack(1), stack(2)
+    return parts[0][0], stack(1), stack(2)  # type: ignore[no-untyped-call]

@@ -281,7 +281,7 @@ class Graph:
     def __getstate__(self) -> list[tuple[Any, ...]]:
         """Return the nodes as tuples, functions by where they are found, nodes among the arguments by their names."""
         put = lambda a: map_arg(a, lambda n: _Named(n.name))
-        return [(n.op, n.name, _by_name(n.target), put(n.args), put(n.kwargs), _by_name(n.type)) for n in self.nodes]
+        return [(n.op, n.name, _by_name(n.target), put(n.args), put(n.kwargs), _by_name(n.type)) for n in self.nodes]  # type: ignore[no-untyped-call]
 
     def __setstate__(self, rows: list[tuple[Any, ...]]) -> None:
         Graph.__init__(self)

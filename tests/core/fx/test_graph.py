@@ -118,8 +118,8 @@ def test_a_dict_gives_what_a_graph_names():
 def test_code_is_python_and_tracebacks_show_it():
     gm = traced()
     assert gm.code.strip().splitlines() == [
-        "def forward(self, x):", "    a = self.a(x);  x = None", "    relu = torch.relu(a);  a = None", "    c = self.c",
-        "    add = relu + c;  relu = c = None", "    return add"]  # fmt: skip
+        "def forward(self, x):", "    a = self.a(x);  x = None", "    relu = torch.relu(a);  a = None",
+        "    c = self.c", "    add = relu + c;  relu = c = None", "    return add"]  # fmt: skip
     assert "class Net(torch.nn.Module):" in gm.print_readable(print_output=False)
     assert (
         str(gm.graph).splitlines()[1].strip() == "%a : [num_users=1] = call_module[target=a](args = (%x,), kwargs = {})"
