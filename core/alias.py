@@ -27,7 +27,7 @@ from .version import MEANING, TorchVersion
 __all__ = ["as_torch"]
 
 NAME = "torch"
-FUNCTORCH = "functorch"  # a package beside it, whose names are core.func's
+FUNCTORCH = "functorch"  # a package beside it, whose names are those of core.functorch
 OURS = __name__.partition(".")[0]
 # PyTorch's files whose names core has in the package above them
 FILES = {
@@ -54,20 +54,7 @@ FILES = {
     "distributed.fsdp": ("api", "fully_sharded_data_parallel", "sharded_grad_scaler", "wrap"),
     "distributed.nn": ("functional",),
     "distributed.tensor": ("api", "experimental", "parallel", "placement_types"),
-    "fx": (
-        "_symbolic_trace",
-        "experimental",
-        "experimental.proxy_tensor",
-        "experimental.symbolic_shapes",
-        "graph",
-        "graph_module",
-        "interpreter",
-        "node",
-        "passes",
-        "passes.infra",
-        "passes.infra.pass_base",
-        "proxy",
-    ),
+    "fx.experimental": ("proxy_tensor", "symbolic_shapes"),
     "jit": ("annotations", "frontend"),
     "multiprocessing": ("spawn",),
     "onnx": ("utils",),
@@ -206,7 +193,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if spec.name == NAME:
             return Torch()
         if spec.name == FUNCTORCH:
-            return File(FUNCTORCH, f"{OURS}.func")
+            return File(FUNCTORCH, f"{OURS}.functorch")
         own = _own(spec.name)
         if own is not None:
             module = importlib.import_module(own)

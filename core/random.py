@@ -16,6 +16,7 @@ from .base.modes import state as mode
 from .base.shape import broadcast_shapes
 from .declare.kinds import Device, Size, Sizes
 from .declare.signature import Fast
+from .dispatch.autocast import behind
 from .dispatch.draws import normal_array, normals, source, uniform_array
 from .dispatch.publish import offer
 from .dispatch.type_errors import guarded
@@ -190,6 +191,7 @@ def randint(
     return finished((a + low).astype(d.numpy, copy=False).reshape(shape), kind_of(d, where), requires_grad, out)
 
 
+@behind
 def randint_like(
     input: Tensor,
     low: int,
@@ -225,6 +227,7 @@ def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None =
     return finished(a.astype(d.numpy, copy=False), kind_of(d, where), requires_grad, out)
 
 
+@behind
 def normal(
     mean: float | Tensor,
     std: float | Tensor = 1.0,

@@ -11,7 +11,7 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import native
 from ..base import dtypes
@@ -25,6 +25,7 @@ from . import autocast_table
 from .autocast_table import FLOAT32, FLOAT32_RESULT, LOWER, PAD_MODES, PLAIN, REFUSED, WIDEST
 from .type_errors import guarded
 
+F = TypeVar("F", bound=Callable[..., Any])
 DEVICES = ("cpu", "cuda")
 
 
@@ -157,11 +158,12 @@ def _fast(function: Any, parser: str | None) -> dict[str, Any]:
     return {"parser": parser} if parser else {"elementwise": elementwise_call} if elementwise_call is not None else {}
 
 
-def behind(function: Callable[..., Any], parser: str | None = None) -> Callable[..., Any]:
-    """`function` behind its fast path in C (`public_function`), outside of autocast."""
+def behind(function: F, parser: str | None = None) -> F:
+    """`function` behind its fast path in C (`public_function`), if it has one, outside of autocast; classes with
+    ``__torch_function__`` are asked before it is called."""
     if native.module is None:
-        return guarded(function)
-    return native.module.PublicFunction(function, function, **_fast(function, parser))
+        return guarded(function)  # type: ignore[no-any-return]
+    return native.module.PublicFunction(function, function, **_fast(function, parser))  # type: ignore[no-any-return]
 
 
 def _device(values: Any) -> str | None:

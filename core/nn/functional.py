@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.dtypes import dtype as Dtype
 from ..base.scalars import element
+from ..dispatch.autocast import behind
 from ..dispatch.type_errors import guarded
 from ..ops import activation as _a
 from ..ops import elementwise as _e
@@ -245,6 +246,7 @@ __all__ = [
 # -- activations that can write their input --
 
 
+@behind
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0).
 
@@ -255,6 +257,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return input.relu_() if inplace else _e.relu(input)
 
 
+@behind
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x above 0, negative_slope x below.
 
@@ -265,6 +268,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return input.leaky_relu_(negative_slope) if inplace else _e.leaky_relu(input, negative_slope)
 
 
+@behind
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x above 0, alpha (exp(x) - 1) below.
 
@@ -275,6 +279,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return input.elu_(alpha) if inplace else _e.elu(input, alpha)
 
 
+@behind
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x above 0, alpha (exp(x / alpha) - 1) below.
 
@@ -287,6 +292,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return input.celu_(alpha) if inplace else _a.celu_(input, alpha)
 
 
+@behind
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return the scaled exponential linear unit.
 
@@ -297,6 +303,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     return input.selu_() if inplace else _a.selu_(input)
 
 
+@behind
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x sigmoid(x).
 
@@ -307,6 +314,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     return input.silu_() if inplace else _e.silu(input)
 
 
+@behind
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x tanh(softplus(x)).
 
@@ -317,6 +325,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     return input.mish_() if inplace else _a.mish(input)
 
 
+@behind
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """x, kept between `min_val` and `max_val`.
 
@@ -329,6 +338,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     return input.hardtanh_(min_val, max_val) if inplace else _e.hardtanh(input, min_val, max_val)
 
 
+@behind
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """x, kept between 0 and 6.
 
@@ -339,6 +349,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
+@behind
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Return a sigmoid of three straight pieces.
 
@@ -349,6 +360,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return input.hardsigmoid_() if inplace else _a.hardsigmoid_(input)
 
 
+@behind
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x times its hardsigmoid.
 
@@ -359,7 +371,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return input.hardswish_() if inplace else _a.hardswish_(input)
 
 
-@guarded
+@behind
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x above the threshold, else the value.
 
@@ -401,6 +413,7 @@ if not TYPE_CHECKING:
 # -- softmax, whose dim was once optional --
 
 
+@behind
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
     """exp(x) / Σ exp(x) along `dim`.
 
@@ -411,7 +424,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return _softmax(input, _implicit_dim("softmax", input.ndim) if dim is None else dim, dtype)
 
 
-@guarded
+@behind
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
     """Return the softmax of -x.
 
@@ -422,6 +435,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return _softmax(-input, _implicit_dim("softmin", input.ndim) if dim is None else dim, dtype)
 
 
+@behind
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
     """Return the logarithm of softmax along `dim`.
 

@@ -22,6 +22,7 @@ from ..base.source import here
 from ..declare import op as declarations
 from ..declare.kinds import Device, Number, Scalar, Size, Sizes
 from ..declare.signature import Fast
+from ..dispatch.autocast import behind
 from ..dispatch.out import into
 from ..dispatch.publish import offer
 from ..dispatch.sparse import SparseTensor
@@ -206,6 +207,7 @@ full = _offered(full, "full_sizes(size, fill_value, dtype)")
 full_like = _offered(full_like, "full_like(input, fill_value, dtype)", like=True)
 
 
+@behind
 def scalar_tensor(
     s: Scalar, *, dtype: Dtype | None = None, device: Device | None = None, requires_grad: bool = False
 ) -> Tensor:
@@ -280,6 +282,7 @@ def arange(
 arange = _offered(arange, "range_of(start, end, step)", raw=("start", "end", "step"))
 
 
+@behind
 def linspace(
     start: Number | Tensor,
     end: Number | Tensor,
@@ -340,6 +343,7 @@ def _even_in_ops(lo: Any, hi: Any, steps: int, d: Dtype, device: Device | None) 
     return declarations.functions["where"](i < half, rising, falling).to(d)  # type: ignore[no-any-return]
 
 
+@behind
 def logspace(
     start: Number | Tensor,
     end: Number | Tensor,

@@ -11,6 +11,7 @@ import numpy as np
 from ..backends.convolve import add_windows, padded, windows
 from ..base.errors import text
 from ..declare.kinds import Ints
+from ..dispatch.autocast import behind
 from ..dispatch.declare import operation
 from ..dispatch.publish import namespaces, public
 from ..tensors.tensor import Tensor
@@ -89,6 +90,7 @@ def _settings(op: str, kernel_size: Any, dilation: Any, padding: Any, stride: An
     return found
 
 
+@behind
 def unfold(
     input: Tensor, kernel_size: int | Sequence[int], dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1
 ) -> Tensor:

@@ -14,6 +14,7 @@ from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.layouts import layout as layout
 from ..base.layouts import strided as strided
+from ..dispatch.autocast import behind
 from ..dispatch.type_errors import guarded
 from ..tensors.storages import AnyStorage
 from ..tensors.tensor import Tensor
@@ -66,26 +67,31 @@ def _need(input: Any, op: str) -> Tensor:
     return input
 
 
+@behind
 def is_floating_point(input: Tensor) -> bool:
     """Return whether its dtype is a floating one."""
     return _need(input, "is_floating_point").is_floating_point()
 
 
+@behind
 def is_complex(input: Tensor) -> bool:
     """Return whether its dtype is a complex one."""
     return _need(input, "is_complex").is_complex()
 
 
+@behind
 def is_signed(input: Tensor) -> bool:
     """Return whether its dtype has negative numbers."""
     return _need(input, "is_signed").dtype.is_signed
 
 
+@behind
 def is_nonzero(input: Tensor) -> bool:
     """Return whether its one element is not 0. *Raises*: RuntimeError for none or several."""
     return bool(_need(input, "is_nonzero"))
 
 
+@behind
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Return whether both have the same shape."""
     return bool(_need(input, "is_same_size")._a.shape == other._a.shape)
@@ -96,6 +102,7 @@ def is_inference(input: Tensor) -> bool:
     return False
 
 
+@behind
 def numel(input: Tensor) -> int:
     """Return the number of elements.
 

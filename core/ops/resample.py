@@ -8,6 +8,7 @@ from typing import Any
 from ..base.errors import text
 from ..base.source import warn
 from ..declare.kinds import Ints
+from ..dispatch.autocast import behind
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
 from .conv import _both
@@ -173,6 +174,7 @@ def upsample_bilinear(
 # -- between channels and pixels ---------------------------------------------------------------------------------------
 
 
+@behind
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Channels into pixels: ``(..., C r², H, W) -> (..., C, H r, W r)``. Source: arXiv 1609.05158.
 
@@ -206,6 +208,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     return x.reshape(*lead, c // (r * r), h * r, w * r)
 
 
+@behind
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """Pixels into channels, the reverse of `pixel_shuffle`.
 
@@ -241,6 +244,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     return x.reshape(*lead, c * r * r, h // r, w // r)
 
 
+@behind
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Return the channels of `groups` groups dealt in turn: ``(N, g, C / g, ...)`` becomes ``(N, C / g, g, ...)``.
 
@@ -273,6 +277,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     return input.reshape(n, groups, c // groups, *rest).transpose(1, 2).reshape(n, c, *rest)
 
 
+@behind
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """`channel_shuffle` under another of PyTorch's names.
 

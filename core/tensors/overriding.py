@@ -18,6 +18,7 @@ from ..base.errors import text
 from .tensor import Tensor
 
 Function = Callable[..., Any]
+OURS = __name__.partition(".")[0]
 PLAIN = (list, tuple)  # what is looked into for tensors
 
 
@@ -207,6 +208,8 @@ def subclassed(cls: type) -> None:
         if private or name in _LEFT or any(_written(c, name) for c in between):
             continue
         found = Tensor.__dict__.get(name, Tensor.__mro__[1].__dict__.get(name))
+        if isinstance(found, types.FunctionType) and found.__module__.partition(".")[0] != OURS:
+            continue  # a package's own, which asks where it calls ours
         if isinstance(found, _KINDS):
             setattr(cls, name, _method(found))
         elif isinstance(found, _PROPERTIES):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ class AnyStorage:
     """What both kinds have: bytes, and the counter by which autograd sees that they were written."""
 
     is_cuda = is_sparse = is_hpu = False
-    filename = None
+    filename: str | None = None
     _bytes: Bytes
     _counter: Storage | None
 
@@ -110,6 +111,27 @@ class UntypedStorage(AnyStorage):
     def _of(cls, a: Bytes, counter: Storage | None = None) -> UntypedStorage:
         made = cls.__new__(cls)
         made._bytes, made._counter = a, counter
+        return made
+
+    @classmethod
+    def from_file(cls, filename: str | Path, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """Return the bytes of a file, mapped into memory; with `shared`, what is written goes to the file, which is
+        made where there is none.
+
+        *Raises*: RuntimeError where the file is shorter than `nbytes`.
+        """
+        path = Path(filename)
+        if shared:
+            with path.open("ab") as f:
+                f.truncate(max(f.tell(), nbytes))
+        if path.stat().st_size < nbytes:
+            raise RuntimeError(text("the file is shorter than the storage", op="UntypedStorage.from_file",
+                                    came=f"{path.stat().st_size} bytes", needed=f"{nbytes} bytes"))  # fmt: skip
+        mapped = (
+            np.memmap(path, np.uint8, "r+" if shared else "c", shape=(nbytes,)) if nbytes else np.zeros(0, np.uint8)
+        )
+        made = cls._of(mapped.view(np.ndarray))
+        made.filename = str(path)
         return made
 
     def untyped(self) -> UntypedStorage:
@@ -220,6 +242,12 @@ class TypedStorage(AnyStorage, metaclass=Typed):
             self._bytes = np.zeros(data, self.dtype.numpy).view(np.uint8)
         else:
             self._bytes = np.asarray(list(data)).astype(self.dtype.numpy).view(np.uint8)
+
+    @classmethod
+    def from_file(cls, filename: str | Path, shared: bool = False, size: int = 0) -> TypedStorage:
+        """Return `size` elements of a file, mapped into memory, as `UntypedStorage.from_file` does its bytes."""
+        dtype = type.__getattribute__(cls, "_dtype") or dtypes.get_default_dtype()
+        return cls(wrap_storage=UntypedStorage.from_file(filename, shared, size * dtype.itemsize), dtype=dtype)
 
     @property
     def _elements(self) -> Bytes:

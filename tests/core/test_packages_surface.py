@@ -42,7 +42,7 @@ def test_what_is_compiled_is_the_function():
 
 def test_marks_of_a_trace_change_nothing():
     assert not core.compiler.is_compiling()
-    for mark in (core.compiler.disable, core._dynamo.allow_in_graph, core.fx.wrap, core.jit.unused, core.jit.export):
+    for mark in (core.compiler.disable, core._dynamo.allow_in_graph, core.jit.unused, core.jit.export):
         assert mark(print) is print
     assert core.compiler.disable(recursive=False)(print) is print
     with core.compiler.set_stance("force_eager"):

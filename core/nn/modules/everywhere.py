@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...graph.node import RemovableHandle
@@ -24,6 +24,22 @@ registrations: dict[int, Entry] = {}
 def of(kind: str, among: dict[int, Entry] = calls) -> list[tuple[int, Entry]]:
     """Return the hooks of one kind, in their order."""
     return [(key, e) for key, e in tuple(among.items()) if e.kind == kind] if among else []
+
+
+class Hooks(Mapping[int, Callable[..., Any]]):
+    """The hooks of one kind by their numbers: what packages read as ``_global_forward_hooks`` and its like."""
+
+    def __init__(self, kind: str, among: dict[int, Entry]) -> None:
+        self._kind, self._among = kind, among
+
+    def __getitem__(self, key: int) -> Callable[..., Any]:
+        return dict(of(self._kind, self._among))[key].hook
+
+    def __iter__(self) -> Iterator[int]:
+        return (key for key, _ in of(self._kind, self._among))
+
+    def __len__(self) -> int:
+        return len(of(self._kind, self._among))
 
 
 def registered(kind: str, module: Any, name: str, value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import Any, Self
+from typing import Any, Self, get_type_hints
 
 from ...base.source import here
 from ...dispatch.sparse import SparseTensor
@@ -14,6 +14,8 @@ from ..parameter import Buffer, Parameter
 from .calling import Calling
 from .converting import Converting
 from .everywhere import (
+    Hooks,
+    calls,
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
@@ -40,6 +42,13 @@ __all__ = [
     "register_module_parameter_registration_hook",
 ]
 
+
+# PyTorch's tables of the hooks of all modules, to be read
+_global_forward_hooks, _global_forward_pre_hooks = Hooks("forward", calls), Hooks("forward_pre", calls)
+_global_backward_hooks, _global_backward_pre_hooks = Hooks("backward", calls), Hooks("backward_pre", calls)
+_global_parameter_registration_hooks = Hooks("parameter", registrations)
+_global_buffer_registration_hooks = Hooks("buffer", registrations)
+_global_module_registration_hooks = Hooks("module", registrations)
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"  # PyTorch's name of what `get_extra_state` is saved under
 
@@ -402,3 +411,6 @@ for _base in (Calling, Converting, State):  # errors about their arguments speak
     for _name, _f in vars(_base).items():
         if isinstance(_f, FunctionType):
             _f.__qualname__ = f"Module.{_name}"
+
+
+Module.__annotations__ = get_type_hints(Module)  # as objects: packages evaluate them among names of their own

@@ -265,6 +265,11 @@ static PyObject *public_getattr(PyObject *self, PyObject *name) {
     return PyObject_GetAttr(((PublicFunction *)self)->function, name);
 }
 
+/* What is set is the function's: packages mark functions by attributes. */
+static int public_setattr(PyObject *self, PyObject *name, PyObject *value) {
+    return PyObject_SetAttr(((PublicFunction *)self)->function, name, value);
+}
+
 static PyObject *public_repr(PyObject *self) { return PyObject_Repr(((PublicFunction *)self)->function); }
 
 /* By its name, as a function is. */
@@ -309,6 +314,7 @@ static PyTypeObject PublicFunction_Type = {
     .tp_clear = public_clear,
     .tp_descr_get = public_get,
     .tp_getattro = public_getattr,
+    .tp_setattro = public_setattr,
     .tp_repr = public_repr,
     .tp_getset = public_fields,
     .tp_methods = public_methods,

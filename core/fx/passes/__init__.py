@@ -1,0 +1,1 @@
+"""Passes over graphs, under PyTorch's paths: `shape_prop`, `infra.pass_base`."""
