@@ -97,6 +97,7 @@ PLACES = {f"{package}.{file}": package for package, files in FILES.items() for f
     "utils.data._utils.pin_memory": "utils.data.pinning",
     "utils.data._utils.fetch": "utils.data.fetching",
     "utils.data._utils.worker": "utils.data.worker",
+    "cuda.comm": "nn.parallel",
     "cuda.random": "cuda",
     "nn.utils.init": "nn.init",
     "distributed._tensor": "distributed.tensor",

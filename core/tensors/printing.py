@@ -74,6 +74,14 @@ def tensor_text(t: Any) -> str:
     return _with_tail(prefix + (_body(a, len(prefix)) if a.size else "[]"), tail, len(prefix)) + ")"
 
 
+def elements_text(t: Any, indent: int) -> str:
+    """Return the elements in brackets, each line after the first moved right by `indent`."""
+    if t._kind.device.type == "meta":
+        return "..."
+    a = (t._a if isinstance(t._a, np.ndarray) else to_host(t._a.get, t._kind.device.type)).view(np.ndarray)
+    return _body(a, indent) if a.size else "[]"
+
+
 def fields_text(t: Any, parts: Any, size: tuple[int, ...], nnz: int, layout: str) -> str:
     """Return the text of a sparse tensor: its parts, each a tensor, by their names, then what is true of the whole."""
     lines, indent = [], 7
