@@ -15,7 +15,8 @@ __all__ = ["parallel_info", "show"]
 def show() -> str:
     """Return what it was built with. There is no MKL and no cuDNN: the kernels are its own."""
     made = "with" if native.module is not None else "without"
-    return f"gradlab, {made} its C kernels\n  - Python {platform.python_version()}, NumPy {np.__version__}\n  - USE_MKL=OFF"
+    lines = [f"gradlab, {made} its C kernels", f"  - Python {platform.python_version()}, NumPy {np.__version__}"]
+    return "\n".join([*lines, "  - USE_MKL=OFF"])
 
 
 def parallel_info() -> str:

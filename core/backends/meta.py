@@ -21,7 +21,8 @@ from ..base.shape import broadcast_shapes
 from ..declare.expr import Joint, Program
 from ..declare.op import Operation
 from . import DeviceBackend, Kernel, Row, add
-from .meta_array import NoData, as_meta, library, made, no_data
+from .meta_array import NoData, as_meta, made, no_data
+from .meta_library import library
 from .reference import numpy_backend
 
 
@@ -70,7 +71,9 @@ def _refused(program: Program, kind: Kind) -> Exception | None:
     """Return the error of the op's own text for that dtype, where it has one."""
     more = [1.0] * len(program.params)
     try:
-        numpy_backend.map(program, kind_of(kind.dtype)).run(*[np.ones(1, kind.dtype.numpy)] * len(program.inputs), *more)
+        numpy_backend.map(program, kind_of(kind.dtype)).run(
+            *[np.ones(1, kind.dtype.numpy)] * len(program.inputs), *more
+        )
     except (TypeError, ValueError) as error:
         return error
     return None

@@ -7,7 +7,6 @@ arrays, is the op's shape rule: there is no second one.
 
 from __future__ import annotations
 
-import itertools
 import math
 import mmap
 from collections.abc import Callable
@@ -30,7 +29,7 @@ def no_data(op: str = "item") -> NoData:
     """Return the error for what needs values."""
     if op in ("item", "bool"):
         return NoData(text("Tensor.item() cannot be called on meta tensors", op=op, came="a tensor without memory",
-                           needed="values", remedy="module.to_empty(device='cpu') and load its weights first"))  # fmt: skip
+                           needed="values", remedy="module.to_empty(device='cpu'), then its weights"))  # fmt: skip
     return NoData(text(f"{op}: the shape of the result depends on values, and a meta tensor has none", op=op,
                        came="a tensor on the device meta", needed="a shape rule",
                        remedy="run it on device='cpu'"))  # fmt: skip
@@ -153,7 +152,10 @@ def _is_boolean(k: Any) -> bool:
     return isinstance(k, np.ndarray) and k.dtype == bool
 
 
-class MetaArray(np.ndarray):
+_Array: Any = np.ndarray  # whose methods are overloads, which these need not be
+
+
+class MetaArray(_Array):  # type: ignore[misc]
     """A NumPy array whose elements are nowhere."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **more: Any) -> Any:
@@ -206,7 +208,9 @@ class MetaArray(np.ndarray):
     def __deepcopy__(self, memo: Any) -> Any:
         return made(self.shape, self.dtype)
 
-    def astype(self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True) -> Any:
+    def astype(
+        self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
+    ) -> Any:
         return self if not copy and np.dtype(dtype) == self.dtype else made(self.shape, dtype)
 
     def reshape(self, *shape: Any, order: Any = "C", **more: Any) -> Any:
@@ -344,7 +348,7 @@ def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any
     return made(np.shape(v), np.int64)
 
 
-def _strided(x: Any, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True) -> Any:
+def strided(x: Any, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True) -> Any:
     start = x.__array_interface__["data"][0] - made((), np.uint8).__array_interface__["data"][0] + _room().at - 64
     return np.ndarray.__new__(MetaArray, x.shape if shape is None else tuple(shape), x.dtype, _room().memory, start,
                               x.strides if strides is None else tuple(strides))  # fmt: skip
@@ -357,7 +361,7 @@ def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     lead = len(shape) - array.ndim
     strides = (0,) * lead + tuple(0 if n == 1 and shape[lead + k] != 1 else array.strides[k]
                                   for k, n in enumerate(array.shape))  # fmt: skip
-    return _strided(array, shape, strides)
+    return strided(array, shape, strides)
 
 
 def _nothing(*given: Any, **more: Any) -> None:
@@ -399,7 +403,7 @@ def _resized(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
 RULES: dict[str, Callable[..., Any]] = {
     "concatenate": _joined, "where": _where, "dot": _dot, "einsum": _einsum, "lexsort": _lexsort, "copyto": _nothing,
     "putmask": _nothing, "place": _nothing, "put_along_axis": _nothing, "empty_like": _like, "zeros_like": _like,
-    "ones_like": _like, "full_like": _full_like, "searchsorted": _searchsorted, "as_strided": _strided,
+    "ones_like": _like, "full_like": _full_like, "searchsorted": _searchsorted, "asstrided": strided,
     "broadcast_to": _broadcast_to, "shares_memory": _yes, "may_share_memory": _yes,
     "take_along_axis": lambda arr, indices, axis=-1: made(
         indices.shape if axis is None else broadcast_shapes(
@@ -408,7 +412,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "vdot": lambda a, b: made((), np.result_type(a, b)),
     "ndim": lambda a: a.ndim, "shape": lambda a: a.shape, "size": lambda a, axis=None: a.size if axis is None else
     a.shape[axis], "result_type": lambda *a: np.result_type(*[x.dtype if isinstance(x, np.ndarray) else x for x in a]),
-    "can_cast": lambda f, to, casting="safe": np.can_cast(getattr(f, "dtype", f), to, casting),
+    "can_cast": lambda f, to, casting="safe": np.can_cast(f.dtype if hasattr(f, "dtype") else f, to, casting),
     "iscomplexobj": lambda x: x.dtype.kind == "c", "isrealobj": lambda x: x.dtype.kind != "c",
     "sort": lambda a, axis=-1, **more: made(a.size if axis is None else a.shape, a.dtype),
     "partition": lambda a, kth, axis=-1, **more: made(a.shape, a.dtype),
@@ -441,75 +445,3 @@ COMPOSED = frozenset({
     "tensordot", "tile", "trace", "transpose", "trapezoid", "tril", "triu", "var", "vsplit", "vstack",
     "broadcast_arrays", "matrix_transpose", "permute_dims", "concat", "cumulative_sum",
 })  # fmt: skip
-
-
-class MetaLibrary:
-    """NumPy for arrays without memory: what makes arrays makes them of that kind."""
-
-    without_values = True
-    MAKING = frozenset({"empty", "zeros", "ones"})
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(np, name)
-        if name in self.MAKING:
-            value: Any = lambda shape, dtype=float, *more, **other: made(shape, other.get("dtype", dtype))
-        elif callable(found) and not isinstance(found, type | np.ufunc) and name not in ("errstate", "dtype"):
-            value = _kept(found)
-        elif name == "lib":
-            value = _Lib()
-        else:
-            value = found
-        setattr(self, name, value)
-        return value
-
-    def full(self, shape: Any, fill_value: Any, dtype: Any = None, **more: Any) -> Any:
-        return made(shape, np.asarray(fill_value).dtype if dtype is None else dtype)
-
-    def asarray(self, a: Any, dtype: Any = None, **more: Any) -> Any:
-        if not isinstance(a, MetaArray):
-            return np.asarray(a, dtype, **more)
-        return a if dtype is None or np.dtype(dtype) == a.dtype else a.astype(dtype)
-
-    ascontiguousarray = asanyarray = asarray
-
-    def array(self, a: Any, dtype: Any = None, **more: Any) -> Any:
-        return made(a.shape, dtype or a.dtype) if isinstance(a, MetaArray) else np.array(a, dtype, **more)
-
-
-class _Lib:
-    """``xp.lib.stride_tricks`` of such arrays."""
-
-    @property
-    def stride_tricks(self) -> Any:
-        return self
-
-    def as_strided(self, x: Any, *given: Any, **more: Any) -> Any:
-        run = _strided if isinstance(x, MetaArray) else np.lib.stride_tricks.as_strided
-        return run(x, *given, **more)
-
-    def sliding_window_view(self, x: Any, window_shape: Any, axis: Any = None, **more: Any) -> Any:
-        if not isinstance(x, MetaArray):
-            return np.lib.stride_tricks.sliding_window_view(x, window_shape, axis, **more)
-        sizes = (window_shape,) if np.ndim(window_shape) == 0 else tuple(window_shape)
-        axes = range(x.ndim) if axis is None else [axis] if np.ndim(axis) == 0 else axis
-        shape = list(x.shape)
-        for k, n in zip(axes, sizes, strict=True):
-            shape[k] -= n - 1
-        return _strided(x, (*shape, *sizes), (*x.strides, *[x.strides[k] for k in axes]))
-
-
-def _kept(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of NumPy's whose results stay meta arrays where the arguments were."""
-
-    def call(*args: Any, **more: Any) -> Any:
-        found = function(*args, **more)
-        there = itertools.chain(args, more.values())
-        if any(isinstance(a, MetaArray) or (isinstance(a, list | tuple) and any(isinstance(x, MetaArray) for x in a))
-               for a in there):  # fmt: skip
-            return as_meta(found)
-        return found
-
-    return call
-
-
-library: Any = MetaLibrary()

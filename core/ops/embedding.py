@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from .. import native
+from ..backends import has_values
 from ..backends.accumulate import add_rows
 from ..base import dtypes
-from ..backends import has_values
 from ..base.errors import text
 from ..base.modes import no_grad
 from ..dispatch.declare import operation

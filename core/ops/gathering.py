@@ -269,7 +269,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: Dim | None = None) -> Te
     shape = broadcast_shapes(*rest, op="take_along_dim")
     x, i = (expand(t, tuple(t._a.shape[d] if k == d else n for k, n in enumerate(shape))) for t in (input, indices))
     n = input._a.shape[d]
-    if not isinstance(i._a, np.ndarray) or (i.device.type == "cpu" and i.numel() and int(i._a.min()) < 0):  # a GPU is not waited for
+    if not isinstance(i._a, np.ndarray) or (i.device.type == "cpu" and i.numel() and int(i._a.min()) < 0):
         i = from_array(backends.array_module(i.device.type).where(i._a < 0, i._a + n, i._a), i.device)
     return gather(x, d, i)
 

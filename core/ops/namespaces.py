@@ -95,7 +95,8 @@ class Namespace:
         function = getattr(declared, "custom", None) or described.get(f"{self._name}::{name}")
         if function is None and self._name == "aten":
             method = getattr(Tensor, name, None)
-            function = declarations.functions.get(name, method if callable(method) else _ATEN.get(name))
+            method = method if callable(method) else None
+            function = _ATEN.get(name) or declarations.functions.get(name, method)
         if function is None:
             raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
         found = OpOverloadPacket(self._name, name, function)

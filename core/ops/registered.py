@@ -56,7 +56,7 @@ def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> No
 
 
 def impl(qualname: str, types: Any, func: Callable[..., Any] | None = None, *, lib: Any = None) -> Any:
-    """Let a function compute an op that `define` named, on devices of some types ("default": on all). A decorator too."""
+    """Let a function compute an op of `define`, on devices of some types ("default": on all). A decorator too."""
     if func is None:
         return lambda f: impl(qualname, types, f, lib=lib)
     op = described.get(qualname)

@@ -306,7 +306,7 @@ def untyped_storage(self: Tensor) -> Any:
     if self.device.type == "meta":
         raise NotImplementedError(text("Cannot copy out of meta tensor; no data!", op="untyped_storage",
                                        came="a tensor without memory",
-                                       remedy="x.nbytes for its size; module.to_empty(device='cpu') for memory"))  # fmt: skip
+                                       remedy="x.nbytes for its size; module.to_empty(device='cpu')"))  # fmt: skip
     return UntypedStorage._of(_memory(self._a), storage_of(self))
 
 

@@ -17,7 +17,7 @@ def _group_tensors_by_device_and_dtype(tensorlistlist: Any, with_indices: bool =
     >>> [(str(dtype), places) for (_, dtype), (_, places) in groups.items()]
     [('core.float32', [0]), ('core.float64', [1])]
     """
-    first = next((lst for lst in tensorlistlist if lst), [])
+    first: Any = next((lst for lst in tensorlistlist if lst), [])
     groups: Groups = {}
     for place, t in enumerate(first):
         lists, places = groups.setdefault((t.device, t.dtype), ([[] for _ in tensorlistlist], []))

@@ -35,8 +35,7 @@ def test_an_op_gives_the_shapes_and_dtypes_it_gives_of_values(name: str) -> None
     for arrays, params in op.samples(np.random.default_rng(0)):
         here = [None if a is None else core.tensor(np.asarray(a)) for a in arrays]
         there = [None if t is None else core.empty(t.shape, dtype=t.dtype, device="meta") for t in here]
-        if name in REFUSED or name.endswith(("_polynomial_t", "_polynomial_u", "_polynomial_v", "_polynomial_w",
-                                             "_polynomial_h", "_polynomial_he", "_polynomial_l", "_polynomial_p")):  # fmt: skip
+        if name in REFUSED or "_polynomial_" in name:
             with pytest.raises(NotImplementedError, match="meta"):
                 run(*there, **params)
             continue
@@ -63,9 +62,15 @@ def test_elementwise_ops_broadcast_promote_and_refuse_as_elsewhere(dtype: Any) -
 
 def test_views_have_strides_and_nothing_takes_memory() -> None:
     x = core.empty(200_000, 100_000, device="meta")
-    assert x.t().stride() == (1, 100_000) and x[::2, 1].shape == (100_000,) and x.view(-1).shape == (20_000_000_000,)
-    assert (x.t() @ x).softmax(-1).sum(0).shape == (100_000,) and x.expand(2, -1, -1).stride() == (0, 100_000, 1)
-    assert x.data_ptr() == 0 and x.nbytes == 80_000_000_000 and x.is_meta and not core.ones(1).is_meta
+    assert x.t().stride() == (1, 100_000)
+    assert x[::2, 1].shape == (100_000,)
+    assert x.view(-1).shape == (20_000_000_000,)
+    assert (x.t() @ x).softmax(-1).sum(0).shape == (100_000,)
+    assert x.expand(2, -1, -1).stride() == (0, 100_000, 1)
+    assert x.data_ptr() == 0
+    assert x.nbytes == 80_000_000_000
+    assert x.is_meta
+    assert not core.ones(1).is_meta
     assert repr(x) == "tensor(..., device='meta', size=(200000, 100000))"
     assert copy.deepcopy(x).shape == x.shape
 
@@ -91,10 +96,13 @@ def test_values_are_refused_with_the_remedy() -> None:
 
 def test_writing_changes_nothing_and_gives_the_tensor_back() -> None:
     x = core.empty(2, 3, device="meta")
-    assert x.copy_(core.ones(2, 3)) is x and x.zero_() is x and x.normal_() is x
+    assert x.copy_(core.ones(2, 3)) is x
+    assert x.zero_() is x
+    assert x.normal_() is x
     x[0] = 1
     x += 1
-    assert x.shape == (2, 3) and x.is_meta
+    assert x.shape == (2, 3)
+    assert x.is_meta
 
 
 def test_random_numbers_are_not_drawn() -> None:
@@ -102,7 +110,8 @@ def test_random_numbers_are_not_drawn() -> None:
     first = core.rand(3)
     core.manual_seed(0)
     with core.device("meta"):
-        assert core.randn(3).is_meta and core.rand(2, dtype=core.float64).dtype is core.float64
+        assert core.randn(3).is_meta
+        assert core.rand(2, dtype=core.float64).dtype is core.float64
         layer = core.nn.Linear(3, 4)
         core.nn.init.trunc_normal_(layer.weight)
     assert bool((core.rand(3) == first).all())
@@ -110,7 +119,8 @@ def test_random_numbers_are_not_drawn() -> None:
 
 def test_modules_are_made_counted_run_trained_and_filled() -> None:
     with core.device("meta"):
-        model = core.nn.Sequential(core.nn.Conv2d(3, 8, 3), core.nn.BatchNorm2d(8), core.nn.ReLU(), core.nn.MaxPool2d(2),
+        model = core.nn.Sequential(core.nn.Conv2d(3, 8, 3), core.nn.BatchNorm2d(8), core.nn.ReLU(),
+                                   core.nn.MaxPool2d(2),
                                    core.nn.Flatten(), core.nn.Dropout(), core.nn.Linear(8 * 49, 5))  # fmt: skip
         loss = F.cross_entropy(model(core.empty(2, 3, 16, 16)), core.empty(2, dtype=core.int64))
     loss.backward()
@@ -126,7 +136,8 @@ def test_weights_take_the_place_of_meta_ones() -> None:
     layer, kept = core.nn.Linear(2, 3, device="meta"), core.nn.Linear(2, 3)
     layer.load_state_dict(kept.state_dict(), assign=True)
     x = core.ones(1, 2)
-    assert isinstance(layer.weight, core.nn.Parameter) and bool((layer(x) == kept(x)).all())
+    assert isinstance(layer.weight, core.nn.Parameter)
+    assert bool((layer(x) == kept(x)).all())
 
 
 def test_layers_with_several_parts() -> None:
@@ -134,7 +145,9 @@ def test_layers_with_several_parts() -> None:
         encoder = core.nn.TransformerEncoder(core.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), 2)
         assert encoder(core.empty(2, 5, 16)).shape == (2, 5, 16)
         out, (h, _) = core.nn.LSTM(4, 8, 2, bidirectional=True)(core.empty(7, 2, 4))
-        assert out.shape == (7, 2, 16) and h.shape == (4, 2, 8)
+        assert out.shape == (7, 2, 16)
+        assert h.shape == (4, 2, 8)
         table = core.nn.Embedding(1_000_000, 512)
         table(core.empty(4, 9, dtype=core.int64)).sum().backward()
-    assert table.weight.grad is not None and table.weight.grad.shape == (1_000_000, 512)
+    assert table.weight.grad is not None
+    assert table.weight.grad.shape == (1_000_000, 512)
