@@ -403,7 +403,7 @@ def _resized(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
 RULES: dict[str, Callable[..., Any]] = {
     "concatenate": _joined, "where": _where, "dot": _dot, "einsum": _einsum, "lexsort": _lexsort, "copyto": _nothing,
     "putmask": _nothing, "place": _nothing, "put_along_axis": _nothing, "empty_like": _like, "zeros_like": _like,
-    "ones_like": _like, "full_like": _full_like, "searchsorted": _searchsorted, "asstrided": strided,
+    "ones_like": _like, "full_like": _full_like, "searchsorted": _searchsorted, "as_strided": strided,
     "broadcast_to": _broadcast_to, "shares_memory": _yes, "may_share_memory": _yes,
     "take_along_axis": lambda arr, indices, axis=-1: made(
         indices.shape if axis is None else broadcast_shapes(

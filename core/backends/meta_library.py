@@ -51,8 +51,8 @@ class _Lib:
     def stride_tricks(self) -> Any:
         return self
 
-    def asstrided(self, x: Any, *given: Any, **more: Any) -> Any:
-        run = strided if isinstance(x, MetaArray) else np.lib.stride_tricks.asstrided
+    def as_strided(self, x: Any, *given: Any, **more: Any) -> Any:
+        run = strided if isinstance(x, MetaArray) else np.lib.stride_tricks.as_strided
         return run(x, *given, **more)
 
     def sliding_window_view(self, x: Any, window_shape: Any, axis: Any = None, **more: Any) -> Any:
