@@ -258,7 +258,7 @@ _LATE = {
                      "vision"], ""),
     **dict.fromkeys(["accelerator", "compiler", "distributed", "futures", "mps", "mtia", "multiprocessing", "overrides",
                      "profiler", "storage", "testing", "types", "xpu", "_C", "_dynamo", "_jit_internal", "_subclasses",
-                     "_utils"], ""),
+                     "_utils", "__config__", "_tensor_str"], ""),
     "compile": "compiler",
     "Future": "futures",
     **dict.fromkeys(["PyTorchFileReader", "PyTorchFileWriter"], "_C"),

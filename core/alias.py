@@ -31,7 +31,7 @@ FUNCTORCH = "functorch"  # a package beside it, whose names are those of core.fu
 OURS = __name__.partition(".")[0]
 # PyTorch's files whose names core has in the package above them
 FILES = {
-    "nn.modules": ("channelshuffle", "distance", "flatten", "fold", "instancenorm", "pixelshuffle"),
+    "nn.modules": ("channelshuffle", "distance", "flatten", "fold", "pixelshuffle"),
     "nn.utils": ("memory_format", "spectral_norm", "weight_norm"),
     "optim": ("adadelta", "adamax", "adamw", "asgd", "radam", "rprop"),
     "autograd": ("anomaly_mode", "grad_mode"),
@@ -84,6 +84,10 @@ PLACES = {f"{package}.{file}": package for package, files in FILES.items() for f
     "utils.data._utils.pin_memory": "utils.data.pinning",
     "utils.data._utils.fetch": "utils.data.fetching",
     "utils.data._utils.worker": "utils.data.worker",
+    "cuda.amp.common": "cuda.amp",
+    "cuda.amp.grad_scaler": "cuda.amp",
+    "cuda.comm": "nn.parallel",
+    "nn.modules.instancenorm": "nn.modules.batchnorm",
     "cuda.random": "cuda",
     "nn.utils.init": "nn.init",
     "distributed._tensor": "distributed.tensor",

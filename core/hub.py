@@ -13,6 +13,7 @@ from __future__ import annotations
 import builtins
 import difflib
 import hashlib
+import importlib
 import importlib.util
 import inspect
 import io
@@ -454,3 +455,9 @@ def _entry(path: Any, name: Any) -> Callable[..., Any]:
 
     called.__doc__ = function.__doc__
     return called
+
+
+def __getattr__(name: str) -> Any:
+    if name == "tqdm" and importlib.util.find_spec("tqdm") is not None:  # the bar that packages take from there
+        return importlib.import_module("tqdm").tqdm
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -111,6 +111,8 @@ def trace(func: Callable[..., Any], example_inputs: Any, **ignored: Any) -> Scri
 def script(obj: Any, example_inputs: Sequence[Any] | None = None, **ignored: Any) -> Any:
     """Return a function or a module with its control flow over tensors as a program; captured at its first call.
 
+    A class is given back as it is: a program that makes one of it computes with its tensors.
+
     >>> import core
     >>> @core.jit.script
     ... def sign(x):
@@ -120,6 +122,8 @@ def script(obj: Any, example_inputs: Sequence[Any] | None = None, **ignored: Any
     >>> sign(core.tensor([-1.0, -2.0])), sign(core.tensor([1.0, 2.0]))
     (tensor([1., 2.]), tensor([1., 2.]))
     """
+    if builtins.isinstance(obj, type):
+        return obj
     found = ScriptFunction(_script(obj))
     if example_inputs is not None:
         found(*example_inputs)

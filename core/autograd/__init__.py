@@ -11,7 +11,7 @@ from .anomaly import detect_anomaly, set_detect_anomaly
 from .function import Function, once_differentiable
 from .gradcheck import gradcheck, gradgradcheck
 from .gradients import backward, grad
-from .variable import Variable
+from .variable import Variable, _is_checkpoint_valid
 
 __all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "forward_ad", "functional", "grad",
            "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_grad_enabled", "no_grad", "once_differentiable",

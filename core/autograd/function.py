@@ -44,6 +44,9 @@ class Context(Node):
         """Keep tensors for `backward`, where they are `saved_tensors`; changes in place are noticed."""
         self.to_save = tensors
 
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Keep nothing: it is for a `jvp`, and forward-mode derivatives are two passes through `backward` here."""
+
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """What `save_for_backward` kept."""
@@ -171,6 +174,12 @@ class Function:
                                   "autograd.Function to use it with backward mode AD.")  # fmt: skip
 
     vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Is not asked: forward-mode derivatives are two passes through `backward` (core.func.jvp)."""
+        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with "
+                                  "forward mode AD.")  # fmt: skip
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:

@@ -12,6 +12,11 @@ class _AnyTensor(type):
         return isinstance(instance, Tensor)
 
 
+def _is_checkpoint_valid() -> bool:
+    """Return whether a checkpoint may compute again in the pass that runs: in `backward` and in `grad` alike."""
+    return True
+
+
 class Variable(metaclass=_AnyTensor):
     """The older name of `Tensor`, kept for older programs: ``Variable(x)`` is x's tensor, and every tensor is one.
 

@@ -89,6 +89,10 @@ class DeviceBackend:
         """Return the array that ``make(array library)`` gives, in the memory of `where`."""
         return make(self.kernels()[-1].xp)
 
+    def drawing(self, engine: Any) -> Any:
+        """Return what draws random numbers here for a generator's engine."""
+        return engine
+
     def read(self, fetch: Callable[[], Any]) -> Any:
         """Return the value that `fetch` brings to the CPU, once all that it depends on has run."""
         return fetch()
@@ -113,6 +117,9 @@ def add(found: DeviceBackend) -> None:
 def device(device_type: str) -> DeviceBackend:
     """Return what is registered for that type of device. *Raises*: RuntimeError where there is none of it here."""
     found = _devices.get(device_type)
+    if found is None and device_type == "meta":  # which few programs ask for
+        importlib.import_module(".meta", __name__)
+        return _devices[device_type]
     if found is None:
         raise RuntimeError(text(f"there is no device of type {device_type!r} here", op="device", came=repr(device_type),
                                 needed=" or ".join(map(repr, _devices)), remedy='x.to("cpu")'))  # fmt: skip
@@ -184,6 +191,12 @@ def reference_kernel(op: Operation, device_type: str) -> Kernel:
     """Return the op's own text on the device's array library."""
     found: Kernel = of(device_type)[-1].operation(op)
     return found if op.name == "move" else found._replace(run=_devices[device_type].with_our_errors(found.run))
+
+
+def has_values(xp: Any) -> bool:
+    """Return whether arrays of that library have values, so that a reference may look at them; on `meta` they have
+    not."""
+    return not getattr(xp, "without_values", False)
 
 
 many = False

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from . import has_values
+
 
 def add_rows(xp: Any, out: Any, places: Any, rows: Any) -> None:
     """``out[places[i]] += rows[i]`` for every i; `out` (n, k), `places` (m,) in 0..n-1, `rows` (m, k)."""
-    if not rows.size:
+    if not rows.size or not has_values(xp):
         return
     if xp is np and rows.shape[1] == 1:
         np.add.at(out[:, 0], places, rows[:, 0])  # NumPy's own loop, in order, is the fastest for single elements

@@ -7,8 +7,8 @@ from typing import Any
 from .dtypes import bool_, dtype
 
 NAMED = ("meta", "mps", "xpu", "mtia", "hpu", "hip", "xla", "vulkan", "ipu", "privateuseone")
-"""PyTorch's other types of device: programs compare with them. There is none of them here, and to place a tensor on one
-is refused."""
+"""PyTorch's other types of device: programs compare with them. But for `meta` (core.backends.meta) none is here, and to
+place a tensor on one is refused."""
 
 
 class device:

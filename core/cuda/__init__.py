@@ -58,6 +58,12 @@ def init() -> None:
     _rows.availability()
 
 
+def _lazy_call(callable: Any, **kwargs: Any) -> None:
+    """Run a function that sets something of the device; where the device is not there, nothing is to be set."""
+    if is_available():
+        callable()
+
+
 def get_rng_state(device: Any = "cuda") -> Tensor:
     """Return the state of a device's generator. *Raises*: RuntimeError where the device is not there."""
     return default_of(empty(0, device=_with_number(device)).device).get_state()
@@ -108,6 +114,8 @@ _LATE = {
                      "reset_peak_memory_stats", "set_per_process_memory_fraction"], "memory"),
     **dict.fromkeys(["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing",
                      "make_graphed_callables"], "graphs"),
+    **dict.fromkeys(["BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
+                     "HalfTensor", "IntTensor", "LongTensor", "ShortTensor"], "legacy_types"),
 }  # fmt: skip
 __getattr__, __dir__ = _late(__name__, _LATE)
 

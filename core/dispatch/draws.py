@@ -14,7 +14,8 @@ _BITS = {"float16": 11, "bfloat16": 8}
 
 
 def source(generator: Generator | None, where: Device) -> Any:
-    return (generator or default_of(where)).engine
+    engine = (generator or default_of(where)).engine
+    return engine if where is cpu else backends.device(where.type).drawing(engine)
 
 
 def uniform_array(shape: tuple[int, ...], kind: Kind, generator: Generator | None = None) -> Any:

@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     from . import algorithms, checkpoint, fsdp, nn, tensor
 
 distributed_c10d = sys.modules[__name__]  # PyTorch's file, whose names stand here
-_LATE = dict.fromkeys(["algorithms", "checkpoint", "fsdp", "nn", "optim", "tensor"], "")
+_LATE = dict.fromkeys(["algorithms", "checkpoint", "fsdp", "nn", "optim", "rpc", "tensor"], "")
 __getattr__, __dir__ = lazy_attributes(__name__, _LATE)
 _MODULES = {"collectives", "device_mesh", "groups"}
 __all__ = sorted(n for n in globals() if not n.startswith("_") and n not in {

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import native
+from ..backends import has_values
 from ..backends.accumulate import add_rows
 from ..base import dtypes
 from ..base.errors import text
@@ -21,7 +22,7 @@ _PARAMS: dict[str, Any] = {"padding_idx": -1, "scale_grad_by_freq": False}
 
 
 def _check(xp: Any, index: Any, n: int) -> None:
-    if index.size and (int(index.min()) < 0 or int(index.max()) >= n):
+    if has_values(xp) and index.size and (int(index.min()) < 0 or int(index.max()) >= n):
         bad = int(index.min()) if int(index.min()) < 0 else int(index.max())
         raise IndexError(text("index out of range in self", op="embedding", came=f"index {bad}",
                               needed=f"0 to {n - 1}, the table's rows"))  # fmt: skip
@@ -37,7 +38,7 @@ def _backward_forward(xp: Any, g: Any, index: Any, count: int, padding_idx: int,
     width = g.shape[-1]
     rows, at = wide(g).reshape(-1, width), index.reshape(-1)
     keep = at != padding_idx
-    if not keep.all():
+    if has_values(xp) and not keep.all():
         rows, at = rows[keep], at[keep]
     if scale_grad_by_freq:
         rows = rows / xp.bincount(at, minlength=count)[at][:, None].astype(rows.dtype)

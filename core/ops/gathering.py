@@ -140,7 +140,7 @@ def _checked(op: str, input: Tensor, dim: int, index: Tensor, src: Tensor | None
 def _in_range(index: Tensor, n: int, dim: int, op: str, error: Any, phrase: str = "") -> None:
     """Raise for an index out of range. On a GPU this would have to wait for it, so there it is not asked."""
     a = index._a
-    if not isinstance(a, np.ndarray) or not a.size:
+    if not isinstance(a, np.ndarray) or not a.size or index.device.type == "meta":
         return
     if native.module is not None and native.module.indices_within(a, 0, n):  # one pass, without temporaries
         return
@@ -269,7 +269,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: Dim | None = None) -> Te
     shape = broadcast_shapes(*rest, op="take_along_dim")
     x, i = (expand(t, tuple(t._a.shape[d] if k == d else n for k, n in enumerate(shape))) for t in (input, indices))
     n = input._a.shape[d]
-    if not isinstance(i._a, np.ndarray) or (i.numel() and int(i._a.min()) < 0):  # a GPU is not waited for
+    if not isinstance(i._a, np.ndarray) or (i.device.type == "cpu" and i.numel() and int(i._a.min()) < 0):
         i = from_array(backends.array_module(i.device.type).where(i._a < 0, i._a + n, i._a), i.device)
     return gather(x, d, i)
 

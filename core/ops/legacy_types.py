@@ -59,12 +59,14 @@ class TensorType(type):
     """The class of ``LongTensor`` and its like: a dtype in main memory that makes tensors and knows them again."""
 
     dtype: Dtype
+    where = "cpu"
 
     def __call__(cls, *given: Any) -> Tensor:
-        return made(cls.__name__, cls.dtype, given)
+        found = made(cls.__name__, cls.dtype, given)
+        return found if cls.where == "cpu" else found.to(cls.where)  # type: ignore[attr-defined, no-any-return]
 
     def __instancecheck__(cls, value: Any) -> bool:
-        return isinstance(value, Tensor) and value.dtype is cls.dtype and not value.is_cuda
+        return isinstance(value, Tensor) and value.dtype is cls.dtype and value.device.type == cls.where
 
 
 def _typed(dtype: Dtype) -> TensorType:
@@ -85,6 +87,13 @@ FloatTensor, DoubleTensor = _typed(dtypes.float32), _typed(dtypes.float64)
 HalfTensor, BFloat16Tensor = _typed(dtypes.float16), _typed(dtypes.bfloat16)
 LongTensor, IntTensor, ShortTensor = _typed(dtypes.int64), _typed(dtypes.int32), _typed(dtypes.int16)
 CharTensor, ByteTensor, BoolTensor = _typed(dtypes.int8), _typed(dtypes.uint8), _typed(dtypes.bool_)
+
+
+def on_cuda(name: str) -> TensorType:
+    """Return the class of a dtype's tensors on a GPU, ``core.cuda.FloatTensor`` for "FloatTensor"."""
+    of: TensorType = globals()[name]
+    about = f"Tensors of `{of.dtype}` on a GPU, as `core.{name}` on the CPU."
+    return TensorType(name, (), {"__module__": "core.cuda", "__doc__": about, "dtype": of.dtype, "where": "cuda"})
 
 
 def set_default_tensor_type(t: Any) -> None:

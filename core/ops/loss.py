@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backends import has_values
 from ..base import dtypes
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
@@ -53,7 +54,7 @@ def _targets(xp: Any, target: Any, classes: int, ignore_index: int) -> tuple[Any
     valid = target != ignore_index
     safe = xp.where(valid, target, 0)
     bad = (safe < 0) | (safe >= classes)
-    if bad.any():
+    if has_values(xp) and bad.any():
         first = int(safe[bad][0])
         raise IndexError(
             text(
@@ -270,7 +271,7 @@ def _over_classes(losses: Tensor, rows: Tensor, target: Tensor, weight: Tensor |
         return losses.sum()
     if weight is not None:
         return losses.sum() / _class_weight(rows, weight, ignore_index=ignore_index).sum()
-    if not rows.is_cuda:
+    if rows.device.type == "cpu":
         ignored = np.count_nonzero(rows._a == ignore_index)
         return losses.mean() if not ignored else losses.sum() / (rows._a.size - ignored)
     exact = (

@@ -418,7 +418,7 @@ for _name, (_method, _returns, _doc) in _SHORT.items():
     _METHODS[_name] = _method
 for _name, _method in _METHODS.items():
     setattr(Tensor, _name, _method)
-for _name in ("is_sparse", "is_sparse_csr", "is_quantized", "is_meta", "is_mkldnn", "is_nested", "is_mps", "is_xla",
+for _name in ("is_sparse", "is_sparse_csr", "is_quantized", "is_mkldnn", "is_nested", "is_mps", "is_xla",
               "is_xpu", "is_ipu", "is_vulkan", "is_maia", "is_mtia"):  # fmt: skip
     setattr(Tensor, _name, False)
 
@@ -427,9 +427,14 @@ def _is_cpu(self: Tensor) -> bool:
     return self.device.type == "cpu"
 
 
+def _is_meta(self: Tensor) -> bool:
+    return self.device.type == "meta"
+
+
 def _itemsize(self: Tensor) -> int:
     return self.dtype.itemsize
 
 
 Tensor.is_cpu = property(_is_cpu, doc="Whether it is in main memory.")  # type: ignore[assignment, method-assign]
+Tensor.is_meta = property(_is_meta, doc="Whether it has a shape and no memory.")  # type: ignore[assignment, method-assign]
 Tensor.itemsize = property(_itemsize, doc="Bytes of one element.")  # type: ignore[assignment, method-assign]

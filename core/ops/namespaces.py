@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from ..base.errors import text
 from ..declare import op as declarations
 from ..tensors.tensor import Tensor
+from .registered import described
 
 __all__ = ["Namespace", "OpOverload", "OpOverloadPacket", "load_library"]
 
@@ -58,6 +59,29 @@ class OpOverload:
         return f"<OpOverload(op='{self.name().replace('::', '.')}', overload='{self._overloadname}')>"
 
 
+def _slice(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
+    return input[(*[slice(None)] * (dim % input.ndim), slice(start, end, step))]  # type: ignore[index]
+
+
+def _absent(name: str) -> Any:
+    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError(text(f"there is no op aten::{name}", op=f"ops.aten.{name}",
+                                       remedy="core.sparse.mm and what follows of it"))  # fmt: skip
+
+    return refuse
+
+
+# what PyTorch has below its public functions, and packages register rules for
+_ATEN: dict[str, Any] = {
+    "_to_copy": lambda x, **words: x.to(**{k: v for k, v in words.items() if v is not None}, copy=True),
+    "alias": lambda x: x.view_as(x),
+    "slice": _slice,
+    "_pin_memory": lambda x, device=None: x.pin_memory(),
+    "_sparse_addmm": lambda *args, **words: declarations.functions["addmm"](*args, **words),
+    "_sparse_mm_reduce_impl": _absent("_sparse_mm_reduce_impl"),
+}
+
+
 class Namespace:
     """The ops of one namespace."""
 
@@ -68,10 +92,11 @@ class Namespace:
         if name.startswith("__"):
             raise AttributeError(name)
         declared = declarations.table.get(f"{self._name}::{name}")
-        function = getattr(declared, "custom", None)
+        function = getattr(declared, "custom", None) or described.get(f"{self._name}::{name}")
         if function is None and self._name == "aten":
             method = getattr(Tensor, name, None)
-            function = declarations.functions.get(name, method if callable(method) else None)
+            method = method if callable(method) else None
+            function = _ATEN.get(name) or declarations.functions.get(name, method)
         if function is None:
             raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
         found = OpOverloadPacket(self._name, name, function)

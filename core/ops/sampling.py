@@ -51,7 +51,7 @@ def bernoulli(
                 text("bernoulli expects a floating tensor of probabilities", op="bernoulli", came=f"{input.dtype}")
             )
         probabilities = input._a
-        if input.numel() and not input.is_cuda and not (probabilities.min() >= 0 and probabilities.max() <= 1):
+        if input.numel() and input.device.type == "cpu" and not (probabilities.min() >= 0 and probabilities.max() <= 1):
             raise RuntimeError(
                 text(
                     "Expected p_in >= 0 && p_in <= 1 to be true, but got false.",

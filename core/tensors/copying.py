@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..base.device import Kind
+from ..base.errors import text
 from ..graph.node import Storage
 from ..graph.versions import storage_of
 from .device_read import to_host
@@ -55,6 +56,10 @@ def deep(t: Tensor, memo: dict[int, Any]) -> Tensor:
 
 def reduced(t: Tensor) -> tuple[Any, ...]:
     """Return what pickle needs: values, strides, and what was written on the tensor; a computed one becomes a leaf."""
+    if t.device.type == "meta":
+        raise NotImplementedError(text("Cannot copy out of meta tensor; no data!", op="pickle",
+                                       came=f"a meta tensor of shape {tuple(t._a.shape)}", needed="values",
+                                       remedy="keep its shape and dtype, and make it anew"))  # fmt: skip
     a = t._a if isinstance(t._a, np.ndarray) else to_host(t._a.get, t._kind.device.type)
     flat, strides = _packed(a)
     return (_rebuilt, (type(t), flat, a.shape, strides, t._kind, t.requires_grad), attributes(t) or None)

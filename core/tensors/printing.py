@@ -53,12 +53,13 @@ def set_printoptions(
 
 def tensor_text(t: Any) -> str:
     """``tensor([...], dtype=..., grad_fn=...)``."""
+    without = t._kind.device.type == "meta"
     a = (t._a if isinstance(t._a, np.ndarray) else to_host(t._a.get, t._kind.device.type)).view(np.ndarray)
     prefix, default = t._shown + "(", dtypes.get_default_dtype()
     tail = []
     if t.device.type != "cpu":
         tail.append(f"device='{t.device}'")
-    if a.size == 0 and a.ndim != 1:
+    if without or (a.size == 0 and a.ndim != 1):
         tail.append(f"size={tuple(a.shape)}")
     complex_default = dtypes.complex128 if default is dtypes.float64 else dtypes.complex64
     plain = (default, complex_default, dtypes.int64, dtypes.bool_) if a.size else (default,)
@@ -68,7 +69,17 @@ def tensor_text(t: Any) -> str:
         tail.append(f"grad_fn=<{t.grad_fn.name()}>")
     elif t.requires_grad:
         tail.append("requires_grad=True")
+    if without:
+        return _with_tail(f"{prefix}...", tail, len(prefix)) + ")"
     return _with_tail(prefix + (_body(a, len(prefix)) if a.size else "[]"), tail, len(prefix)) + ")"
+
+
+def elements_text(t: Any, indent: int) -> str:
+    """Return the elements in brackets, each line after the first moved right by `indent`."""
+    if t._kind.device.type == "meta":
+        return "..."
+    a = (t._a if isinstance(t._a, np.ndarray) else to_host(t._a.get, t._kind.device.type)).view(np.ndarray)
+    return _body(a, indent) if a.size else "[]"
 
 
 def fields_text(t: Any, parts: Any, size: tuple[int, ...], nnz: int, layout: str) -> str:

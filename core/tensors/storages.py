@@ -331,6 +331,10 @@ class TypedStorage(AnyStorage, metaclass=Typed):
 
 def untyped_storage(self: Tensor) -> Any:
     """Return the memory that the tensor lies in, in bytes: a `core.UntypedStorage`."""
+    if self.device.type == "meta":
+        raise NotImplementedError(text("Cannot copy out of meta tensor; no data!", op="untyped_storage",
+                                       came="a tensor without memory",
+                                       remedy="x.nbytes for its size; module.to_empty(device='cpu')"))  # fmt: skip
     return UntypedStorage._of(_memory(self._a), storage_of(self))
 
 

@@ -120,7 +120,9 @@ class Tensor(TensorBase):
         return bool(self._a.ndim == last and self._a.transpose(0, *range(2, last), 1).flags.c_contiguous)
 
     def data_ptr(self) -> int:
-        """Return the address of the first element."""
+        """Return the address of the first element; 0 on the device `meta`."""
+        if self._kind.device.type == "meta":
+            return 0
         return int(self._a.ctypes.data if isinstance(self._a, np.ndarray) else self._a.data.ptr)
 
     @property

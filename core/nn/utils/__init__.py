@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # What few programs use, and the file it is in; imported when it is asked for.
 _LATE = {
-    **dict.fromkeys(["parametrizations", "parametrize", "prune", "stateless"], ""),
+    **dict.fromkeys(["_named_member_accessor", "parametrizations", "parametrize", "prune", "stateless"], ""),
     **dict.fromkeys(["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"],
                     "fusion"),
     **dict.fromkeys(["remove_spectral_norm", "remove_weight_norm", "spectral_norm", "weight_norm"], "norms"),

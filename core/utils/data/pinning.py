@@ -45,6 +45,11 @@ def pin(data: Any) -> Any:
     return data
 
 
+def pin_memory(data: Any, device: Any = None) -> Any:
+    """Return a batch with its tensors in page-locked memory; where no GPU is, as it is."""
+    return pin(data)
+
+
 def rebuilt(like: Any, items: Mapping[Any, Any] | list[Any]) -> Any:
     """Return a container of the kind of `like`; a plain dict or list where its class cannot be made so."""
     try:
