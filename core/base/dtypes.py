@@ -137,12 +137,13 @@ def set_default_dtype(d: dtype) -> None:
     _default = d
 
 
-def promote_types(a: dtype, b: dtype) -> dtype:
+def promote_types(type1: dtype, type2: dtype) -> dtype:
     """Return the smallest dtype that holds both, as PyTorch has it: a higher category wins whole.
 
     >>> promote_types(int64, float32), promote_types(uint8, int8), promote_types(float16, bfloat16)
     (core.float32, core.int16, core.float32)
     """
+    a, b = type1, type2
     if a is b:
         return a
     _need_promotion(a, b)

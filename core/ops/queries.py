@@ -173,6 +173,7 @@ class iinfo:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
 
 
+@guarded
 def result_type(tensor1: Any, tensor2: Any) -> Dtype:
     """Return the dtype of an operation on two tensors or numbers.
 

@@ -32,9 +32,12 @@ import numpy as np
 ROOT = Path(__file__).parents[2]
 # folders beside packages that are none, and PyTorch itself
 OTHERS = {"test", "tests", "docs", "examples", "example", "benchmarks", "scripts", "bin", "share", "torch", "functorch",
-          "torchgen", "caffe2"}  # fmt: skip
+          "torchgen", "caffe2", "build", "recipes", "extensions", "extension_templates", "sota-implementations",
+          "sphinx"}  # fmt: skip
 TESTS = re.compile(r"tests?|testing|unit_?tests|test_.*\.py|.*_tests?\.py|conftest\.py")
-PYTHONS = {name for kind in (str, bytes, list, dict, set, tuple, int, float, complex, type, object) for name in dir(kind)}
+PYTHONS = {
+    name for kind in (str, bytes, list, dict, set, tuple, int, float, complex, type, object) for name in dir(kind)
+}
 PYTHONS |= {*dir(np.ndarray), *dir(np), *dir(Path)}
 
 Uses = dict[str, Counter[str]]  # by name, how often each package uses it
@@ -216,7 +219,12 @@ def judged(uses: Uses) -> dict[str, dict[str, Any]]:
             cut, place, known = theirs.get(name) or resolve(name)
             group = "private" if private(cut) else "public" if known or not theirs else "older"
             if cut not in table:
-                table[cut] = {"group": group, "module": place, "state": resolve(cut, whole=True)[2], "packages": Counter()}
+                table[cut] = {
+                    "group": group,
+                    "module": place,
+                    "state": resolve(cut, whole=True)[2],
+                    "packages": Counter(),
+                }
             table[cut]["packages"].update(uses[name])
         import torch
 
