@@ -46,14 +46,23 @@ from .base.dtypes import (
     complex64,
     complex128,
     dtype,
+    float4_e2m1fn_x2,
     float8_e4m3fn,
     float8_e4m3fnuz,
     float8_e5m2,
     float8_e5m2fnuz,
+    float8_e8m0fnu,
     float16,
     float32,
     float64,
     get_default_dtype,  # fmt: skip
+    int1,
+    int2,
+    int3,
+    int4,
+    int5,
+    int6,
+    int7,
     int8,
     int16,
     int32,
@@ -65,6 +74,13 @@ from .base.dtypes import (
     quint4x2,
     quint8,
     set_default_dtype,
+    uint1,
+    uint2,
+    uint3,
+    uint4,
+    uint5,
+    uint6,
+    uint7,
     uint8,
     uint16,
     uint32,
@@ -105,6 +121,7 @@ from .ops.queries import (
     is_signed,
     is_storage,
     is_tensor,
+    legacy_contiguous_format,
     memory_format,
     nan,
     newaxis,
@@ -283,6 +300,13 @@ _LATE = {
                      "ShortStorage"], "storage"),
     **dict.fromkeys(_foreach_names, "ops.foreach"),
     "as_torch": "alias",
+    **dict.fromkeys(["binomial", "cond", "dropout", "dsmm", "expand_copy", "fake_quantize_per_channel_affine",
+                     "fake_quantize_per_tensor_affine", "from_file", "get_device_module", "range", "set_vital"],
+                    "rarer_names"),
+    **dict.fromkeys(["per_channel_affine", "per_channel_affine_float_qparams", "per_channel_symmetric",
+                     "per_tensor_affine", "per_tensor_symmetric", "qscheme"], "base.qschemes"),
+    **dict.fromkeys(["Storage", "StorageBase"], "storage"),
+    "GradScaler": "amp",
     "version": "",
 }  # fmt: skip
 if not TYPE_CHECKING:  # a type checker would take any name for a good one
@@ -298,7 +322,8 @@ _MODULES = {
 }  # fmt: skip
 
 __version__ = "0.1.0"
-float, double, half, long, int = float32, float64, float16, int64, int32
+float, double, half, long, int, short = float32, float64, float16, int64, int32, int16
+cfloat, cdouble, chalf = complex64, complex128, complex32
 
 _shadowing.tell_of_lab()
 globals().update(_publish.namespaces[""])

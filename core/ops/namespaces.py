@@ -7,13 +7,34 @@ tensor([0., 2.])
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, NoReturn
 
 from ..base.errors import text
 from ..declare import op as declarations
+from ..dispatch.publish import namespaces
 from ..tensors.tensor import Tensor
 
 __all__ = ["Namespace", "OpOverload", "OpOverloadPacket", "load_library"]
+
+
+defined: dict[tuple[str, str], Any] = {}  # what core.library.Library defined, by namespace and name
+
+
+def _further(name: str) -> Any:
+    """Return an op that ATen has by a name of its own, or a public function that makes a tensor; None for neither."""
+    aten = importlib.import_module("..further_ops", __package__)
+    return getattr(aten, name, None) if name in aten.__all__ else namespaces[""].get(name) or aten.making(name)
+
+
+def _elsewhere(namespace: str, name: str) -> Any:
+    """Return an op of PyTorch's other namespaces that is written in ops; None where there is none."""
+    if namespace == "prims" and name == "convert_element_type":
+        return Tensor.to
+    if namespace != "quantized_decomposed":
+        return None
+    quantized = importlib.import_module("..quantized_ops", __package__)
+    return getattr(quantized, name, None) if name in quantized.__all__ else None
 
 
 class OpOverloadPacket:
@@ -71,7 +92,9 @@ class Namespace:
         function = getattr(declared, "custom", None)
         if function is None and self._name == "aten":
             method = getattr(Tensor, name, None)
-            function = declarations.functions.get(name, method if callable(method) else None)
+            function = declarations.functions.get(name, method if callable(method) else None) or _further(name)
+        elif function is None:
+            function = defined.get((self._name, name)) or _elsewhere(self._name, name)
         if function is None:
             raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
         found = OpOverloadPacket(self._name, name, function)

@@ -41,6 +41,7 @@ def need_format(op: str, given: Any) -> None:
 
 
 contiguous_format, preserve_format = memory_format("contiguous_format"), memory_format("preserve_format")
+legacy_contiguous_format = contiguous_format  # its older name
 channels_last, channels_last_3d = memory_format("channels_last"), memory_format("channels_last_3d")
 
 # -- tensors -----------------------------------------------------------------------------------------------------------
