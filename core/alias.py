@@ -40,7 +40,7 @@ FILES = {
     "_dynamo": ("decorators", "eval_frame", "external_utils", "utils"),
     "_subclasses": ("fake_tensor", "functional_tensor", "meta_utils"),
     "distributed": ("distributed_c10d",),
-    "distributed.algorithms": ("_checkpoint", "_checkpoint.checkpoint_wrapper", "ddp_comm_hooks", "join"),
+    "distributed.algorithms": ("_checkpoint", "_checkpoint.checkpoint_wrapper", "ddp_comm_hooks", "join", "model_averaging"),
     "distributed.checkpoint": (
         "default_planner",
         "filesystem",
@@ -100,6 +100,12 @@ PLACES = {f"{package}.{file}": package for package, files in FILES.items() for f
     "cuda.random": "cuda",
     "nn.utils.init": "nn.init",
     "distributed._tensor": "distributed.tensor",
+    "distributed.algorithms.model_averaging.averagers": "distributed.averagers",
+    "distributed.constants": "distributed",
+    "distributed.tensor.parallel.style": "distributed.tensor",
+    "distributed.fsdp._fully_shard": "distributed.fsdp",
+    "distributed._composable": "distributed.fsdp",
+    "distributed._composable.fsdp": "distributed.fsdp",
 }
 
 

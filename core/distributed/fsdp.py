@@ -1,4 +1,4 @@
-"""PyTorch's names for models whose parameters are divided among processes: there is one process, and no instance."""
+"""PyTorch's names for models whose parameters are divided among processes: one process holds them all."""
 
 from __future__ import annotations
 
@@ -11,26 +11,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..amp.grad_scaler import GradScaler
-from ..base.absent import absent_class, absent_function, absent_names
+from ..base.absent import absent_names
 from ..nn.modules.module import Module
+from .fsdp_modules import FSDPModule, FullyShardedDataParallel, UnshardHandle, fully_shard, register_fsdp_forward_method
 
 __all__ = ["BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FSDPModule", "FullOptimStateDictConfig",
            "FullStateDictConfig", "FullyShardedDataParallel", "LocalStateDictConfig",
            "MixedPrecision", "MixedPrecisionPolicy", "ModuleWrapPolicy", "OffloadPolicy", "OptimStateKeyType",
            "ShardedGradScaler", "ShardedOptimStateDictConfig", "ShardedStateDictConfig", "ShardingStrategy",
-           "StateDictConfig", "StateDictType", "enable_wrap", "fully_shard", "register_fsdp_forward_method",
+           "StateDictConfig", "StateDictType", "UnshardHandle", "enable_wrap", "fully_shard", "register_fsdp_forward_method",
            "size_based_auto_wrap_policy", "transformer_auto_wrap_policy", "wrap"]  # fmt: skip
 
 api = fully_sharded_data_parallel = sharded_grad_scaler = sys.modules[__name__]  # PyTorch's files
 _WHOLE = "use the module as it is: one process holds all of it, or run the program on PyTorch"
-
-FullyShardedDataParallel = absent_class("FullyShardedDataParallel", __name__, "A module divided among processes.",
-                                        _WHOLE, Module)  # fmt: skip
-FSDPModule = absent_class("FSDPModule", __name__, "A module divided among processes.", _WHOLE)
-fully_shard = absent_function("fully_shard", __name__, "Divide a module among processes.", _WHOLE)
-register_fsdp_forward_method = absent_function("register_fsdp_forward_method", __name__,
-                                               "Name a method that gathers parameters.", _WHOLE)  # fmt: skip
-UnshardHandle = absent_class("UnshardHandle", __name__, "Parameters that are being gathered.", _WHOLE)
 
 
 class ShardingStrategy(enum.Enum):

@@ -55,6 +55,7 @@ else:
         triplet_margin_loss,
     )
     from ..ops.multihead import multi_head_attention_forward
+    from ..ops.scaled_products import ScalingType, SwizzleType, grouped_mm, scaled_grouped_mm, scaled_mm
     from ..ops.multilabel import (
         multi_margin_loss,
         multilabel_margin_loss,
