@@ -270,7 +270,7 @@ if TYPE_CHECKING:
 
 # what not every program uses is imported when it is asked for
 _LATE = {
-    **dict.fromkeys(["amp", "array_api", "audio", "distributions", "export", "func", "fx", "hub", "jit", "library",
+    **dict.fromkeys(["amp", "ao", "array_api", "audio", "distributions", "export", "func", "fx", "hub", "jit", "library", "masked",
                      "metrics", "nn", "onnx", "optim", "signal", "sparse", "text", "utils",
                      "vision"], ""),
     **dict.fromkeys(["accelerator", "compiler", "distributed", "futures", "mps", "mtia", "multiprocessing", "overrides",
@@ -314,8 +314,8 @@ if not TYPE_CHECKING:  # a type checker would take any name for a good one
 
 # the modules that people use; the others are how it is made
 _MODULES = {
-    "accelerator", "amp", "array_api", "audio", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
-    "distributions", "export", "fft", "func", "futures", "fx", "hub", "jit", "library", "linalg", "metrics", "mps",
+    "accelerator", "amp", "ao", "array_api", "audio", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
+    "distributions", "export", "fft", "func", "futures", "fx", "hub", "jit", "library", "linalg", "masked", "metrics", "mps",
     "mtia", "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "random", "return_types",
     "serialization", "signal", "sparse", "special", "storage", "testing", "text", "types", "utils", "version",
     "vision", "xpu",

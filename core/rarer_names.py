@@ -19,6 +19,7 @@ from .tensors.tensor import Tensor, from_array
 __all__ = ["binomial", "cond", "dropout", "dsmm", "expand_copy", "fake_quantize_per_channel_affine",
            "fake_quantize_per_tensor_affine", "from_file", "get_device_module", "range", "set_vital"]  # fmt: skip
 
+
 def range(start: float = 0, end: float | None = None, step: float = 1, *, out: Tensor | None = None,
           dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Return `start`, ``start + step``, ... with `end` among them; `arange`, which leaves it out, is what to use.

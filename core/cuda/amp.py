@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import amp as _amp
+from .. import cuda as _cuda
 from ..base.dtypes import dtype as Dtype
 from ..base.dtypes import float16
 from ..base.source import warn
@@ -41,3 +42,8 @@ def custom_bwd(bwd: Any = None) -> Any:
     """`core.amp.custom_bwd` with the device type "cuda"."""
     _older("custom_bwd", "torch.amp.custom_bwd(args..., device_type='cuda')")
     return _amp.custom_bwd(bwd, device_type="cuda")
+
+
+def amp_definitely_not_available() -> bool:
+    """Return whether there is no GPU to compute on."""
+    return not _cuda.is_available()

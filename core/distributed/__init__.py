@@ -85,6 +85,7 @@ from .groups import (
     is_xccl_available,
     new_group,
     new_subgroups,
+    new_subgroups_by_enumeration,
 )
 
 if TYPE_CHECKING:

@@ -157,8 +157,9 @@ def _placed(local: Any, mesh: DeviceMesh | None, placements: Any) -> DTensor:
         if isinstance(p, Shard) and not -local.ndim <= p.dim < max(local.ndim, 1):
             raise ValueError(text("a placement divides along a dimension that is not there", op="DTensor",
                                   came=f"{p} of {tuple(local.shape)}"))  # fmt: skip
-    found._mesh, found._places = mesh, tuple(
-        Shard(p.dim % max(local.ndim, 1)) if isinstance(p, Shard) else p for p in places
+    found._mesh, found._places = (
+        mesh,
+        tuple(Shard(p.dim % max(local.ndim, 1)) if isinstance(p, Shard) else p for p in places),
     )
     return found
 

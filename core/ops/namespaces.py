@@ -31,10 +31,11 @@ def _elsewhere(namespace: str, name: str) -> Any:
     """Return an op of PyTorch's other namespaces that is written in ops; None where there is none."""
     if namespace == "prims" and name == "convert_element_type":
         return Tensor.to
-    if namespace != "quantized_decomposed":
+    file = {"quantized_decomposed": "quantized_ops", "higher_order": "higher_order"}.get(namespace)
+    if file is None:
         return None
-    quantized = importlib.import_module("..quantized_ops", __package__)
-    return getattr(quantized, name, None) if name in quantized.__all__ else None
+    found = importlib.import_module(f"..{file}", __package__)
+    return getattr(found, name, None) if name in found.__all__ else None
 
 
 class OpOverloadPacket:

@@ -201,6 +201,11 @@ def of_pytorch(wanted: Iterable[str]) -> dict[str, tuple[str, str, str]]:
     return {} if line is None else json.loads(line.removeprefix("found "))
 
 
+def _as_theirs(state: str, theirs: str) -> str:
+    """Return the state of a name; what only raises in PyTorch too, for subclasses to write, is there."""
+    return "there" if state == theirs == "refuses" else state
+
+
 def private(name: str) -> bool:
     """Return whether a part of a name begins with one underscore."""
     return any(p.startswith("_") and not p.startswith("__") for p in name.split("."))
@@ -222,7 +227,7 @@ def judged(uses: Uses) -> dict[str, dict[str, Any]]:
                 table[cut] = {
                     "group": group,
                     "module": place,
-                    "state": resolve(cut, whole=True)[2],
+                    "state": _as_theirs(resolve(cut, whole=True)[2], known),
                     "packages": Counter(),
                 }
             table[cut]["packages"].update(uses[name])

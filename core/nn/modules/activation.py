@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...base.lazy_import import lazy_attributes
 from ...tensors.tensor import Tensor
 from .. import functional as F
 from .module import Module
@@ -222,3 +223,6 @@ class LogSoftmax(_AlongDim):
     """
 
     function = "log_softmax"
+
+
+__getattr__, __dir__ = lazy_attributes(__name__, {"MultiheadAttention": ".multihead"})  # they stand there in PyTorch
