@@ -270,8 +270,8 @@ if TYPE_CHECKING:
 
 # what not every program uses is imported when it is asked for
 _LATE = {
-    **dict.fromkeys(["amp", "ao", "array_api", "audio", "distributions", "export", "func", "fx", "hub", "jit", "library", "masked",
-                     "metrics", "nn", "onnx", "optim", "signal", "sparse", "text", "utils",
+    **dict.fromkeys(["amp", "ao", "array_api", "audio", "distributions", "export", "func", "fx", "hub", "jit", "library",
+                     "masked", "metrics", "nn", "onnx", "optim", "signal", "sparse", "text", "utils",
                      "vision"], ""),
     **dict.fromkeys(["accelerator", "compiler", "distributed", "futures", "mps", "mtia", "multiprocessing", "overrides",
                      "profiler", "storage", "testing", "types", "xpu", "_C", "_dynamo", "_jit_internal", "_subclasses",
@@ -301,7 +301,8 @@ _LATE = {
     **dict.fromkeys(_foreach_names, "ops.foreach"),
     "as_torch": "alias",
     **dict.fromkeys(["binomial", "cond", "dropout", "dsmm", "expand_copy", "fake_quantize_per_channel_affine",
-                     "fake_quantize_per_tensor_affine", "from_file", "get_device_module", "range", "set_vital"],
+                     "eig", "fake_quantize_per_tensor_affine", "from_file", "get_device_module", "matrix_rank",
+                     "range", "set_vital", "solve", "symeig", "while_loop"],
                     "rarer_names"),
     **dict.fromkeys(["per_channel_affine", "per_channel_affine_float_qparams", "per_channel_symmetric",
                      "per_tensor_affine", "per_tensor_symmetric", "qscheme"], "base.qschemes"),
@@ -315,8 +316,8 @@ if not TYPE_CHECKING:  # a type checker would take any name for a good one
 # the modules that people use; the others are how it is made
 _MODULES = {
     "accelerator", "amp", "ao", "array_api", "audio", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
-    "distributions", "export", "fft", "func", "futures", "fx", "hub", "jit", "library", "linalg", "masked", "metrics", "mps",
-    "mtia", "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "random", "return_types",
+    "distributions", "export", "fft", "func", "futures", "fx", "hub", "jit", "library", "linalg", "masked", "metrics",
+    "mps", "mtia", "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "random", "return_types",
     "serialization", "signal", "sparse", "special", "storage", "testing", "text", "types", "utils", "version",
     "vision", "xpu",
 }  # fmt: skip

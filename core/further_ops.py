@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import ops as _ops  # noqa: F401 - they bind themselves to Tensor
+from .autograd import enable_grad, grad
 from .nn import functional as F
 from .tensors.tensor import Tensor
 
-__all__ = ["_to_copy", "_unsafe_view", "alias", "constant_pad_nd", "convolution", "embedding_dense_backward",
+__all__ = ["convolution_backward", "max_pool2d_with_indices_backward", "_to_copy", "_unsafe_view", "alias", "constant_pad_nd", "convolution", "embedding_dense_backward",
            "expand_copy", "gelu_backward", "native_batch_norm", "native_dropout", "native_layer_norm",
            "native_layer_norm_backward", "permute_copy", "select_copy", "silu_backward", "slice_copy", "squeeze_copy",
            "sym_constrain_range_for_size", "sym_numel", "sym_size", "sym_storage_offset", "sym_stride", "t_copy",
@@ -181,12 +182,38 @@ def silu_backward(grad_output: Any, input: Any) -> Tensor:
 
 def gelu_backward(grad_output: Any, input: Any, *, approximate: str = "none") -> Tensor:
     """Return the gradient of `nn.functional.gelu`."""
-    x = input.detach().requires_grad_()
-    from .autograd import enable_grad, grad
+    found = _gradients(lambda x: F.gelu(x, approximate=approximate), grad_output, [input])
+    return found[0]  # type: ignore[return-value]
 
+
+def _gradients(function: Callable[..., Tensor], grad_output: Any, given: Sequence[Any],
+               wanted: Sequence[bool] | None = None) -> tuple[Tensor | None, ...]:  # fmt: skip
+    """Return the gradients of a function's arguments, those that are wanted; None for the others."""
+    asked = [g is not None and (wanted is None or wanted[k]) for k, g in enumerate(given)]
+    leaves = [g.detach().requires_grad_() if a else g for g, a in zip(given, asked, strict=True)]
     with enable_grad():
-        y = F.gelu(x, approximate=approximate)
-    return grad(y, x, grad_output)[0]
+        y = function(*leaves)
+    found = iter(grad(y, [x for x, a in zip(leaves, asked, strict=True) if a], grad_output))
+    return tuple(next(found) if a else None for a in asked)
+
+
+def convolution_backward(grad_output: Any, input: Any, weight: Any, bias_sizes: Any, stride: Any, padding: Any,
+                         dilation: Any, transposed: bool, output_padding: Any, groups: int,
+                         output_mask: Sequence[bool]) -> tuple[Tensor | None, ...]:  # fmt: skip
+    """Return the gradients of a convolution's input, weight and bias, those that the mask asks for."""
+    bias = weight.new_zeros((grad_output.shape[1],)) if output_mask[2] else None
+    return _gradients(
+        lambda x, w, b: convolution(x, w, b, stride, padding, dilation, transposed, output_padding, groups),
+        grad_output, (input, weight, bias), output_mask,
+    )  # fmt: skip
+
+
+def max_pool2d_with_indices_backward(grad_output: Any, input: Any, kernel_size: Any, stride: Any, padding: Any,
+                                     dilation: Any, ceil_mode: bool, indices: Any) -> Tensor:  # fmt: skip
+    """Return the gradient of `max_pool2d`'s input: each result's, at the place that `indices` says, added up."""
+    flat = grad_output.new_zeros((*input.shape[:-2], input.shape[-2] * input.shape[-1]))
+    flat = flat.scatter_add(-1, indices.flatten(-2), grad_output.flatten(-2))
+    return flat.reshape(input.shape)  # type: ignore[no-any-return]
 
 
 def embedding_dense_backward(grad_output: Any, indices: Any, num_weights: int, padding_idx: int,

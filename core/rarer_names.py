@@ -16,8 +16,9 @@ from .nn import functional
 from .ops.creation import arange
 from .tensors.tensor import Tensor, from_array
 
-__all__ = ["binomial", "cond", "dropout", "dsmm", "expand_copy", "fake_quantize_per_channel_affine",
-           "fake_quantize_per_tensor_affine", "from_file", "get_device_module", "range", "set_vital"]  # fmt: skip
+__all__ = ["binomial", "cond", "dropout", "dsmm", "eig", "expand_copy", "fake_quantize_per_channel_affine",
+           "fake_quantize_per_tensor_affine", "from_file", "get_device_module", "matrix_rank", "range",
+           "set_vital", "solve", "symeig", "while_loop"]  # fmt: skip
 
 
 def range(start: float = 0, end: float | None = None, step: float = 1, *, out: Tensor | None = None,
@@ -174,3 +175,42 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
 def set_vital(tag: str, attr: str, value: str) -> bool:
     """Return False: PyTorch keeps such words for its own builds, and nothing is kept here."""
     return False
+
+
+def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Any) -> tuple[Any, ...]:
+    """Return what `body_fn` makes of its own results as long as `cond_fn` says True of them.
+
+    >>> import core
+    >>> core.while_loop(lambda i: i < 3, lambda i: (i + 1,), (core.tensor(0),))
+    (tensor(3),)
+    """
+    carried = tuple(carried_inputs)
+    while bool(cond_fn(*carried)):
+        found = body_fn(*carried)
+        carried = tuple(found) if isinstance(found, tuple | list) else (found,)
+    return carried
+
+
+def _removed(name: str, now: str) -> RuntimeError:
+    return RuntimeError(text(f"This function was deprecated since version 1.9 and is now removed. `torch.{name}` is "
+                             "deprecated in favor of `torch.linalg`.", op=name, remedy=f"core.linalg.{now}"))  # fmt: skip
+
+
+def eig(self: Tensor, eigenvectors: bool = False, *, e: Any = None, v: Any = None) -> Any:
+    """Raise RuntimeError, as PyTorch's does: `linalg.eig` took its place."""
+    raise _removed("eig", "eig(A), or core.linalg.eigvals(A)")
+
+
+def symeig(input: Tensor, eigenvectors: bool = False, upper: bool = True, *, out: Any = None) -> Any:
+    """Raise RuntimeError, as PyTorch's does: `linalg.eigh` took its place."""
+    raise _removed("symeig", "eigh(A), or core.linalg.eigvalsh(A)")
+
+
+def solve(input: Tensor, A: Tensor, *, out: Any = None) -> Any:
+    """Raise RuntimeError, as PyTorch's does: `linalg.solve`, with the arguments the other way round, took its place."""
+    raise _removed("solve", "solve(A, B)")
+
+
+def matrix_rank(input: Tensor, tol: Any = None, symmetric: bool = False, *, out: Any = None) -> Any:
+    """Raise RuntimeError, as PyTorch's does: `linalg.matrix_rank` took its place."""
+    raise _removed("matrix_rank", "matrix_rank(A)")

@@ -86,6 +86,7 @@ from .groups import (
     new_group,
     new_subgroups,
     new_subgroups_by_enumeration,
+    set_debug_level_from_env,
 )
 
 if TYPE_CHECKING:

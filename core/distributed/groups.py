@@ -287,6 +287,10 @@ def new_group(ranks: Sequence[int] | None = None, timeout: timedelta | None = No
     return ProcessGroup(backend or world._backend, f"group {time.monotonic_ns()}")
 
 
+def set_debug_level_from_env() -> None:
+    """Read how much PyTorch's C++ would say of what it sends: nothing is sent."""
+
+
 def new_subgroups_by_enumeration(ranks_per_subgroup_list: Any, *ignored: Any, **more: Any) -> tuple[Any, list[Any]]:
     """Return the group of this process, and all groups of such members.
 

@@ -26,4 +26,4 @@ if TYPE_CHECKING:
 else:  # what not every program uses is imported when it is asked for
     __getattr__, __dir__ = lazy_attributes(__name__, {"swap_tensors": "swapping"} | dict.fromkeys(
         ["_contextlib", "_python_dispatch", "_pytree", "cpp_extension", "dlpack", "flop_counter", "hooks", "weak",
-         "model_zoo", "tensorboard"], ""))  # fmt: skip
+         "benchmark", "model_zoo", "tensorboard"], ""))  # fmt: skip
