@@ -270,12 +270,12 @@ if TYPE_CHECKING:
 
 # what not every program uses is imported when it is asked for
 _LATE = {
-    **dict.fromkeys(["amp", "ao", "array_api", "audio", "distributions", "export", "func", "fx", "hub", "jit", "library",
-                     "masked", "metrics", "nn", "onnx", "optim", "signal", "sparse", "text", "utils",
+    **dict.fromkeys(["amp", "ao", "array_api", "audio", "distributions", "export", "func", "fx", "hub", "jit",
+                     "library", "masked", "metrics", "nn", "onnx", "optim", "signal", "sparse", "text", "utils",
                      "vision"], ""),
     **dict.fromkeys(["accelerator", "compiler", "distributed", "futures", "mps", "mtia", "multiprocessing", "overrides",
                      "profiler", "storage", "testing", "types", "xpu", "_C", "_dynamo", "_jit_internal", "_subclasses",
-                     "_utils"], ""),
+                     "_utils", "__config__"], ""),
     "compile": "compiler",
     "Future": "futures",
     **dict.fromkeys(["PyTorchFileReader", "PyTorchFileWriter"], "_C"),

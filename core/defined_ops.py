@@ -42,8 +42,8 @@ class DefinedOp:
         for key in (*(_TAPE if grad else ()), *_SERVING.get(device, (device.upper(),)), *_ANY, *_TAPE):
             if key in self.kernels:
                 return self.kernels[key](*args, **kwargs)
-        raise NotImplementedError(text(f"Could not run '{self.name}' with arguments from the '{device.upper()}' backend.",
-                                       op=self.name, came=f"a tensor on {device}",
+        raise NotImplementedError(text(f"Could not run '{self.name}' with arguments from the "
+                                       f"'{device.upper()}' backend.", op=self.name, came=f"a tensor on {device}",
                                        needed=f"an implementation; there are: {', '.join(self.kernels) or 'none'}",
                                        remedy=f"library.impl({self.name!r}, {device!r}, function)"))  # fmt: skip
 
@@ -83,7 +83,7 @@ class Library:
 
     def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False,
              allow_override: bool = False) -> None:  # fmt: skip
-        """Say what computes an op, for a device ("CPU", "CUDA"), for tensors with gradients ("Autograd"), or for all."""
+        """Say what computes an op: on a device ("CPU", "CUDA"), with gradients ("Autograd"), or always."""
         name = (
             _split(op_name)[1] if "::" in str(op_name) else str(getattr(op_name, "__name__", op_name)).partition(".")[0]
         )

@@ -16,12 +16,12 @@ from .autograd import enable_grad, grad
 from .nn import functional as F
 from .tensors.tensor import Tensor
 
-__all__ = ["convolution_backward", "max_pool2d_with_indices_backward", "_to_copy", "_unsafe_view", "alias", "constant_pad_nd", "convolution", "embedding_dense_backward",
-           "expand_copy", "gelu_backward", "native_batch_norm", "native_dropout", "native_layer_norm",
-           "native_layer_norm_backward", "permute_copy", "select_copy", "silu_backward", "slice_copy", "squeeze_copy",
-           "sym_constrain_range_for_size", "sym_numel", "sym_size", "sym_storage_offset", "sym_stride", "t_copy",
-           "threshold_backward", "transpose_copy", "unsqueeze_copy", "upsample_bilinear2d", "upsample_nearest2d",
-           "view_copy"]  # fmt: skip
+__all__ = ["_to_copy", "_unsafe_view", "alias", "constant_pad_nd", "convolution", "convolution_backward",
+           "embedding_dense_backward", "expand_copy", "gelu_backward", "max_pool2d_with_indices_backward",
+           "native_batch_norm", "native_dropout", "native_layer_norm", "native_layer_norm_backward", "permute_copy",
+           "select_copy", "silu_backward", "slice_copy", "squeeze_copy", "sym_constrain_range_for_size", "sym_numel",
+           "sym_size", "sym_storage_offset", "sym_stride", "t_copy", "threshold_backward", "transpose_copy",
+           "unsqueeze_copy", "upsample_bilinear2d", "upsample_nearest2d", "view_copy"]  # fmt: skip
 
 _MAKING = {"arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "ones", "ones_like", "rand",
            "rand_like", "randint", "randn", "randn_like", "randperm", "scalar_tensor", "zeros",
@@ -124,7 +124,8 @@ def native_layer_norm(input: Any, normalized_shape: Sequence[int], weight: Tenso
 
 
 def native_layer_norm_backward(grad_out: Any, input: Any, normalized_shape: Sequence[int], mean: Any, rstd: Any,
-                               weight: Any, bias: Any, output_mask: Sequence[bool]) -> tuple[Tensor | None, ...]:  # fmt: skip
+                               weight: Any, bias: Any,
+                               output_mask: Sequence[bool]) -> tuple[Tensor | None, ...]:  # fmt: skip
     """Return the gradients of a layer norm's input, weight and bias, those that the mask asks for."""
     dims = tuple(range(-len(normalized_shape), 0))
     rows = tuple(range(input.ndim - len(normalized_shape)))

@@ -320,7 +320,6 @@ impl_abstract = register_fake  # PyTorch's older name
 
 
 from .autograd.opcheck import opcheck  # noqa: E402 - it is written on what stands above
-
 from .defined_ops import Library, define, impl, triton_op, wrap_triton  # noqa: E402
 
 __all__ = ["CustomOp", "Library", "c_op", "custom_op", "define", "impl", "opcheck", "register_autograd",

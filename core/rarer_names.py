@@ -192,8 +192,8 @@ def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried
 
 
 def _removed(name: str, now: str) -> RuntimeError:
-    return RuntimeError(text(f"This function was deprecated since version 1.9 and is now removed. `torch.{name}` is "
-                             "deprecated in favor of `torch.linalg`.", op=name, remedy=f"core.linalg.{now}"))  # fmt: skip
+    return RuntimeError(text("This function was deprecated since version 1.9 and is now removed.", op=name,
+                             remedy=f"core.linalg.{now}"))  # fmt: skip
 
 
 def eig(self: Tensor, eigenvectors: bool = False, *, e: Any = None, v: Any = None) -> Any:
@@ -207,7 +207,7 @@ def symeig(input: Tensor, eigenvectors: bool = False, upper: bool = True, *, out
 
 
 def solve(input: Tensor, A: Tensor, *, out: Any = None) -> Any:
-    """Raise RuntimeError, as PyTorch's does: `linalg.solve`, with the arguments the other way round, took its place."""
+    """Raise RuntimeError, as PyTorch's does: `linalg.solve`, which takes the matrix first, took its place."""
     raise _removed("solve", "solve(A, B)")
 
 

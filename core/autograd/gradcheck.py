@@ -78,9 +78,14 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
                   masked: bool = False) -> bool:  # fmt: skip
     """As `gradcheck`, for the gradients of the gradients; `grad_outputs` are random where they are not given.
 
-    With `gen_non_contig_grad_outputs` those at random are not in one piece; `check_fwd_over_rev` holds the forward mode
-    over the backward pass to the differences, and `check_rev_over_rev` False leaves the backward one over it out.
+    With `gen_non_contig_grad_outputs` those at random are not in one piece; `check_rev_over_rev` False leaves the
+    check out.
+
+    *Raises*: as `gradcheck`, and NotImplementedError for `check_fwd_over_rev`.
     """
+    if check_fwd_over_rev:
+        raise NotImplementedError(text("the forward mode is not checked over the backward pass", op="gradgradcheck",
+                                       remedy="check_rev_over_rev, or gradcheck(check_forward_ad=True)"))  # fmt: skip
     args = _many(inputs)
     outs = [o for o in _outputs(func(*args)) if o.requires_grad]
     if grad_outputs is None:
@@ -100,7 +105,7 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
     return gradcheck(first_order, (*args, *given), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
                      nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
                      check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad,
-                     check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev, fast_mode=fast_mode,
+                     check_backward_ad=check_rev_over_rev, fast_mode=fast_mode,
                      masked=masked)  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Marks and ranges in the time lines of NVIDIA's profilers, through CuPy. *Raises*: RuntimeError where there is no GPU."""
+"""Marks and ranges in the time lines of NVIDIA's profilers, through CuPy; RuntimeError where there is no GPU."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["mark", "range", "range_pop", "range_push"]
 def _nvtx(op: str) -> Any:
     cupy = library()
     if cupy is None:
-        raise RuntimeError(text("NVTX functions not installed. Are you sure you have a CUDA build?", op=f"cuda.nvtx.{op}",
-                                needed="a GPU and CuPy", remedy="core.profiler.record_function(name)"))  # fmt: skip
+        raise RuntimeError(text("NVTX functions not installed. Are you sure you have a CUDA build?",
+                                op=f"cuda.nvtx.{op}", needed="a GPU and CuPy",
+                                remedy="core.profiler.record_function(name)"))  # fmt: skip
     return cupy.cuda.nvtx
 
 

@@ -32,8 +32,9 @@ from .checkpoint_folder import (
 
 __all__ = ["DefaultLoadPlanner", "DefaultSavePlanner", "FileSystemReader", "FileSystemWriter", "Metadata",
            "StateDictOptions", "TensorStorageMetadata", "async_save", "dcp_to_torch_save", "get_model_state_dict",
-           "get_optimizer_state_dict", "get_state_dict", "load", "load_sharded_optimizer_state_dict", "load_state_dict", "save", "save_state_dict", "torch_save_to_dcp",
-           "set_model_state_dict", "set_optimizer_state_dict", "set_state_dict"]  # fmt: skip
+           "get_optimizer_state_dict", "get_state_dict", "load", "load_sharded_optimizer_state_dict", "load_state_dict",
+           "save", "save_state_dict", "set_model_state_dict", "set_optimizer_state_dict", "set_state_dict",
+           "torch_save_to_dcp"]  # fmt: skip
 
 state_dict = filesystem = default_planner = optimizer = format_utils = state_dict_loader = metadata = planner = (
     sys.modules[__name__]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from ..base.errors import text
@@ -264,8 +265,6 @@ def parallelize_module(module: Module, device_mesh: DeviceMesh | None = None, pa
     mesh = device_mesh or DeviceMesh("cpu", [0])
     if isinstance(parallelize_plan, ParallelStyle):
         return parallelize_plan._apply(module, mesh)
-    from fnmatch import fnmatchcase
-
     for pattern, style in (parallelize_plan or {}).items():
         for name, part in [*module.named_modules()]:
             if name.count(".") == pattern.count(".") and fnmatchcase(name, pattern):

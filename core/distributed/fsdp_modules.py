@@ -13,6 +13,7 @@ from ..base.errors import text
 from ..nn.modules.module import Module
 from ..nn.utils import clip_grad_norm_
 from .checkpoint import get_optimizer_state_dict, optimizer_state_to_load
+from .fsdp_settings import StateDictSettings, StateDictType
 from .groups import member
 
 __all__ = ["FSDPModule", "FullyShardedDataParallel", "UnshardHandle", "fully_shard", "register_fsdp_forward_method"]
@@ -140,8 +141,6 @@ class FullyShardedDataParallel(Module):
     def set_state_dict_type(module: Module, state_dict_type: Any, state_dict_config: Any = None,
                             optim_state_dict_config: Any = None) -> Any:  # fmt: skip
         """Say in which form state dicts are: they are whole. Return the settings that stood before."""
-        from .fsdp import StateDictSettings, StateDictType
-
         before = getattr(module, "_state_dict_settings", None)
         new = StateDictSettings(state_dict_type, state_dict_config, optim_state_dict_config)
         object.__setattr__(module, "_state_dict_settings", new)
@@ -150,8 +149,6 @@ class FullyShardedDataParallel(Module):
     @staticmethod
     def get_state_dict_type(module: Module) -> Any:
         """Return what `set_state_dict_type` said."""
-        from .fsdp import StateDictSettings, StateDictType
-
         whole = StateDictSettings(StateDictType.FULL_STATE_DICT, None, None)  # type: ignore[arg-type]
         return getattr(module, "_state_dict_settings", None) or whole
 

@@ -70,7 +70,7 @@ class ZeroRedundancyOptimizer(Optimizer):
 
 
 class PostLocalSGDOptimizer(Optimizer):
-    """An optimizer after whose steps an averager averages the parameters over all processes: over one, nothing changes."""
+    """An optimizer after whose steps an averager averages over all processes: over one, nothing changes."""
 
     def __init__(self, optim: Optimizer, averager: Any) -> None:
         self.optim, self.averager = optim, averager

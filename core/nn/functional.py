@@ -9,6 +9,7 @@ from ..base.scalars import element
 from ..dispatch.type_errors import guarded
 from ..ops import activation as _a
 from ..ops import elementwise as _e
+from ..ops.scaled_products import ScalingType, SwizzleType, grouped_mm, scaled_grouped_mm, scaled_mm
 from ..ops.softmax import implicit_dim as _implicit_dim
 from ..ops.softmax import log_softmax as _log_softmax
 from ..ops.softmax import softmax as _softmax
@@ -55,7 +56,6 @@ else:
         triplet_margin_loss,
     )
     from ..ops.multihead import multi_head_attention_forward
-    from ..ops.scaled_products import ScalingType, SwizzleType, grouped_mm, scaled_grouped_mm, scaled_mm
     from ..ops.multilabel import (
         multi_margin_loss,
         multilabel_margin_loss,
@@ -112,6 +112,11 @@ else:
     from ..ops.sampling_grid import affine_grid, grid_sample
 
 __all__ = [
+    "ScalingType",
+    "SwizzleType",
+    "grouped_mm",
+    "scaled_grouped_mm",
+    "scaled_mm",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",

@@ -403,7 +403,8 @@ def _sized(op: str, row: int, col: int) -> None:
 
 @guarded
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Device | None = None,
-                 layout: Layout | None = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
+                 layout: Layout | None = None, pin_memory: bool = False,
+                 requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Return the rows and columns of a matrix's lower triangle, as two rows of a tensor.
 
     >>> import core
@@ -418,7 +419,8 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.i
 
 @guarded
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Device | None = None,
-                 layout: Layout | None = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
+                 layout: Layout | None = None, pin_memory: bool = False,
+                 requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Return the rows and columns of a matrix's upper triangle, as two rows of a tensor.
 
     >>> import core

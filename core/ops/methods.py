@@ -323,8 +323,9 @@ def _dim_order(self: Tensor, *, ambiguity_check: bool | Sequence[MemoryFormat] =
     else:
         clear = sum(self.is_contiguous(memory_format=f) for f in ambiguity_check) <= 1
     if not clear:
-        raise RuntimeError(text("The tensor does not have unique dim order, or cannot map to exact one of the given memory "
-                                "formats.", op="dim_order", came=f"strides {tuple(self.stride())} of {tuple(self.shape)}",
+        raise RuntimeError(text("The tensor does not have unique dim order, or cannot map to exact one of the given "
+                                "memory formats.", op="dim_order",
+                                came=f"strides {tuple(self.stride())} of {tuple(self.shape)}",
                                 remedy="dim_order() without ambiguity_check"))  # fmt: skip
     return tuple(int(d) for d in sorted(range(self.ndim), key=lambda d: -self._a.strides[d]))
 

@@ -13,7 +13,8 @@ from ..tensors.tensor import Tensor
 
 NAMES = [
     "addbmm", "addmm", "addmv", "addr", "all", "amax", "amin", "aminmax", "angle", "any", "argmax", "argmin",
-    "baddbmm", "bmm", "chain_matmul", "cholesky", "cholesky_inverse", "cholesky_solve", "complex", "conj_physical", "cross",
+    "baddbmm", "bmm", "chain_matmul", "cholesky", "cholesky_inverse", "cholesky_solve", "complex", "conj_physical",
+    "cross",
     "cummax", "cummin", "cumsum", "diag", "dot", "frexp", "geqrf", "ger", "histogram", "index_add", "index_copy",
     "index_reduce", "inner", "inverse", "isin", "kron", "log_softmax", "logsumexp", "lu", "lu_solve", "lu_unpack",
     "matmul", "max", "mean", "min", "mm", "mv", "nanmean", "nansum", "narrow_copy", "nonzero_static", "norm",
@@ -40,7 +41,7 @@ def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def with_out_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a product of matrices with a keyword `out_dtype`: what is multiplied is of that dtype, and so is the result."""
+    """Return a product with a keyword `out_dtype`: what is multiplied is of that dtype, and so is the result."""
 
     @functools.wraps(function)
     def wide(*args: Any, out_dtype: Any = None, **kwargs: Any) -> Any:

@@ -107,7 +107,8 @@ def scaled_grouped_mm(mat_a: Any, mat_b: Any, scale_a: Any, scale_recipe_a: Any,
     for recipe in (scale_recipe_a, scale_recipe_b):
         if recipe is not ScalingType.TensorWise:
             raise NotImplementedError(text("scales of parts are not read", op="scaled_grouped_mm", came=f"{recipe}",
-                                           needed="ScalingType.TensorWise", remedy="grouped_mm(x.float() * scale, ...)"))  # fmt: skip
+                                           needed="ScalingType.TensorWise",
+                                           remedy="grouped_mm(x.float() * scale, ...)"))  # fmt: skip
     a = _real("scaled_grouped_mm", mat_a, scale_a, scale_recipe_a)
     b = _real("scaled_grouped_mm", mat_b, scale_b, scale_recipe_b)
     return grouped_mm(a, b, offs=offs, bias=bias, out_dtype=output_dtype)

@@ -35,7 +35,8 @@ def _window(name: str, n: int, periodic: bool, formula: Any, dtype: Dtype | None
 
 @public(method=False)
 def hann_window(window_length: int, periodic: bool = True, *, dtype: Dtype | None = None, layout: Layout | None = None,
-                device: Device | None = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+                device: Device | None = None, requires_grad: bool = False,
+                pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Return the window ``0.5 - 0.5 cos(2 pi k / n)``; a periodic one repeats without a double point.
 
     >>> import core

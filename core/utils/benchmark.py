@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 import timeit
 from collections.abc import Callable
 from typing import Any
 
-import core
-
+from .. import cuda
 from ..ops.queries import get_num_threads, set_num_threads
 
 __all__ = ["Measurement", "Timer"]
@@ -63,6 +63,7 @@ class Timer:
                  timer: Callable[[], float] = time.perf_counter, globals: dict[str, Any] | None = None,
                  label: str | None = None, sub_label: str | None = None, description: str | None = None,
                  env: str | None = None, num_threads: int = 1, language: str = "python") -> None:  # fmt: skip
+        core = sys.modules[__name__.partition(".")[0]]
         names = {"torch": core, "core": core, **(globals or {})}
         self.label, self.num_threads = label or stmt, num_threads
         self._timer = timeit.Timer(stmt, setup, timer=lambda: _waited(timer), globals=names)
@@ -96,6 +97,6 @@ class Timer:
 
 
 def _waited(timer: Callable[[], float]) -> float:
-    if core.cuda.is_available() and core.cuda.is_initialized():
-        core.cuda.synchronize()
+    if cuda.is_available() and cuda.is_initialized():
+        cuda.synchronize()
     return timer()

@@ -11,12 +11,12 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from typing import Any
 
 from ..autograd.graph import saved_tensors_hooks
+from ..base.device import device as Device
 from ..base.errors import text
 from ..base.modes import enable_grad
 from ..base.source import describe
 from ..dispatch import autocast, saved_tensor_hooks
 from ..events import observe
-from ..base.device import device as Device
 from ..rng import generator
 from ..tensors.tensor import Tensor
 from .reentrant import CheckpointFunction, check_backward_validity, detach_variable

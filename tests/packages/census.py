@@ -1,9 +1,9 @@
 """``python -m tests.packages.census --path FOLDER ...``: which of PyTorch's names packages use, and which core has.
 
-The Python files of the packages in the folders are read, not imported; a package's own tests are left out. A name counts
-as there where the module that stands for ``torch`` gives it and it does more than raise. Names that begin with an
-underscore, and names that the PyTorch beside it has not either (they are of older ones), are counted apart; so are the
-methods of tensors, of which the text of a program tells no more than a name.
+The Python files of the packages in the folders are read, not imported; a package's own tests are left out. A name
+counts as there where the module that stands for ``torch`` gives it and it does more than raise. Names that begin with
+an underscore, and names that the PyTorch beside it has not either (they are of older ones), are counted apart; so are
+the methods of tensors, of which the text of a program tells no more than a name.
 
 ``--json FILE`` writes everything, ``--rest N`` says how many of the missing names are printed.
 """
@@ -153,8 +153,8 @@ def resolve(name: str, whole: bool = False) -> tuple[str, str, str]:
 
     >>> import core
     >>> with core.as_torch():
-    ...     resolve("torch.float32.itemsize"), resolve("torch.nn.Linear"), resolve("torch.nn.no.such")
-    (('torch.float32', 'torch', 'there'), ('torch.nn.Linear', 'torch.nn', 'there'), ('torch.nn.no.such', 'torch.nn', ''))
+    ...     resolve("torch.float32.itemsize"), resolve("torch.nn.no.such")
+    (('torch.float32', 'torch', 'there'), ('torch.nn.no.such', 'torch.nn', ''))
     """
     first, *rest = name.split(".")
     owner: Any = importlib.import_module(first)
@@ -192,7 +192,8 @@ def of_pytorch(wanted: Iterable[str]) -> dict[str, tuple[str, str, str]]:
     """Return what `resolve` says of the names in the PyTorch that is installed; {} where there is none."""
     code = ("import json, sys, warnings; warnings.simplefilter('ignore')\ntry: import torch\n"
             "except ImportError: sys.exit(3)\nfrom tests.packages.census import resolve\n"
-            "out = {n: resolve(n) for n in json.load(sys.stdin)}\nout |= {'.' + n: ('', '', '') for n in dir(torch.Tensor)}\n"
+            "out = {n: resolve(n) for n in json.load(sys.stdin)}\n"
+            "out |= {'.' + n: ('', '', '') for n in dir(torch.Tensor)}\n"
             "print('\\nfound', json.dumps(out), flush=True); import os; os._exit(0)")  # fmt: skip
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     done = subprocess.run([sys.executable, "-c", code], input=json.dumps(sorted(wanted)), capture_output=True,
@@ -227,7 +228,7 @@ def judged(uses: Uses) -> dict[str, dict[str, Any]]:
                 table[cut] = {
                     "group": group,
                     "module": place,
-                    "state": _as_theirs(resolve(cut, whole=True)[2], known),
+                    "state": _as_theirs(resolve(cut, whole=True)[2], known if theirs else ""),
                     "packages": Counter(),
                 }
             table[cut]["packages"].update(uses[name])

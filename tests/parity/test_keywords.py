@@ -1,7 +1,7 @@
 """Every argument name that PyTorch documents, of functions, methods and classes: core's take it too.
 
-The names are those of the signatures in docstrings' first lines, of Python's own signatures, and of the stubs of what is
-written in C++. ``python -m tests.parity.test_keywords`` prints what core refuses.
+The names are those of the signatures in docstrings' first lines, of Python's own signatures, and of the stubs of what
+is written in C++. ``python -m tests.parity.test_keywords`` prints what core refuses.
 """
 
 from __future__ import annotations
@@ -193,12 +193,14 @@ CALLS: dict[str, Callable[[Any, Any, dict[str, Any]], Any]] = {
     "eye": lambda t, x, made: t.eye(n=2, m=3, out=t.empty(2, 3), layout=t.strided, **made),
     "full": lambda t, x, made: t.full(size=(2,), fill_value=1, out=t.empty(2), layout=t.strided, **made),
     "linspace": lambda t, x, made: t.linspace(start=0, end=1, steps=3, out=t.empty(3), layout=t.strided, **made),
-    "logspace": lambda t, x, made: t.logspace(start=0, end=1, steps=3, base=2, out=t.empty(3), layout=t.strided, **made),
+    "logspace": lambda t, x, made: t.logspace(start=0, end=1, steps=3, base=2, out=t.empty(3),
+                                              layout=t.strided, **made),
     "ones": lambda t, x, made: t.ones(size=(2,), out=t.empty(2), layout=t.strided, **made),
     "zeros": lambda t, x, made: t.zeros(size=(2,), out=t.empty(2), layout=t.strided, **made),
     **{n: lambda t, x, made, n=n: getattr(t, n)(input=x, layout=t.strided, memory_format=t.preserve_format, **made)
        for n in ("ones_like", "zeros_like")},
-    **{n: lambda t, x, made, n=n: getattr(t, n)(input=x, layout=t.strided, memory_format=t.preserve_format, **made).zero_()
+    **{n: lambda t, x, made, n=n: getattr(t, n)(input=x, layout=t.strided,
+                                               memory_format=t.preserve_format, **made).zero_()
        for n in ("empty_like", "rand_like", "randn_like")},
     "full_like": lambda t, x, made: t.full_like(input=x, fill_value=2, layout=t.strided,
                                                 memory_format=t.preserve_format, **made),
@@ -209,12 +211,14 @@ CALLS: dict[str, Callable[[Any, Any, dict[str, Any]], Any]] = {
     "randint_like": lambda t, x, made: t.randint_like(input=x, low=0, high=1, layout=t.strided,
                                                       memory_format=t.preserve_format, **made),
     "randperm": lambda t, x, made: t.randperm(n=1, generator=t.Generator(), out=t.empty(1), layout=t.strided, **made),
-    "normal": lambda t, x, made: t.normal(mean=0.0, std=1.0, size=(2,), generator=t.Generator(), out=t.empty(2)).zero_(),
+    "normal": lambda t, x, made: t.normal(mean=0.0, std=1.0, size=(2,), generator=t.Generator(),
+                                          out=t.empty(2)).zero_(),
     "Tensor.new_empty": lambda t, x, made: x.new_empty(size=(2,), layout=t.strided, **made).zero_(),
     "Tensor.new_full": lambda t, x, made: x.new_full(size=(2,), fill_value=3, layout=t.strided, **made),
     "Tensor.new_ones": lambda t, x, made: x.new_ones(size=(2,), layout=t.strided, **made),
     "Tensor.new_zeros": lambda t, x, made: x.new_zeros(size=(2,), layout=t.strided, **made),
-    "Tensor.new_tensor": lambda t, x, made: x.new_tensor(data=[1.0], dtype=t.float32, device="cpu", requires_grad=False),
+    "Tensor.new_tensor": lambda t, x, made: x.new_tensor(data=[1.0], dtype=t.float32, device="cpu",
+                                                          requires_grad=False),
 }  # fmt: skip
 # Those that hand their keywords on, or take any: seen in other tests.
 ANY = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...base.lazy_import import lazy_attributes
 from ...base import dtypes
+from ...base.lazy_import import lazy_attributes
 from ...ops.creation import empty, ones, tensor, zeros
 from ...tensors.tensor import Tensor
 from .. import functional as F

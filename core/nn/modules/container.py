@@ -9,7 +9,6 @@ from typing import Any, Self
 
 from .module import Module, indented
 
-
 __all__ = ["ModuleDict", "ModuleList", "Sequential"]
 
 

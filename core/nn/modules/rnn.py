@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...base.lazy_import import lazy_attributes
 from ...base.errors import text
+from ...base.lazy_import import lazy_attributes
 from ...base.source import warn
 from ...dispatch import autocast
 from ...ops.creation import empty

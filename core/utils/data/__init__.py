@@ -28,7 +28,7 @@ from .sampler import (
 from .tokens import PackCollate, PadCollate, TokenBatchSampler
 
 __all__ = ["BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler",
-           "IterDataPipe", "IterableDataset", "MapDataPipe", "PackCollate", "PadCollate", "RandomSampler", "Sampler", "SequentialSampler",
-           "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset", "TokenBatchSampler",
-           "WeightedRandomSampler", "WorkerInfo", "default_collate", "default_convert", "functional_datapipe", "get_worker_info",
-           "random_split"]  # fmt: skip
+           "IterDataPipe", "IterableDataset", "MapDataPipe", "PackCollate", "PadCollate", "RandomSampler", "Sampler",
+           "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset", "TokenBatchSampler",
+           "WeightedRandomSampler", "WorkerInfo", "default_collate", "default_convert", "functional_datapipe",
+           "get_worker_info", "random_split"]  # fmt: skip

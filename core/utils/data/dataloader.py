@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
-from .info import get_worker_info  # noqa: F401 - it stands here in PyTorch
 from ...base.source import warn
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
+from .info import get_worker_info  # noqa: F401 - it stands here in PyTorch
 from .passes import Pass, SinglePass, WorkerPass, suggested_workers
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
 
