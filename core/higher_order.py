@@ -32,7 +32,7 @@ def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried
     return carried
 
 
-def _stacked(steps: list[Sequence[Any]]) -> list[Any]:
+def _stacked(steps: Sequence[Sequence[Any]]) -> list[Any]:
     return [declarations.functions["stack"](list(each)) for each in zip(*steps, strict=True)]
 
 

@@ -104,7 +104,7 @@ class DTensor(Tensor):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        found = super().__torch_function__(func, types, args, kwargs)
+        found = super().__torch_function__(func, types, args, kwargs)  # type: ignore[misc]
         mesh = next((a._mesh for a in args if isinstance(a, DTensor) and hasattr(a, "_mesh")), None)
         for one in found if isinstance(found, list | tuple) else (found,):
             if isinstance(one, DTensor) and not hasattr(one, "_mesh") and mesh is not None:

@@ -304,6 +304,6 @@ def new_subgroups_by_enumeration(ranks_per_subgroup_list: Any, *ignored: Any, **
 def new_subgroups(group_size: int | None = None, *ignored: Any, **more: Any) -> tuple[Any, list[Any]]:
     """Return the group of this process, and all groups of such a size."""
     if group_size not in (None, 1):
-        several("new_subgroups", "new_subgroups_by_enumeration", f"group_size={group_size}")
+        several("new_subgroups", f"group_size={group_size}")
     made = new_group([0])
     return made, [made]

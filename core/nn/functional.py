@@ -9,7 +9,9 @@ from ..base.scalars import element
 from ..dispatch.type_errors import guarded
 from ..ops import activation as _a
 from ..ops import elementwise as _e
-from ..ops.scaled_products import ScalingType, SwizzleType, grouped_mm, scaled_grouped_mm, scaled_mm
+from ..ops.scaled_products import ScalingType as ScalingType
+from ..ops.scaled_products import SwizzleType as SwizzleType
+from ..ops.scaled_products import grouped_mm, scaled_grouped_mm, scaled_mm
 from ..ops.softmax import implicit_dim as _implicit_dim
 from ..ops.softmax import log_softmax as _log_softmax
 from ..ops.softmax import softmax as _softmax
@@ -112,8 +114,6 @@ else:
     from ..ops.sampling_grid import affine_grid, grid_sample
 
 __all__ = [
-    "ScalingType",
-    "SwizzleType",
     "grouped_mm",
     "scaled_grouped_mm",
     "scaled_mm",
