@@ -335,7 +335,7 @@ def _is_nonzero(self: Tensor) -> bool:
     return bool(self)
 
 
-def _apply(self: Tensor, callable: Callable[[Any], Any], /) -> Tensor:
+def _apply(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     """Replace every element by ``callable(element)``, a Python number to a Python number; outside the graph."""
     if self.requires_grad:
         raise RuntimeError(

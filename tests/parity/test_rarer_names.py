@@ -75,7 +75,7 @@ def told(found: Any) -> Any:
 def test_they_give_what_pytorch_gives(call: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import torch.distributed.tensor  # noqa: F401
+        import torch.distributed.tensor
 
         theirs, ours = told(call(torch, torch.tensor(X))), told(call(core, core.tensor(X)))
     if isinstance(theirs, list):
