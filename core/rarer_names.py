@@ -12,6 +12,7 @@ import numpy as np
 from . import accelerator, cpu, cuda, mps, random, xpu
 from .base.device import device as Device
 from .base.errors import text
+from .dispatch.out import into
 from .nn import functional
 from .ops.creation import arange
 from .tensors.tensor import Tensor, from_array
@@ -22,7 +23,8 @@ __all__ = ["binomial", "cond", "dropout", "dsmm", "eig", "expand_copy", "fake_qu
 
 
 def range(start: float = 0, end: float | None = None, step: float = 1, *, out: Tensor | None = None,
-          dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
+          dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None,
+          pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Return `start`, ``start + step``, ... with `end` among them; `arange`, which leaves it out, is what to use.
 
     >>> import core
@@ -77,14 +79,14 @@ def dsmm(input: Tensor, mat2: Tensor) -> Tensor:
     return input.mm(mat2)  # type: ignore[no-any-return, attr-defined]
 
 
-def expand_copy(input: Tensor, size: Any, *, implicit: bool = False) -> Tensor:
+def expand_copy(input: Tensor, size: Any, *, implicit: bool = False, out: Tensor | None = None) -> Tensor:
     """Return `input` stretched to `size` in memory of its own.
 
     >>> import core
     >>> core.expand_copy(core.ones(1), (2,)).is_contiguous()
     True
     """
-    return input.expand(size).contiguous().clone()  # type: ignore[no-any-return, attr-defined]
+    return into(out, input.expand(size).contiguous().clone(), "expand_copy")  # type: ignore[attr-defined]
 
 
 def _rounded(x: Any, scale: Any, zero_point: Any, low: int, high: int) -> Tensor:
@@ -127,7 +129,8 @@ def _numbers(n: int) -> list[int]:
 
 
 def from_file(filename: str, shared: bool | None = None, size: int = 0, *, dtype: Any = None,
-              device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
+              device: Any = None, requires_grad: bool = False, layout: Any = None,
+          pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Return a tensor over the first `size` elements of a file's memory map; writing it writes the file if `shared`.
 
     *Raises*: RuntimeError for a device other than the CPU; what opening the file raises.
