@@ -1,10 +1,8 @@
-"""How it was built, in words: what programs that print their surroundings ask for."""
+"""How core was built, by PyTorch's path ``torch.__config__``."""
 
 from __future__ import annotations
 
 import platform
-
-import numpy as np
 
 from . import native
 from .ops.queries import get_num_threads
@@ -13,12 +11,16 @@ __all__ = ["parallel_info", "show"]
 
 
 def show() -> str:
-    """Return what it was built with. There is no MKL and no cuDNN: the kernels are its own."""
-    made = "with" if native.module is not None else "without"
-    lines = [f"gradlab, {made} its C kernels", f"  - Python {platform.python_version()}, NumPy {np.__version__}"]
-    return "\n".join([*lines, "  - USE_MKL=OFF"])
+    """Return in lines what the kernels are.
+
+    >>> import core
+    >>> core.__config__.show().splitlines()[0]
+    'core built with:'
+    """
+    kernels = "C" if native.module is not None else "none: NumPy computes"
+    return f"core built with:\n  - kernels: {kernels}\n  - machine: {platform.machine()}\n"
 
 
 def parallel_info() -> str:
-    """Return how many threads the kernels use."""
-    return f"core.get_num_threads() : {get_num_threads()}"
+    """Return in a line how many threads the kernels use."""
+    return f"core's threads: {get_num_threads()}\n"

@@ -46,14 +46,23 @@ from .base.dtypes import (
     complex64,
     complex128,
     dtype,
+    float4_e2m1fn_x2,
     float8_e4m3fn,
     float8_e4m3fnuz,
     float8_e5m2,
     float8_e5m2fnuz,
+    float8_e8m0fnu,
     float16,
     float32,
     float64,
     get_default_dtype,  # fmt: skip
+    int1,
+    int2,
+    int3,
+    int4,
+    int5,
+    int6,
+    int7,
     int8,
     int16,
     int32,
@@ -65,6 +74,13 @@ from .base.dtypes import (
     quint4x2,
     quint8,
     set_default_dtype,
+    uint1,
+    uint2,
+    uint3,
+    uint4,
+    uint5,
+    uint6,
+    uint7,
     uint8,
     uint16,
     uint32,
@@ -105,6 +121,7 @@ from .ops.queries import (
     is_signed,
     is_storage,
     is_tensor,
+    legacy_contiguous_format,
     memory_format,
     nan,
     newaxis,
@@ -253,8 +270,8 @@ if TYPE_CHECKING:
 
 # what not every program uses is imported when it is asked for
 _LATE = {
-    **dict.fromkeys(["amp", "array_api", "audio", "distributions", "export", "func", "fx", "hub", "jit", "library",
-                     "metrics", "nn", "onnx", "optim", "signal", "sparse", "text", "utils",
+    **dict.fromkeys(["amp", "ao", "array_api", "audio", "distributions", "export", "func", "fx", "hub", "jit",
+                     "library", "masked", "metrics", "nn", "onnx", "optim", "signal", "sparse", "text", "utils",
                      "vision"], ""),
     **dict.fromkeys(["accelerator", "compiler", "distributed", "futures", "mps", "mtia", "multiprocessing", "overrides",
                      "profiler", "storage", "testing", "types", "xpu", "_C", "_dynamo", "_jit_internal", "_subclasses",
@@ -283,6 +300,14 @@ _LATE = {
                      "ShortStorage"], "storage"),
     **dict.fromkeys(_foreach_names, "ops.foreach"),
     "as_torch": "alias",
+    **dict.fromkeys(["binomial", "cond", "dropout", "dsmm", "expand_copy", "fake_quantize_per_channel_affine",
+                     "eig", "fake_quantize_per_tensor_affine", "from_file", "get_device_module", "matrix_rank",
+                     "range", "set_vital", "solve", "symeig", "while_loop"],
+                    "rarer_names"),
+    **dict.fromkeys(["per_channel_affine", "per_channel_affine_float_qparams", "per_channel_symmetric",
+                     "per_tensor_affine", "per_tensor_symmetric", "qscheme"], "base.qschemes"),
+    **dict.fromkeys(["Storage", "StorageBase"], "storage"),
+    "GradScaler": "amp",
     "version": "",
 }  # fmt: skip
 if not TYPE_CHECKING:  # a type checker would take any name for a good one
@@ -290,15 +315,16 @@ if not TYPE_CHECKING:  # a type checker would take any name for a good one
 
 # the modules that people use; the others are how it is made
 _MODULES = {
-    "accelerator", "amp", "array_api", "audio", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
-    "distributions", "export", "fft", "func", "futures", "fx", "hub", "jit", "library", "linalg", "metrics", "mps",
-    "mtia", "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "random", "return_types",
+    "accelerator", "amp", "ao", "array_api", "audio", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
+    "distributions", "export", "fft", "func", "futures", "fx", "hub", "jit", "library", "linalg", "masked", "metrics",
+    "mps", "mtia", "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "random", "return_types",
     "serialization", "signal", "sparse", "special", "storage", "testing", "text", "types", "utils", "version",
     "vision", "xpu",
 }  # fmt: skip
 
 __version__ = "0.1.0"
-float, double, half, long, int = float32, float64, float16, int64, int32
+float, double, half, long, int, short = float32, float64, float16, int64, int32, int16
+cfloat, cdouble, chalf = complex64, complex128, complex32
 
 _shadowing.tell_of_lab()
 globals().update(_publish.namespaces[""])

@@ -82,7 +82,7 @@ class ScriptFunction:
         self.graph.save(f)
 
 
-ScriptModule = ScriptFunction
+RecursiveScriptModule = ScriptModule = ScriptFunction
 
 
 def _positional(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:

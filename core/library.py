@@ -22,7 +22,6 @@ from .base.shape import Rule, broadcast_shapes
 from .declare import op as declarations
 from .declare.op import Operation
 from .dispatch.structured import call_operation
-from .ops.registered import define, impl
 from .tensors.tensor import Tensor, from_array
 
 _early: dict[str, Callable[..., Any]] = {}  # what `register_fake` was given before its op was declared
@@ -337,6 +336,7 @@ impl_abstract = register_fake  # PyTorch's older name
 
 
 from .autograd.opcheck import opcheck  # noqa: E402 - it is written on what stands above
+from .defined_ops import Library, define, impl, triton_op, wrap_triton  # noqa: E402
 
-__all__ = ["CustomOp", "c_op", "custom_op", "define", "impl", "opcheck", "register_autograd", "register_fake",
-           "register_kernel"]  # fmt: skip
+__all__ = ["CustomOp", "Library", "c_op", "custom_op", "define", "impl", "opcheck", "register_autograd",
+           "register_fake", "register_kernel", "triton_op", "wrap_triton"]  # fmt: skip

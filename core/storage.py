@@ -10,7 +10,7 @@ from .tensors.storages import AnyStorage, Typed, TypedStorage, UntypedStorage
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
-_StorageBase = _LegacyStorage = AnyStorage
+Storage = StorageBase = _StorageBase = _LegacyStorage = AnyStorage
 
 
 def _typed(dtype: Dtype) -> Any:

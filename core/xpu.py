@@ -22,3 +22,5 @@ from .base.no_device import (
 __all__ = ["device_count", "empty_cache", "is_available", "manual_seed", "manual_seed_all", "synchronize"]
 
 __getattr__ = answers("xpu", sys.modules[__name__])
+
+default_generators: tuple[object, ...] = ()  # one for each device

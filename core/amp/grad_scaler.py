@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable
 from typing import Any
 
@@ -39,6 +40,12 @@ def _unscale(arrays: list[Any], factor: float, device_type: str) -> Any:
             bad = bad | ~xp.isfinite(wide).all()  # no look at the value: a GPU need not be waited for
             a[...] = (wide * wide.dtype.type(factor)).astype(a.dtype)
     return bad.astype(np.float32)
+
+
+class OptState(enum.Enum):
+    """Where an optimizer stands between two updates of the scale."""
+
+    READY, UNSCALED, STEPPED = range(3)
 
 
 class GradScaler:

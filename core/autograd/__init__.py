@@ -20,4 +20,5 @@ __all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", 
 if TYPE_CHECKING:
     from . import forward_ad, functional, profiler
 else:  # what not every program uses is imported when it is asked for
-    __getattr__, __dir__ = lazy_attributes(__name__, {"forward_ad": "", "functional": "", "profiler": ""})
+    __getattr__, __dir__ = lazy_attributes(__name__, {
+        "forward_ad": "", "functional": "", "profiler": "", "ProfilerActivity": ".profiler"})  # fmt: skip

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from .. import backends
+from ..base.errors import text
+from ..base.modes import no_grad
 from ..tensors.tensor import Tensor, wrap
+from . import forward_ad
 from .gradients import grad
 
 # A gradient wrong by 0.05 % must fail, unless it is below 0.0025. What central differences with this eps miss, the
@@ -21,7 +24,10 @@ class GradcheckError(RuntimeError):
 
 
 def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = EPS, atol: float = ATOL, rtol: float = RTOL,
-              raise_exception: bool = True, nondet_tol: float = 0.0) -> bool:  # fmt: skip
+              raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
+              check_grad_dtypes: bool = False, check_batched_grad: bool = False,
+              check_batched_forward_grad: bool = False, check_forward_ad: bool = False, check_backward_ad: bool = True,
+              fast_mode: bool = False, masked: bool | None = None) -> bool:  # fmt: skip
     """Return whether the gradients of `func` at `inputs` (float64, complex128) agree with central differences.
 
     A complex number counts as two real ones.
@@ -29,6 +35,10 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = EPS, atol: 
     Every element of every input that requires a gradient is moved by `eps`, for every floating-point output; one that
     is cut off from its inputs must not depend on them. `rtol` is a tenth of PyTorch's, so that a gradient wrong by a
     factor 1.0005 fails; `nondet_tol` is how much two backward passes may differ.
+    `check_forward_ad` holds the forward mode to the differences too, along one direction at random, and
+    `check_backward_ad` False leaves the backward one out; `check_grad_dtypes` wants each gradient in its input's dtype.
+    Every element is checked with `fast_mode` too, `masked` says nothing of dense tensors, and gradients that are
+    undefined are zeros before a function sees them, so `check_undefined_grad` has nothing to check.
 
     Raises
     ------
@@ -36,14 +46,24 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = EPS, atol: 
         With the input, the element and both values, unless `raise_exception` is False.
     ValueError
         For inputs that are not float64, or where none requires a gradient.
+    NotImplementedError
+        For `check_batched_grad` and `check_batched_forward_grad`.
 
     >>> import core
     >>> x = core.tensor([0.5, -1.0, 2.0], dtype=core.float64, requires_grad=True)
     >>> core.autograd.gradcheck(core.tanh, (x,))
     True
     """
+    if check_batched_grad or check_batched_forward_grad:
+        raise NotImplementedError(text("gradients of several examples at once are not checked", op="gradcheck",
+                                       remedy="compare func.vmap(func.grad(f)) with a loop"))  # fmt: skip
+    args = _many(inputs)
     try:
-        return _check(func, _many(inputs), eps, atol, rtol, nondet_tol)
+        if check_forward_ad:
+            _check_forward(func, args, eps, atol, rtol)
+        if check_backward_ad and check_grad_dtypes:
+            _check_dtypes(func, args)
+        return not check_backward_ad or _check(func, args, eps, atol, rtol, nondet_tol)
     except GradcheckError:
         if raise_exception:
             raise
@@ -52,13 +72,27 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = EPS, atol: 
 
 def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, eps: float = EPS,
                   atol: float = ATOL, rtol: float = RTOL, raise_exception: bool = True,
-                  nondet_tol: float = 0.0) -> bool:  # fmt: skip
-    """As `gradcheck`, for the gradients of the gradients; `grad_outputs` are random where they are not given."""
+                  nondet_tol: float = 0.0, gen_non_contig_grad_outputs: bool = False, check_undefined_grad: bool = True,
+                  check_grad_dtypes: bool = False, check_batched_grad: bool = False, check_fwd_over_rev: bool = False,
+                  check_rev_over_rev: bool = True, fast_mode: bool = False,
+                  masked: bool = False) -> bool:  # fmt: skip
+    """As `gradcheck`, for the gradients of the gradients; `grad_outputs` are random where they are not given.
+
+    With `gen_non_contig_grad_outputs` those at random are not in one piece; `check_rev_over_rev` False leaves the
+    check out.
+
+    *Raises*: as `gradcheck`, and NotImplementedError for `check_fwd_over_rev`.
+    """
+    if check_fwd_over_rev:
+        raise NotImplementedError(text("the forward mode is not checked over the backward pass", op="gradgradcheck",
+                                       remedy="check_rev_over_rev, or gradcheck(check_forward_ad=True)"))  # fmt: skip
     args = _many(inputs)
     outs = [o for o in _outputs(func(*args)) if o.requires_grad]
     if grad_outputs is None:
         rng = np.random.default_rng(0)
         grad_outputs = [_leaf(rng.uniform(0.5, 1.5, _size(o)), o) for o in outs]
+        if gen_non_contig_grad_outputs:
+            grad_outputs = [_spread(g) for g in grad_outputs]
     given = _many(grad_outputs)
     wanted = _wanted(args)
 
@@ -69,7 +103,46 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
         return tuple(g for g in found if g is not None)
 
     return gradcheck(first_order, (*args, *given), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
-                     nondet_tol=nondet_tol)  # fmt: skip
+                     nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
+                     check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad,
+                     check_backward_ad=check_rev_over_rev, fast_mode=fast_mode,
+                     masked=masked)  # fmt: skip
+
+
+def _spread(g: Tensor) -> Tensor:
+    """Return a leaf of the same values that is not in one piece: every second element of a memory twice as long."""
+    wide: Any = g.detach().unsqueeze(-1).repeat(*[1] * g.ndim, 2)
+    return wide[..., 0].requires_grad_()  # type: ignore[no-any-return]
+
+
+def _check_forward(func: Callable[..., Any], args: tuple[Any, ...], eps: float, atol: float, rtol: float) -> None:
+    """Hold the forward mode along a direction at random to the difference along it. *Raises*: GradcheckError."""
+    rng = np.random.default_rng(0)
+    wanted = _wanted(args)
+    ways = {i: _leaf(rng.uniform(-1, 1, _size(args[i])), args[i]).detach() for i in wanted}
+    with forward_ad.dual_level():
+        duals = [forward_ad.make_dual(a, ways[i]) if i in ways else a for i, a in enumerate(args)]
+        told = [forward_ad.unpack_dual(o).tangent for o in _outputs(func(*duals))]
+    moved = []
+    for sign in (1, -1):
+        with no_grad():
+            moved.append(_outputs(func(*[a + sign * eps * ways[i] if i in ways else a for i, a in enumerate(args)])))
+    for j, (tangent, up, down) in enumerate(zip(told, *moved, strict=True)):
+        have = np.zeros(up.shape) if tangent is None else tangent.detach().numpy()
+        want = (up - down).detach().numpy() / (2 * eps)
+        if not np.allclose(have, want, rtol=rtol, atol=atol):
+            raise GradcheckError(f"Jacobian computed with forward mode mismatch for output {j}: along a direction at "
+                                 f"random it says {have.ravel()[:3]}, the finite difference "
+                                 f"{want.ravel()[:3]}")  # fmt: skip
+
+
+def _check_dtypes(func: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """*Raises*: GradcheckError where a gradient has another dtype than its input."""
+    wanted = _wanted(args)
+    for out in (o for o in _outputs(func(*args)) if o.requires_grad):
+        for i, g in zip(wanted, grad(out.sum(), [args[i] for i in wanted], allow_unused=True), strict=True):
+            if g is not None and g.dtype is not args[i].dtype:
+                raise GradcheckError(f"the gradient of input {i} is {g.dtype}, the input {args[i].dtype}")
 
 
 def _check(

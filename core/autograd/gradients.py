@@ -23,8 +23,10 @@ Many = Tensor | Sequence[Tensor]
 
 
 def backward(tensors: Many, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-             inputs: Many | None = None) -> None:  # fmt: skip
+             inputs: Many | None = None, *, grad_variables: Any = None) -> None:  # fmt: skip
     """Add the gradients of `tensors` to the `.grad` of the leaves they were made from (or of `inputs` only).
+
+    `grad_variables` is an older name of `grad_tensors`. *Raises*: RuntimeError where both are given.
 
     >>> import core
     >>> a, b = core.tensor(2.0, requires_grad=True), core.tensor(3.0, requires_grad=True)
@@ -32,6 +34,11 @@ def backward(tensors: Many, grad_tensors: Any = None, retain_graph: bool | None 
     >>> a.grad, b.grad
     (tensor(12.), tensor(31.))
     """
+    if grad_variables is not None:
+        if grad_tensors is not None:
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
+                               "`backward()`. Please only use `grad_tensors`.")  # fmt: skip
+        grad_tensors = grad_variables
     if observe.followers and inputs is None:
         observe.tell("passed", (tensors,) if isinstance(tensors, Tensor) else tuple(tensors))
     _backward(tensors, grad_tensors, retain_graph, create_graph, inputs)

@@ -92,6 +92,7 @@ class GradientEdge(NamedTuple):
 
     node: Any
     output_nr: int
+    ownership_token: Any = None  # PyTorch's keeps a node alive by it; the node itself does here
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:

@@ -8,7 +8,18 @@ from typing import Any, NoReturn
 
 from .errors import text
 
+MARK = "__absent__"  # what only raises has it
 ASKED_OF_ANY = ("__", "pytest", "setUp", "setup", "tearDown", "teardown")  # what tools ask every module for
+
+
+def is_absent(found: Any) -> bool:
+    """Return whether something stands for a name of PyTorch's that is not here, and only raises.
+
+    >>> from core.base.absent import absent_function, is_absent
+    >>> is_absent(absent_function("f", "core.somewhere", "Something.", "do without")), is_absent(len)
+    (True, False)
+    """
+    return isinstance(found, AbsentModule) or MARK in getattr(found, "__dict__", ())
 
 
 def absent_class(name: str, module: str, doc: str, remedy: str, *bases: type) -> Any:
@@ -22,7 +33,7 @@ def absent_class(name: str, module: str, doc: str, remedy: str, *bases: type) ->
     def refuse(cls: type, *args: Any, **kwargs: Any) -> NoReturn:
         raise NotImplementedError(text(f"{name} is not here", op=f"{module}.{name}", remedy=remedy))
 
-    return type(name, bases or (object,), {"__new__": refuse, "__module__": module, "__qualname__": name,
+    return type(name, bases or (object,), {"__new__": refuse, "__module__": module, "__qualname__": name, MARK: True,
                                            "__doc__": f"{doc} Not here: making one raises."})  # fmt: skip
 
 
@@ -34,6 +45,7 @@ def absent_function(name: str, module: str, doc: str, remedy: str) -> Any:
 
     refuse.__name__ = refuse.__qualname__ = name
     refuse.__module__, refuse.__doc__ = module, f"{doc} Not here: raises NotImplementedError."
+    setattr(refuse, MARK, True)
     return refuse
 
 

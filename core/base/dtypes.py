@@ -93,7 +93,13 @@ complex32 = _Name("complex32", 4, 3)
 qint8, quint8, qint32, quint4x2, quint2x4 = (
     _Name(n, size, 1) for n, size in (("qint8", 1), ("quint8", 1), ("qint32", 4), ("quint4x2", 1), ("quint2x4", 1))
 )
-absent_dtypes = (complex32, qint8, quint8, qint32, quint4x2, quint2x4)
+int1, int2, int3, int4, int5, int6, int7 = (_Name(f"int{n}", 1, 1) for n in range(1, 8))
+uint1, uint2, uint3, uint4, uint5, uint6, uint7 = (_Name(f"uint{n}", 1, 1) for n in range(1, 8))
+float8_e8m0fnu, float4_e2m1fn_x2 = _Name("float8_e8m0fnu", 1, 2), _Name("float4_e2m1fn_x2", 1, 2)
+absent_dtypes = (
+    complex32, qint8, quint8, qint32, quint4x2, quint2x4, int1, int2, int3, int4, int5, int6, int7,
+    uint1, uint2, uint3, uint4, uint5, uint6, uint7, float8_e8m0fnu, float4_e2m1fn_x2,
+)  # fmt: skip
 _SCALAR_TYPES = {
     **{d.name: (d.name, d.name) for d in absent_dtypes}, "complex32": ("ComplexHalf", "c10::complex<c10::Half>"),
     "bool": ("Bool", "bool"), "uint8": ("Byte", "unsigned char"), "int8": ("Char", "signed char"),
@@ -137,12 +143,13 @@ def set_default_dtype(d: dtype) -> None:
     _default = d
 
 
-def promote_types(a: dtype, b: dtype) -> dtype:
+def promote_types(type1: dtype, type2: dtype) -> dtype:
     """Return the smallest dtype that holds both, as PyTorch has it: a higher category wins whole.
 
     >>> promote_types(int64, float32), promote_types(uint8, int8), promote_types(float16, bfloat16)
     (core.float32, core.int16, core.float32)
     """
+    a, b = type1, type2
     if a is b:
         return a
     _need_promotion(a, b)

@@ -121,12 +121,12 @@ class no_grad(_Mode):
 
     _records = False
 
-    def __new__(cls, f: Callable[..., Any] | None = None) -> Any:
+    def __new__(cls, orig_func: Callable[..., Any] | None = None) -> Any:
         self = super().__new__(cls)
         self._set(cls._records, None, None)
-        return self if f is None else self(f)  # `@no_grad` without brackets
+        return self if orig_func is None else self(orig_func)  # `@no_grad` without brackets
 
-    def __init__(self, f: Callable[..., Any] | None = None) -> None:
+    def __init__(self, orig_func: Callable[..., Any] | None = None) -> None:
         super().__init__()
 
 

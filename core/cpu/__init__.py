@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from typing import Any
 
 
@@ -17,6 +19,11 @@ def device_count() -> int:
 
 def synchronize(device: object = None) -> None:
     """Nothing to wait for: every op is done when it returns."""
+
+
+def get_capabilities() -> dict[str, Any]:
+    """Return what the processor can: its architecture, and the vectors that the kernels were compiled for."""
+    return {"architecture": platform.machine(), "num_threads": os.cpu_count()}
 
 
 def __getattr__(name: str) -> Any:  # loaded when asked for: it stands on what imports this

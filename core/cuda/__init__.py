@@ -90,6 +90,23 @@ def initial_seed() -> int:
     return int(default_of(empty(0, device="cuda").device).initial_seed())
 
 
+def seed() -> None:
+    """Begin the current device's random numbers anew, with a number at random. Nothing where there is no GPU."""
+    if is_available():
+        default_of(empty(0, device="cuda").device).seed()
+
+
+def seed_all() -> None:
+    """Begin every device's random numbers anew, with a number at random. Nothing where there is no GPU."""
+    for k in range(device_count()) if is_available() else ():
+        default_of(empty(0, device=_with_number(k)).device).seed()
+
+
+def _generators() -> tuple[Any, ...]:
+    """Return every device's generator."""
+    return tuple(default_of(empty(0, device=_with_number(k)).device) for k in range(device_count()))
+
+
 def _with_number(device: Any) -> Any:
     return Device("cuda", device) if isinstance(device, int) else device
 
@@ -104,6 +121,9 @@ _LATE = {
     "graphs": "",
     "memory": "",
     "streams": "",
+    **dict.fromkeys(["nccl", "nvtx", "profiler"], ""),
+    **dict.fromkeys(["BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
+                     "HalfTensor", "IntTensor", "LongTensor", "ShortTensor"], "legacy_types"),
     **dict.fromkeys(["AcceleratorError", "OutOfMemoryError"], ".base.gpu_errors"),
     **dict.fromkeys(["can_device_access_peer", "current_device", "device", "device_of", "get_arch_list",
                      "get_device_capability", "get_device_name", "get_device_properties", "set_device"], "devices"),
@@ -111,13 +131,20 @@ _LATE = {
                      "synchronize"], "streams"),
     **dict.fromkeys(["empty_cache", "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory_allocated",
                      "memory_reserved", "memory_stats", "memory_summary", "reset_accumulated_memory_stats",
-                     "reset_peak_memory_stats", "set_per_process_memory_fraction"], "memory"),
+                     "reset_peak_memory_stats", "set_per_process_memory_fraction",
+                     "max_memory_cached", "memory_cached", "reset_max_memory_allocated",
+                     "reset_max_memory_cached"], "memory"),
     **dict.fromkeys(["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing",
                      "make_graphed_callables"], "graphs"),
-    **dict.fromkeys(["BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
-                     "HalfTensor", "IntTensor", "LongTensor", "ShortTensor"], "legacy_types"),
 }  # fmt: skip
-__getattr__, __dir__ = _late(__name__, _LATE)
+_find, __dir__ = _late(__name__, _LATE)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "default_generators":  # asking for them starts a GPU
+        return _generators() if is_available() else ()
+    return _find(name)
+
 
 if TYPE_CHECKING:
     from ..base.gpu_errors import AcceleratorError, OutOfMemoryError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import amp as _amp
-from ..backends import cuda as _rows
+from .. import cuda as _cuda
 from ..base.dtypes import dtype as Dtype
 from ..base.dtypes import float16
 from ..base.source import warn
@@ -45,5 +45,5 @@ def custom_bwd(bwd: Any = None) -> Any:
 
 
 def amp_definitely_not_available() -> bool:
-    """Return whether there is no GPU to compute in half precision on."""
-    return not _rows.availability()[0]
+    """Return whether there is no GPU to compute on."""
+    return not _cuda.is_available()

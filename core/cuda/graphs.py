@@ -251,7 +251,8 @@ class graph:
 
     pool : memory shared with other graphs, a `graph_pool_handle()` or another graph's `pool()`. stream : where to
     capture; one of its own if None. The block must not read from the GPU (`.item()`, `print`), and what it needs from
-    memory of the CPU must be pinned. Run the same code once before it, so that kernels are compiled.
+    memory of the CPU must be pinned. Run the same code once before it, so that kernels are compiled. The graph keeps
+    its inputs alive, so `check_input_liveness` has nothing to check; `enable_annotations` is for PyTorch's profiler.
 
     *Raises*: RuntimeError under Triton's interpreter, with what is missing.
     """
@@ -259,7 +260,8 @@ class graph:
     default_capture_stream: Stream | None = None
 
     def __init__(self, cuda_graph: CUDAGraph, pool: Any = None, stream: Stream | None = None,
-                 capture_error_mode: str = "global") -> None:  # fmt: skip
+                 capture_error_mode: str = "global", *, check_input_liveness: bool = False,
+                 enable_annotations: bool = False) -> None:  # fmt: skip
         _needed("core.cuda.graph")
         if stream is None:
             found = graph.default_capture_stream

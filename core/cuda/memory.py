@@ -133,3 +133,23 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
     with _devices.on(Device("cuda", index)):
         assert _memory.counted is not None
         _memory.counted.pool.set_limit(fraction=float(fraction))
+
+
+def reset_max_memory_allocated(device: Any = None) -> None:
+    """Begin the peak of what is in use anew: `reset_peak_memory_stats`, by an older name."""
+    reset_peak_memory_stats(device)
+
+
+def reset_max_memory_cached(device: Any = None) -> None:
+    """Begin the peak of what is kept anew: `reset_peak_memory_stats`, by an older name."""
+    reset_peak_memory_stats(device)
+
+
+def memory_cached(device: Any = None) -> int:
+    """Return how many bytes are kept: `memory_reserved`, by an older name."""
+    return memory_reserved(device)
+
+
+def max_memory_cached(device: Any = None) -> int:
+    """Return the most bytes that were kept: `max_memory_reserved`, by an older name."""
+    return max_memory_reserved(device)

@@ -114,7 +114,8 @@ class Stream:
 class Event:
     """A mark in a stream: whether it was reached, waiting for it, the time between two.
 
-    enable_timing : needed for `elapsed_time`. blocking : `synchronize` sleeps instead of spinning.
+    enable_timing : needed for `elapsed_time`. blocking : `synchronize` sleeps instead of spinning. device : said
+    by programs that choose one by name; that of the stream counts.
 
     >>> import core
     >>> if core.cuda.is_available():
@@ -127,7 +128,7 @@ class Event:
     """
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False,
-                 external: bool = False) -> None:  # fmt: skip
+                 external: bool = False, *, device: Any = None) -> None:  # fmt: skip
         self._timed, self._given = enable_timing, (blocking, not enable_timing, interprocess)
         self._told: Any = None
         self._device: Device | None = None

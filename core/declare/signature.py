@@ -54,6 +54,13 @@ OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
     "lstsq": {"b": "B"},
     "tensorsolve": {"other": "B"},
     "ormqr": {"input2": "tau", "input3": "other"},
+    "result_type": {
+        "tensor": "tensor1",
+        "other": "tensor2",
+        "scalar": "tensor2",
+        "scalar1": "tensor1",
+        "scalar2": "tensor2",
+    },
 }
 
 # What PyTorch's nn.functional has from C; the rest of it is written in Python, and takes arguments by no other names.

@@ -85,6 +85,8 @@ from .groups import (
     is_xccl_available,
     new_group,
     new_subgroups,
+    new_subgroups_by_enumeration,
+    set_debug_level_from_env,
 )
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..base.absent import absent_class, absent_function, absent_names
 from ..nn.modules.module import Module
+from . import averagers
 
 __all__ = ["Join", "Joinable", "JoinHook"]
 
@@ -38,5 +39,7 @@ def Join(
     """A block in which processes wait for those that have more inputs: there is one."""
     yield
 
+
+model_averaging = averagers
 
 __getattr__ = absent_names(__name__, _WHOLE)

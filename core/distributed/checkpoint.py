@@ -1,6 +1,7 @@
 """Checkpoints of one process: `get_model_state_dict` and its kin are the state dicts themselves.
 
-PyTorch's folders, to which many processes write, are not written or read: `core.save` writes one file.
+`save` and `load` write and read a folder with this process's part, which is all there is; PyTorch's own folders are
+refused with the remedy.
 """
 
 from __future__ import annotations
@@ -10,31 +11,35 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..base.absent import absent_class, absent_function, absent_names
+from ..base.absent import absent_names
 from ..nn.modules.module import Module
+from .checkpoint_folder import (
+    DefaultLoadPlanner,
+    DefaultSavePlanner,
+    FileSystemReader,
+    FileSystemWriter,
+    Metadata,
+    TensorStorageMetadata,
+    async_save,
+    dcp_to_torch_save,
+    load,
+    load_sharded_optimizer_state_dict,
+    load_state_dict,
+    save,
+    save_state_dict,
+    torch_save_to_dcp,
+)
 
-__all__ = ["FileSystemReader", "FileSystemWriter", "StateDictOptions", "get_model_state_dict",
-           "get_optimizer_state_dict", "get_state_dict", "load", "load_state_dict", "save", "save_state_dict",
-           "set_model_state_dict", "set_optimizer_state_dict", "set_state_dict"]  # fmt: skip
+__all__ = ["DefaultLoadPlanner", "DefaultSavePlanner", "FileSystemReader", "FileSystemWriter", "Metadata",
+           "StateDictOptions", "TensorStorageMetadata", "async_save", "dcp_to_torch_save", "get_model_state_dict",
+           "get_optimizer_state_dict", "get_state_dict", "load", "load_sharded_optimizer_state_dict", "load_state_dict",
+           "save", "save_state_dict", "set_model_state_dict", "set_optimizer_state_dict", "set_state_dict",
+           "torch_save_to_dcp"]  # fmt: skip
 
 state_dict = filesystem = default_planner = optimizer = format_utils = state_dict_loader = metadata = planner = (
     sys.modules[__name__]
 )
 _FILE = "core.save(state, 'checkpoint.pt') and core.load"
-
-FileSystemReader = absent_class("FileSystemReader", __name__, "What reads a folder of parts.", _FILE)
-FileSystemWriter = absent_class("FileSystemWriter", __name__, "What writes a folder of parts.", _FILE)
-DefaultLoadPlanner = absent_class("DefaultLoadPlanner", __name__, "What plans to read parts.", _FILE)
-DefaultSavePlanner = absent_class("DefaultSavePlanner", __name__, "What plans to write parts.", _FILE)
-Metadata = absent_class("Metadata", __name__, "What a folder of parts holds.", _FILE)
-TensorStorageMetadata = absent_class("TensorStorageMetadata", __name__, "What a part is of.", _FILE)
-save = absent_function("save", __name__, "Write a folder of parts.", _FILE)
-load = absent_function("load", __name__, "Read a folder of parts.", _FILE)
-async_save = absent_function("async_save", __name__, "Write a folder of parts.", _FILE)
-load_sharded_optimizer_state_dict = absent_function("load_sharded_optimizer_state_dict", __name__,
-                                                    "Read parts of an optimizer's state.", _FILE)  # fmt: skip
-dcp_to_torch_save = absent_function("dcp_to_torch_save", __name__, "Join a folder of parts.", _FILE)
-save_state_dict, load_state_dict = save, load
 
 
 @dataclass
@@ -89,18 +94,23 @@ def get_optimizer_state_dict(model: Module, optimizers: Any, *, submodules: Any 
     return found
 
 
+def optimizer_state_to_load(model: Module, optimizer: Any, optim_state_dict: dict[str, Any]) -> dict[str, Any]:
+    """Return what `get_optimizer_state_dict` gave as the optimizer's own `load_state_dict` takes it."""
+    groups = {frozenset(g["params"]): g for g in optim_state_dict["param_groups"]}
+    names = _names(model, optimizer)
+    number, own = {name: k for k, name in enumerate(names)}, optimizer.state_dict()["param_groups"]
+    chosen = [groups[frozenset(names[k] for k in g["params"])] for g in own]
+    return {
+        "state": {number[n]: x for n, x in optim_state_dict["state"].items() if n in number},
+        "param_groups": [{**g, "params": mine["params"]} for g, mine in zip(chosen, own, strict=True)],
+    }  # fmt: skip
+
+
 def set_optimizer_state_dict(model: Module, optimizers: Any, optim_state_dict: dict[str, Any], *,
                              options: StateDictOptions | None = None) -> None:  # fmt: skip
     """Load what `get_optimizer_state_dict` gave."""
-    groups = {frozenset(g["params"]): g for g in optim_state_dict["param_groups"]}
     for optimizer in optimizers if isinstance(optimizers, Iterable) else (optimizers,):
-        names = _names(model, optimizer)
-        number, own = {name: k for k, name in enumerate(names)}, optimizer.state_dict()["param_groups"]
-        chosen = [groups[frozenset(names[k] for k in g["params"])] for g in own]
-        optimizer.load_state_dict({
-            "state": {number[n]: x for n, x in optim_state_dict["state"].items() if n in number},
-            "param_groups": [{**g, "params": mine["params"]} for g, mine in zip(chosen, own, strict=True)],
-        })  # fmt: skip
+        optimizer.load_state_dict(optimizer_state_to_load(model, optimizer, optim_state_dict))
 
 
 def get_state_dict(model: Module, optimizers: Any, *, submodules: Any = None,

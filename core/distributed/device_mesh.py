@@ -33,6 +33,13 @@ class DeviceMesh:
         self.mesh = zeros(shape, dtype=int)
         self._groups = [new_group([0], backend=get_backend()) for _ in shape]
 
+    @classmethod
+    def from_group(cls, group: Any, device_type: str, mesh: Any = None, *,
+                   mesh_dim_names: Sequence[str] | None = None) -> DeviceMesh:  # fmt: skip
+        """Return the mesh of a group of processes, or of several, one a dimension."""
+        many = len(group) if isinstance(group, list | tuple) else 1
+        return cls(device_type, zeros((1,) * many, dtype=int), mesh_dim_names=mesh_dim_names)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """How many processes each dimension has: 1."""

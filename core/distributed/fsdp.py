@@ -1,4 +1,4 @@
-"""PyTorch's names for models whose parameters are divided among processes: there is one process, and no instance."""
+"""PyTorch's names for models whose parameters are divided among processes: one process holds them all."""
 
 from __future__ import annotations
 
@@ -11,26 +11,36 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..amp.grad_scaler import GradScaler
-from ..base.absent import absent_class, absent_function, absent_names
+from ..base.absent import absent_names
 from ..nn.modules.module import Module
+from .fsdp_modules import (
+    FSDPModule,
+    FullyShardedDataParallel,
+    UnshardHandle,
+    fully_shard,
+    register_fsdp_forward_method,
+)
+from .fsdp_settings import (
+    FullOptimStateDictConfig,
+    FullStateDictConfig,
+    LocalStateDictConfig,
+    ShardedOptimStateDictConfig,
+    ShardedStateDictConfig,
+    StateDictConfig,
+    StateDictSettings,
+    StateDictType,
+)
 
 __all__ = ["BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FSDPModule", "FullOptimStateDictConfig",
-           "FullStateDictConfig", "FullyShardedDataParallel", "LocalStateDictConfig",
-           "MixedPrecision", "MixedPrecisionPolicy", "ModuleWrapPolicy", "OffloadPolicy", "OptimStateKeyType",
-           "ShardedGradScaler", "ShardedOptimStateDictConfig", "ShardedStateDictConfig", "ShardingStrategy",
-           "StateDictConfig", "StateDictType", "enable_wrap", "fully_shard", "register_fsdp_forward_method",
-           "size_based_auto_wrap_policy", "transformer_auto_wrap_policy", "wrap"]  # fmt: skip
+           "FullStateDictConfig", "FullyShardedDataParallel", "LocalStateDictConfig", "MixedPrecision",
+           "MixedPrecisionPolicy", "ModuleWrapPolicy", "OffloadPolicy", "OptimStateKeyType", "ShardedGradScaler",
+           "ShardedOptimStateDictConfig", "ShardedStateDictConfig", "ShardingStrategy", "StateDictConfig",
+           "StateDictSettings", "StateDictType", "UnshardHandle", "enable_wrap", "fully_shard",
+           "register_fsdp_forward_method", "size_based_auto_wrap_policy", "transformer_auto_wrap_policy",
+           "wrap"]  # fmt: skip
 
 api = fully_sharded_data_parallel = sharded_grad_scaler = sys.modules[__name__]  # PyTorch's files
 _WHOLE = "use the module as it is: one process holds all of it, or run the program on PyTorch"
-
-FullyShardedDataParallel = absent_class("FullyShardedDataParallel", __name__, "A module divided among processes.",
-                                        _WHOLE, Module)  # fmt: skip
-FSDPModule = absent_class("FSDPModule", __name__, "A module divided among processes.", _WHOLE)
-fully_shard = absent_function("fully_shard", __name__, "Divide a module among processes.", _WHOLE)
-register_fsdp_forward_method = absent_function("register_fsdp_forward_method", __name__,
-                                               "Name a method that gathers parameters.", _WHOLE)  # fmt: skip
-UnshardHandle = absent_class("UnshardHandle", __name__, "Parameters that are being gathered.", _WHOLE)
 
 
 class ShardingStrategy(enum.Enum):
@@ -43,12 +53,6 @@ class BackwardPrefetch(enum.Enum):
     """When parameters would be gathered."""
 
     BACKWARD_PRE, BACKWARD_POST = 1, 2
-
-
-class StateDictType(enum.Enum):
-    """In which form a state dict would be."""
-
-    FULL_STATE_DICT, LOCAL_STATE_DICT, SHARDED_STATE_DICT = 1, 2, 3
 
 
 class OptimStateKeyType(enum.Enum):
@@ -97,57 +101,6 @@ class CPUOffloadPolicy(OffloadPolicy):
     """That parameters would be kept on the CPU."""
 
     pin_memory: bool = True
-
-
-@dataclass
-class StateDictConfig:
-    """How a state dict would be gathered."""
-
-    offload_to_cpu: bool = False
-
-
-@dataclass
-class FullStateDictConfig(StateDictConfig):
-    """How a whole state dict would be gathered."""
-
-    rank0_only: bool = False
-
-
-@dataclass
-class FullOptimStateDictConfig(StateDictConfig):
-    """How an optimizer's whole state would be gathered."""
-
-    offload_to_cpu: bool = True
-    rank0_only: bool = False
-
-
-@dataclass
-class LocalStateDictConfig(StateDictConfig):
-    """How a process's own part would be gathered."""
-
-
-@dataclass
-class ShardedStateDictConfig(StateDictConfig):
-    """How parts would be gathered."""
-
-    _use_dtensor: bool = False
-
-
-@dataclass
-class ShardedOptimStateDictConfig(StateDictConfig):
-    """How parts of an optimizer's state would be gathered."""
-
-    offload_to_cpu: bool = True
-    _use_dtensor: bool = False
-
-
-@dataclass
-class StateDictSettings:
-    """How state dicts would be gathered."""
-
-    state_dict_type: StateDictType
-    state_dict_config: StateDictConfig
-    optim_state_dict_config: Any
 
 
 class ShardedGradScaler(GradScaler):

@@ -19,7 +19,7 @@ __all__ = ["Backend", "GroupMember", "HashStore", "ProcessGroup", "Store", "TCPS
            "get_backend", "get_global_rank", "get_group_rank", "get_process_group_ranks", "get_rank", "get_world_size",
            "group", "init_process_group", "is_available", "is_backend_available", "is_gloo_available",
            "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "is_ucc_available",
-           "is_xccl_available", "new_group", "new_subgroups"]  # fmt: skip
+           "is_xccl_available", "new_group", "new_subgroups", "new_subgroups_by_enumeration"]  # fmt: skip
 
 default_pg_timeout = timedelta(minutes=30)
 
@@ -33,6 +33,7 @@ class Backend(str):
     """
 
     UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE = "undefined", "gloo", "nccl", "xccl", "ucc", "mpi", "fake"
+    default_device_backend_map: ClassVar = {"cpu": GLOO, "cuda": NCCL, "xpu": XCCL, "mps": GLOO}
     backend_list: ClassVar = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE]
 
     def __new__(cls, name: str) -> Backend:
@@ -284,6 +285,20 @@ def new_group(ranks: Sequence[int] | None = None, timeout: timedelta | None = No
     if ranks is not None and not len(ranks):
         return GroupMember.NON_GROUP_MEMBER
     return ProcessGroup(backend or world._backend, f"group {time.monotonic_ns()}")
+
+
+def set_debug_level_from_env() -> None:
+    """Read how much PyTorch's C++ would say of what it sends: nothing is sent."""
+
+
+def new_subgroups_by_enumeration(ranks_per_subgroup_list: Any, *ignored: Any, **more: Any) -> tuple[Any, list[Any]]:
+    """Return the group of this process, and all groups of such members.
+
+    *Raises*: RuntimeError for members other than this process.
+    """
+    if [list(ranks) for ranks in ranks_per_subgroup_list] != [[0]]:
+        several("new_subgroups_by_enumeration", f"{ranks_per_subgroup_list}")
+    return new_subgroups(1)
 
 
 def new_subgroups(group_size: int | None = None, *ignored: Any, **more: Any) -> tuple[Any, list[Any]]:

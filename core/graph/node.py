@@ -189,17 +189,27 @@ class AccumulateGrad:
 class RemovableHandle:
     """Removes a hook: `handle.remove()`, or at the end of a `with` block."""
 
-    def __init__(self, hooks: dict[int, Any], hook: Any, *, first: bool = False) -> None:
+    def __init__(self, hooks_dict: dict[int, Any], hook: Any = None, *, extra_dict: Any = None,
+                 first: bool = False) -> None:  # fmt: skip
+        """Keep the place of a hook in `hooks_dict`, whose key is `id`; without `hook` the caller puts it there.
+
+        `extra_dict`: a dictionary, or several, in which something stands under the same key.
+        """
+        hooks, self._hooks = hooks_dict, hooks_dict
+        self._more = [] if extra_dict is None else [extra_dict] if isinstance(extra_dict, dict) else [*extra_dict]
+        self.id = _handles()
+        if hook is None:
+            return
         if not callable(hook):
             raise TypeError(f"a hook must be callable, got {type(hook).__name__}")
-        self.id, self._hooks = _handles(), hooks
         hooks[self.id] = hook
         if first:
             later = {k: hooks.pop(k) for k in list(hooks) if k != self.id}
             hooks.update(later)
 
     def remove(self) -> None:
-        self._hooks.pop(self.id, None)
+        for hooks in (self._hooks, *self._more):
+            hooks.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self

@@ -10,6 +10,11 @@ from ..dispatch.autocast import behind
 from ..dispatch.type_errors import guarded
 from ..ops import activation as _a
 from ..ops import elementwise as _e
+from ..ops.scaled_products import ScalingType as ScalingType
+from ..ops.scaled_products import SwizzleType as SwizzleType
+from ..ops.scaled_products import grouped_mm as grouped_mm
+from ..ops.scaled_products import scaled_grouped_mm as scaled_grouped_mm
+from ..ops.scaled_products import scaled_mm as scaled_mm
 from ..ops.softmax import implicit_dim as _implicit_dim
 from ..ops.softmax import log_softmax as _log_softmax
 from ..ops.softmax import softmax as _softmax

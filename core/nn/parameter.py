@@ -207,6 +207,6 @@ class UninitializedBuffer(_Uninitialized):
         return _made(cls, requires_grad, device, dtype, persistent=persistent, _is_buffer=True)
 
 
-def is_lazy(x: Any) -> bool:
+def is_lazy(param: Any) -> bool:
     """Return whether a tensor has no shape yet."""
-    return isinstance(x, _Uninitialized)
+    return isinstance(param, _Uninitialized)

@@ -20,7 +20,7 @@ from ..base.scalars import element
 from ..base.shape import as_shape
 from ..base.source import here
 from ..declare import op as declarations
-from ..declare.kinds import Device, Number, Scalar, Size, Sizes
+from ..declare.kinds import Device, Layout, Number, Scalar, Size, Sizes
 from ..declare.signature import Fast
 from ..dispatch.autocast import behind
 from ..dispatch.out import into
@@ -406,9 +406,9 @@ def _sized(op: str, row: int, col: int) -> None:
 
 
 @guarded
-def tril_indices(
-    row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Device | None = None
-) -> Tensor:
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Device | None = None,
+                 layout: Layout | None = None, pin_memory: bool = False,
+                 requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Return the rows and columns of a matrix's lower triangle, as two rows of a tensor.
 
     >>> import core
@@ -418,13 +418,13 @@ def tril_indices(
     """
     _sized("tril_indices", row, col)
     return _made("tril_indices", lambda xp: xp.stack(xp.nonzero(xp.tri(row, col, offset))).astype(dtype.numpy), dtype,
-                 device, False, None, {})  # fmt: skip
+                 device, requires_grad, None, {})  # fmt: skip
 
 
 @guarded
-def triu_indices(
-    row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Device | None = None
-) -> Tensor:
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Device | None = None,
+                 layout: Layout | None = None, pin_memory: bool = False,
+                 requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Return the rows and columns of a matrix's upper triangle, as two rows of a tensor.
 
     >>> import core
@@ -434,4 +434,4 @@ def triu_indices(
     """
     _sized("triu_indices", row, col)
     return _made("triu_indices", lambda xp: xp.stack(xp.nonzero(1 - xp.tri(row, col, offset - 1))).astype(dtype.numpy),
-                 dtype, device, False, None, {})  # fmt: skip
+                 dtype, device, requires_grad, None, {})  # fmt: skip

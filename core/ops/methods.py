@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from ..base.errors import text
 from ..base.scalars import element
 from ..base.shape import as_shape
 from ..base.source import here
-from ..declare.kinds import Data, Device, MemoryFormat, Scalar, Size, Sizes
+from ..declare.kinds import Data, Device, Layout, MemoryFormat, Scalar, Size, Sizes
 from ..dispatch.draws import normals, source, uniform_array
 from ..dispatch.inplace import write
 from ..dispatch.publish import public
@@ -232,9 +232,12 @@ def new_empty_strided(
     dtype: Dtype | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    layout: Layout | None = None,
+    pin_memory: bool = False,
 ) -> Tensor:
     """Return a tensor of that shape and those strides, whose values are whatever was in memory."""
     out = empty_strided(size, stride, dtype=dtype or self.dtype, device=device or self.device)
+    out = pinned(out) if pin_memory else out
     return out.requires_grad_() if requires_grad else out
 
 
@@ -309,8 +312,23 @@ def frombuffer(buffer: Data, *, dtype: Dtype, count: int = -1, offset: int = 0, 
 # -- questions ---------------------------------------------------------------------------------------------------------
 
 
-def _dim_order(self: Tensor) -> tuple[int, ...]:
-    """Return the dimensions from the slowest in memory to the fastest."""
+def _dim_order(self: Tensor, *, ambiguity_check: bool | Sequence[MemoryFormat] = False) -> tuple[int, ...]:
+    """Return the dimensions from the slowest in memory to the fastest.
+
+    ambiguity_check : whether strides that fit several orders are an error, or the memory formats of which no two
+    may fit.
+
+    *Raises*: RuntimeError where more than one fits.
+    """
+    if isinstance(ambiguity_check, bool):
+        clear = not ambiguity_check or (1 not in self.shape and len(set(self.stride())) == self.ndim) or self.ndim < 2
+    else:
+        clear = sum(self.is_contiguous(memory_format=f) for f in ambiguity_check) <= 1
+    if not clear:
+        raise RuntimeError(text("The tensor does not have unique dim order, or cannot map to exact one of the given "
+                                "memory formats.", op="dim_order",
+                                came=f"strides {tuple(self.stride())} of {tuple(self.shape)}",
+                                remedy="dim_order() without ambiguity_check"))  # fmt: skip
     return tuple(int(d) for d in sorted(range(self.ndim), key=lambda d: -self._a.strides[d]))
 
 
@@ -319,27 +337,27 @@ def _is_nonzero(self: Tensor) -> bool:
     return bool(self)
 
 
-def _apply(self: Tensor, function: Callable[[Any], Any]) -> Tensor:
-    """Replace every element by ``function(element)``, a Python number to a Python number; outside the graph."""
+def _apply(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
+    """Replace every element by ``callable(element)``, a Python number to a Python number; outside the graph."""
     if self.requires_grad:
         raise RuntimeError(
             text("Can't call apply_() on Variable that requires grad. Use var.detach().apply_() instead.", op="apply_")
         )
-    flat = [function(v) for v in self._a.reshape(-1).tolist()]
+    flat = [callable(v) for v in self._a.reshape(-1).tolist()]
     self._a[...] = np.asarray(flat, self._a.dtype).reshape(self._a.shape)
     storage_of(self).wrote("apply_", here(2))
     return self
 
 
-def _map(self: Tensor, tensor: Tensor, function: Callable[[Any, Any], Any]) -> Tensor:
-    """Replace every element by ``function(element, the other tensor's element)``; outside the graph."""
-    if self.requires_grad or tensor.requires_grad:
+def _map(self: Tensor, other: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+    """Replace every element by ``callable(element, the other tensor's element)``; outside the graph."""
+    if self.requires_grad or other.requires_grad:
         raise RuntimeError(text("Can't call map_() on Variable that requires grad. Use var.detach().map_() instead.",
                                 op="map_"))  # fmt: skip
     pairs = zip(
-        self._a.reshape(-1).tolist(), np.broadcast_to(tensor._a, self._a.shape).reshape(-1).tolist(), strict=True
+        self._a.reshape(-1).tolist(), np.broadcast_to(other._a, self._a.shape).reshape(-1).tolist(), strict=True
     )
-    self._a[...] = np.asarray([function(a, b) for a, b in pairs], self._a.dtype).reshape(self._a.shape)
+    self._a[...] = np.asarray([callable(a, b) for a, b in pairs], self._a.dtype).reshape(self._a.shape)
     storage_of(self).wrote("map_", here(2))
     return self
 
@@ -359,14 +377,14 @@ def _is_pinned(self: Tensor, device: Device | None = None) -> bool:
     return is_pinned(self)
 
 
-def _record_stream(self: Tensor, stream: Any) -> None:
-    """Keep the memory until the work that `stream` has so far is done, though the tensor may go before.
+def _record_stream(self: Tensor, s: Any) -> None:
+    """Keep the memory until the work that the stream `s` has so far is done, though the tensor may go before.
 
     Needed for a tensor that one stream made and another uses. *Raises*: RuntimeError for a tensor of the CPU.
     """
     if not self.is_cuda:
         raise RuntimeError(text("record_stream is for tensors of cuda", op="record_stream", came=str(self.device)))
-    keep_for(stream, self._a)
+    keep_for(s, self._a)
 
 
 _METHODS: dict[str, Callable[..., Any]] = {

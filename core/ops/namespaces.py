@@ -7,14 +7,35 @@ tensor([0., 2.])
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, NoReturn
 
 from ..base.errors import text
 from ..declare import op as declarations
+from ..dispatch.publish import namespaces
 from ..tensors.tensor import Tensor
-from .registered import described
 
 __all__ = ["Namespace", "OpOverload", "OpOverloadPacket", "load_library"]
+
+
+defined: dict[tuple[str, str], Any] = {}  # what core.library.Library defined, by namespace and name
+
+
+def _further(name: str) -> Any:
+    """Return an op that ATen has by a name of its own, or a public function that makes a tensor; None for neither."""
+    aten = importlib.import_module("..further_ops", __package__)
+    return getattr(aten, name, None) if name in aten.__all__ else namespaces[""].get(name) or aten.making(name)
+
+
+def _elsewhere(namespace: str, name: str) -> Any:
+    """Return an op of PyTorch's other namespaces that is written in ops; None where there is none."""
+    if namespace == "prims" and name == "convert_element_type":
+        return Tensor.to
+    file = {"quantized_decomposed": "quantized_ops", "higher_order": "higher_order"}.get(namespace)
+    if file is None:
+        return None
+    found = importlib.import_module(f"..{file}", __package__)
+    return getattr(found, name, None) if name in found.__all__ else None
 
 
 class OpOverloadPacket:
@@ -73,8 +94,6 @@ def _absent(name: str) -> Any:
 
 # what PyTorch has below its public functions, and packages register rules for
 _ATEN: dict[str, Any] = {
-    "_to_copy": lambda x, **words: x.to(**{k: v for k, v in words.items() if v is not None}, copy=True),
-    "alias": lambda x: x.view_as(x),
     "slice": _slice,
     "_pin_memory": lambda x, device=None: x.pin_memory(),
     "_sparse_addmm": lambda *args, **words: declarations.functions["addmm"](*args, **words),
@@ -92,11 +111,13 @@ class Namespace:
         if name.startswith("__"):
             raise AttributeError(name)
         declared = declarations.table.get(f"{self._name}::{name}")
-        function = getattr(declared, "custom", None) or described.get(f"{self._name}::{name}")
+        function = getattr(declared, "custom", None)
         if function is None and self._name == "aten":
             method = getattr(Tensor, name, None)
             method = method if callable(method) else None
-            function = _ATEN.get(name) or declarations.functions.get(name, method)
+            function = _ATEN.get(name) or declarations.functions.get(name, method) or _further(name)
+        elif function is None:
+            function = defined.get((self._name, name)) or _elsewhere(self._name, name)
         if function is None:
             raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
         found = OpOverloadPacket(self._name, name, function)

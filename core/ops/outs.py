@@ -9,15 +9,17 @@ from typing import Any
 from ..dispatch.autocast import behind
 from ..dispatch.out import into
 from ..dispatch.publish import namespaces
+from ..tensors.tensor import Tensor
 
 NAMES = [
     "addbmm", "addmm", "addmv", "addr", "all", "amax", "amin", "aminmax", "angle", "any", "argmax", "argmin",
-    "baddbmm", "bmm", "cholesky", "cholesky_inverse", "cholesky_solve", "complex", "conj_physical", "cross",
-    "cummax", "cummin", "cumsum", "diag", "dot", "frexp", "geqrf", "histogram", "index_add", "index_copy",
+    "baddbmm", "bmm", "chain_matmul", "cholesky", "cholesky_inverse", "cholesky_solve", "complex", "conj_physical",
+    "cross",
+    "cummax", "cummin", "cumsum", "diag", "dot", "frexp", "geqrf", "ger", "histogram", "index_add", "index_copy",
     "index_reduce", "inner", "inverse", "isin", "kron", "log_softmax", "logsumexp", "lu", "lu_solve", "lu_unpack",
     "matmul", "max", "mean", "min", "mm", "mv", "nanmean", "nansum", "narrow_copy", "nonzero_static", "norm",
-    "ormqr", "outer", "polar", "qr", "renorm", "scatter", "scatter_add", "scatter_reduce", "slice_scatter",
-    "softmax", "std", "svd", "take", "take_along_dim", "triangular_solve", "var", "vdot", "where",
+    "ormqr", "outer", "polar", "prod", "qr", "renorm", "scatter", "scatter_add", "scatter_reduce", "slice_scatter",
+    "softmax", "std", "sum", "svd", "take", "take_along_dim", "triangular_solve", "var", "vdot", "where",
 ]  # fmt: skip
 
 
@@ -38,6 +40,19 @@ def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
     return wide
 
 
+def with_out_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a product with a keyword `out_dtype`: what is multiplied is of that dtype, and so is the result."""
+
+    @functools.wraps(function)
+    def wide(*args: Any, out_dtype: Any = None, **kwargs: Any) -> Any:
+        if out_dtype is not None:
+            args = tuple(a.to(out_dtype) if isinstance(a, Tensor) else a for a in args)
+            kwargs = {k: a.to(out_dtype) if isinstance(a, Tensor) and k != "out" else a for k, a in kwargs.items()}
+        return function(*args, **kwargs)
+
+    return wide
+
+
 def _takes_out(function: Any) -> bool:
     code = function.__code__
     return "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -47,4 +62,6 @@ for _name in NAMES:
     _function = namespaces[""].get(_name)
     if _function is not None and not _takes_out(_function):
         _wide = with_out(_function)
+        if _name in ("addmm", "baddbmm", "bmm", "mm"):
+            _wide = with_out_dtype(_wide)
         namespaces[""][_name] = behind(_wide, getattr(_function, "_parser", None))

@@ -42,6 +42,7 @@ def need_format(op: str, given: Any) -> None:
 
 
 contiguous_format, preserve_format = memory_format("contiguous_format"), memory_format("preserve_format")
+legacy_contiguous_format = contiguous_format  # its older name
 channels_last, channels_last_3d = memory_format("channels_last"), memory_format("channels_last_3d")
 
 # -- tensors -----------------------------------------------------------------------------------------------------------
@@ -180,6 +181,7 @@ class iinfo:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
 
 
+@guarded
 def result_type(tensor1: Any, tensor2: Any) -> Dtype:
     """Return the dtype of an operation on two tensors or numbers.
 

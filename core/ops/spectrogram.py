@@ -35,7 +35,8 @@ def _window(name: str, n: int, periodic: bool, formula: Any, dtype: Dtype | None
 
 @public(method=False)
 def hann_window(window_length: int, periodic: bool = True, *, dtype: Dtype | None = None, layout: Layout | None = None,
-                device: Device | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
+                device: Device | None = None, requires_grad: bool = False,
+                pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Return the window ``0.5 - 0.5 cos(2 pi k / n)``; a periodic one repeats without a double point.
 
     >>> import core
@@ -49,7 +50,7 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype: Dtype | Non
 @public(method=False)
 def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *,
                    dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
-                   requires_grad: bool = False) -> Tensor:  # fmt: skip
+                   requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Return the window ``alpha - beta cos(2 pi k / n)``.
 
     >>> import core
@@ -69,6 +70,7 @@ def blackman_window(
     layout: Layout | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool = False,
 ) -> Tensor:
     """Return the window ``0.42 - 0.5 cos(2 pi k / n) + 0.08 cos(4 pi k / n)``.
 
@@ -92,6 +94,7 @@ def bartlett_window(
     layout: Layout | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool = False,
 ) -> Tensor:
     """Return the triangular window.
 
@@ -113,6 +116,7 @@ def kaiser_window(
     layout: Layout | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool = False,
 ) -> Tensor:
     """Return the window ``I0(beta sqrt(1 - (2 k / n - 1)^2)) / I0(beta)``, I0 the modified Bessel function.
 

@@ -158,6 +158,10 @@ def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
     return ["cuda"]
 
 
+StateDict = dict[str, Any]  # PyTorch's names for types
+DeviceDict = dict[Any, Tensor]
+
+
 class Optimizer:
     """Base of all optimizers: it holds groups of parameters with their settings, and a state for each parameter.
 

@@ -207,8 +207,9 @@ class profile:
 
 
 def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None,
-                              use_gzip: bool = False) -> Callable[[profile], None]:  # fmt: skip
-    """Return what writes each round's trace into a folder, for `on_trace_ready`."""
+                              use_gzip: bool = False,
+                              use_python_export: bool = False) -> Callable[[profile], None]:  # fmt: skip
+    """Return what writes each round's trace into a folder, for `on_trace_ready`; Python writes it, always."""
 
     def handle(prof: profile) -> None:
         os.makedirs(dir_name, exist_ok=True)

@@ -221,8 +221,10 @@ def set_states(saved: list[tuple[Generator, Tensor]]) -> None:
 
 
 @contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
+def fork_rng(devices: Any = None, enabled: bool = True, device_type: str = "cuda") -> Iterator[None]:
     """What is drawn in the block leaves no trace: afterwards the default generators stand where they stood.
+
+    Those of all devices, whatever `devices` and `device_type` say.
 
     >>> import core
     >>> _ = core.manual_seed(0)

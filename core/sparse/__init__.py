@@ -112,7 +112,8 @@ def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: 
     return _addmm(mat, mat1, mat2, beta=beta, alpha=alpha)  # type: ignore[no-any-return]
 
 
-def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
+def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0,
+                  out: Tensor | None = None) -> Tensor:  # fmt: skip
     """Return ``beta * input + alpha * (mat1 @ mat2)`` at the places of `input`, a CSR matrix; the rest is not computed.
 
     >>> import core
@@ -122,7 +123,11 @@ def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.
     x = _coalesced(_need("sampled_addmm", input, "sparse_csr", "sparse_csc", said="sparse row compressed"))
     rows, columns = x._places[0][0], x._places[0][1]
     at: Any = (mat1[rows] * mat2.t()[columns]).sum(-1)  # type: ignore[index]
-    return _as_layout(x.with_values(beta * x._held + alpha * at), input._a.layout)
+    found = _as_layout(x.with_values(beta * x._held + alpha * at), input._a.layout)
+    if out is None:
+        return found
+    out.data = found
+    return out
 
 
 def sum(input: Tensor, dim: int | Sequence[int] | None = None, dtype: Any = None) -> Tensor:

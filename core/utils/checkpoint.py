@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from typing import Any
 
 from ..autograd.graph import saved_tensors_hooks
+from ..base.device import device as Device
 from ..base.errors import text
 from ..base.modes import enable_grad
 from ..base.source import describe
@@ -238,3 +239,15 @@ __all__ = [
     "check_backward_validity", "checkpoint", "checkpoint_sequential", "create_selective_checkpoint_contexts",
     "detach_variable", "noop_context_fn", "set_checkpoint_debug_enabled", "set_checkpoint_early_stop",
 ]  # fmt: skip
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """Return the GPUs on which there are tensors among the arguments, and their generators' states."""
+    devices = sorted({a.device.index or 0 for a in args if isinstance(a, Tensor) and a.is_cuda})
+    return devices, [generator.default_of(Device("cuda", k)).get_state() for k in devices]
+
+
+def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
+    """Let the generators of GPUs stand where `get_device_states` found them."""
+    for k, state in zip(devices, states, strict=True):
+        generator.default_of(Device(device_type or "cuda", k)).set_state(state)

@@ -38,7 +38,10 @@ FAMILIES = ("reduce", "softmax", "matmul", "quantised", "attention", "loss", "in
 if TYPE_CHECKING:
     from . import indexing
 else:
-    __getattr__ = lazy_attributes(__name__, dict.fromkeys(FAMILIES, ""))[0]
+    __getattr__ = lazy_attributes(__name__, {
+        **dict.fromkeys(FAMILIES, ""),
+        **dict.fromkeys(["SDPAParams", "can_use_flash_attention", "sdp_kernel"], "..nn.attention.older"),
+    })[0]  # fmt: skip
 
 
 @cache

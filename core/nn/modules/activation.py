@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...base.lazy_import import lazy_attributes
 from ...tensors.tensor import Tensor
 from .. import functional as F
 from .module import Module
@@ -161,8 +162,12 @@ class Hardtanh(_Activation):
 
     function, settings = "hardtanh", ("min_val", "max_val")
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False,
+                 min_value: float | None = None, max_value: float | None = None) -> None:  # fmt: skip
+        """Keep the bounds; `min_value` and `max_value` are their older names."""
         super().__init__()
+        min_val = min_val if min_value is None else min_value
+        max_val = max_val if max_value is None else max_value
         self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
         if max_val <= min_val:
             raise AssertionError(f"max_val ({max_val}) must be greater than min_val ({min_val})")
@@ -218,3 +223,6 @@ class LogSoftmax(_AlongDim):
     """
 
     function = "log_softmax"
+
+
+__getattr__, __dir__ = lazy_attributes(__name__, {"MultiheadAttention": ".multihead"})  # they stand there in PyTorch

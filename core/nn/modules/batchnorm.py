@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...base import dtypes
+from ...base.lazy_import import lazy_attributes
 from ...ops.creation import empty, ones, tensor, zeros
 from ...tensors.tensor import Tensor
 from .. import functional as F
@@ -215,3 +216,6 @@ class GroupNorm(Module):
     def extra_repr(self) -> str:
         return (f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
                 f"bias={self.bias is not None}")  # fmt: skip
+
+
+__getattr__, __dir__ = lazy_attributes(__name__, {"SyncBatchNorm": ".older"})  # they stand there in PyTorch

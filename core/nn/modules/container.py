@@ -9,6 +9,8 @@ from typing import Any, Self
 
 from .module import Module, indented
 
+__all__ = ["ModuleDict", "ModuleList", "Sequential"]
+
 
 class _Numbered(Module):
     """What `Sequential` and `ModuleList` share: children that stand in a row, most often named "0", "1", ..."""

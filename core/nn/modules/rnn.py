@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from ...base.errors import text
+from ...base.lazy_import import lazy_attributes
 from ...base.source import warn
 from ...dispatch import autocast
 from ...ops.creation import empty
@@ -321,3 +322,8 @@ class LSTM(RNNBase):
             kind, needed = ("batched 3-D", "3-D") if batched else ("unbatched 2-D", "2-D")
             raise RuntimeError(f"For {kind} input, hx and cx should also be {needed} but got ({hx[0].ndim}-D, "
                                f"{hx[1].ndim}-D) tensors")  # fmt: skip
+
+
+__getattr__, __dir__ = lazy_attributes(
+    __name__, {"GRUCell": ".rnn_cell", "LSTMCell": ".rnn_cell", "RNNCell": ".rnn_cell", "RNNCellBase": ".rnn_cell"}
+)  # they stand there in PyTorch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .collate import default_collate, default_convert
 from .dataloader import DataLoader
+from .datapipes import IterDataPipe, MapDataPipe, functional_datapipe
 from .dataset import (
     ChainDataset,
     ConcatDataset,
@@ -27,7 +28,7 @@ from .sampler import (
 from .tokens import PackCollate, PadCollate, TokenBatchSampler
 
 __all__ = ["BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler",
-           "IterableDataset", "PackCollate", "PadCollate", "RandomSampler", "Sampler", "SequentialSampler",
-           "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset", "TokenBatchSampler",
-           "WeightedRandomSampler", "WorkerInfo", "default_collate", "default_convert", "get_worker_info",
-           "random_split"]  # fmt: skip
+           "IterDataPipe", "IterableDataset", "MapDataPipe", "PackCollate", "PadCollate", "RandomSampler", "Sampler",
+           "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset", "TokenBatchSampler",
+           "WeightedRandomSampler", "WorkerInfo", "default_collate", "default_convert", "functional_datapipe",
+           "get_worker_info", "random_split"]  # fmt: skip

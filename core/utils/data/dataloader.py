@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from ...base.source import warn
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
+from .info import get_worker_info  # noqa: F401 - it stands here in PyTorch
 from .passes import Pass, SinglePass, WorkerPass, suggested_workers
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
 

@@ -1,0 +1,107 @@
+"""PyTorch's optimizers of divided states under ``distributed.optim``: one process holds all of the state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..base.absent import absent_class, absent_names
+from ..optim.optimizer import Optimizer
+
+__all__ = ["PostLocalSGDOptimizer", "ZeroRedundancyOptimizer"]
+
+_ALONE = "use the optimizer as it is"
+DistributedOptimizer = absent_class("DistributedOptimizer", __name__, "An optimizer of other processes' parameters.",
+                                    _ALONE)  # fmt: skip
+
+
+class ZeroRedundancyOptimizer(Optimizer):
+    """An optimizer whose state is divided over all processes: over one, it is the optimizer itself.
+
+    >>> import core
+    >>> from core.distributed.optim import ZeroRedundancyOptimizer
+    >>> w = core.ones(1, requires_grad=True)
+    >>> opt = ZeroRedundancyOptimizer([w], core.optim.SGD, lr=0.5)
+    >>> w.sum().backward()
+    >>> opt.step()
+    >>> w.item()
+    0.5
+    """
+
+    def __init__(self, params: Any, optimizer_class: Callable[..., Optimizer], process_group: Any = None,
+                 parameters_as_bucket_view: bool = False, overlap_with_ddp: bool = False,
+                 **defaults: Any) -> None:  # fmt: skip
+        self.optim = optimizer_class(params, **defaults)
+        self.defaults = self.optim.defaults
+        self._make_hooks()
+
+    @property
+    def param_groups(self) -> Any:  # type: ignore[override]
+        """The groups of the optimizer."""
+        return self.optim.param_groups
+
+    @property
+    def state(self) -> Any:  # type: ignore[override]
+        """The state of the optimizer: all of it."""
+        return self.optim.state
+
+    def step(self, closure: Any = None, **kwargs: Any) -> Any:
+        """Make a step of the optimizer."""
+        return self.optim.step(closure, **kwargs)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients."""
+        self.optim.zero_grad(set_to_none)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group."""
+        self.optim.add_param_group(param_group)
+
+    def consolidate_state_dict(self, to: int = 0) -> None:
+        """Gather the state on one process: it is there."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the optimizer."""
+        return self.optim.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Load a state of the optimizer."""
+        self.optim.load_state_dict(state_dict)
+
+
+class PostLocalSGDOptimizer(Optimizer):
+    """An optimizer after whose steps an averager averages over all processes: over one, nothing changes."""
+
+    def __init__(self, optim: Optimizer, averager: Any) -> None:
+        self.optim, self.averager = optim, averager
+        self.defaults = optim.defaults
+        self._make_hooks()
+
+    param_groups = ZeroRedundancyOptimizer.param_groups  # type: ignore[assignment]
+    state = ZeroRedundancyOptimizer.state  # type: ignore[assignment]
+
+    def step(self, closure: Any = None) -> Any:
+        """Make a step of the optimizer, and let the averager follow."""
+        loss = self.optim.step(closure)
+        self.averager.average_parameters(self.optim.param_groups)
+        return loss
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients."""
+        self.optim.zero_grad(set_to_none)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group."""
+        self.optim.add_param_group(param_group)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the optimizer, and the averager's step."""
+        return {**self.optim.state_dict(), "step": getattr(self.averager, "step", 0)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Load a state."""
+        self.optim.load_state_dict({k: x for k, x in state_dict.items() if k != "step"})
+        self.averager.step = state_dict.get("step", 0)
+
+
+__getattr__ = absent_names(__name__, _ALONE)
