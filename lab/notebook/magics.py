@@ -31,6 +31,7 @@ from ..session.recording import Recording, error_row
 from . import card_buttons, export_magic, tracebacks, try_button
 from .inner_cell import run_inside
 from .live_card import LiveCard
+from .tool_magics import ToolMagics
 from .try_magic import Trying
 
 FLAGS = {
@@ -443,7 +444,7 @@ def load(shell: Any) -> None:
     if getattr(shell, "_gradlab", None) is not None:
         return
     magics = LabMagics(shell)
-    shell.register_magics(magics)
+    shell.register_magics(magics, ToolMagics(shell))
     shell.input_transformers_cleanup.append(rewrite)
     shell.events.register("pre_run_cell", magics.before)
     shell.events.register("post_run_cell", magics.after)
@@ -476,7 +477,7 @@ def unload(shell: Any) -> None:
     shell.events.unregister("post_run_cell", magics.after)
     shell.events.unregister("post_execute", magics.ended)
     for kind in ("line", "cell"):
-        for name in ("as_torch", "autograd", "export", "tune"):
+        for name in ("as_torch", "autograd", "export", "tune", "dataload", "gpustat"):
             shell.magics_manager.magics[kind].pop(name, None)
     source.name_of_file = was  # type: ignore[assignment]
     tracebacks.remove(shell)
