@@ -1,4 +1,4 @@
-"""Pictures: data sets read from local files, and transforms, with torchvision's names.
+"""Pictures: data sets read from local files, transforms and losses, with torchvision's names.
 
 ``from core.vision import datasets, transforms``. Nothing is ever downloaded. Pillow is an extra (``pip install
 'gradlab[vision]'``), imported when the first picture is opened.
@@ -6,6 +6,6 @@
 
 from __future__ import annotations
 
-from . import datasets, transforms
+from . import datasets, ops, transforms
 
-__all__ = ["datasets", "transforms"]
+__all__ = ["datasets", "ops", "transforms"]
