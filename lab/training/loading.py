@@ -187,7 +187,7 @@ def _order(loader: Any, notes: list[str]) -> Iterator[Any]:
     which shares the data set."""
     sampler: Any = loader.sampler if loader.batch_sampler is None else loader.batch_sampler
     try:
-        first = list(itertools.islice(iter(copied(sampler)), 4096))
+        first = list(itertools.islice(iter(copied(sampler, loader.dataset)), 4096))
         if not first:
             raise ValueError("it gives no batch")
     except Exception as error:

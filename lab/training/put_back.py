@@ -16,6 +16,7 @@ import numpy as np
 
 from core.base.pytorch import libraries
 
+_SHARED = (type, FunctionType, BuiltinFunctionType, ModuleType, bytes)
 _STATE = ("state_dict", "load_state_dict")
 MOST_BYTES = 256 << 20
 """Of arrays that a copy has of its own; further ones it shares with what it was made of."""
@@ -102,8 +103,8 @@ def _is_full(cell: Any) -> bool:
         return False
 
 
-def copied(value: Any) -> Any:
-    """Return a copy whose state is its own; functions, classes and arrays beyond `MOST_BYTES` it shares.
+def copied(value: Any, *others: Any) -> Any:
+    """Return a copy whose state is its own; functions, classes, arrays beyond `MOST_BYTES` and `others` it shares.
 
     *Raises*: TypeError or `pickle.PicklingError` for what cannot be copied: open files, generators, sockets.
 
@@ -114,6 +115,7 @@ def copied(value: Any) -> Any:
     ([[1], {'a': <built-in function print>}], True)
     """
     shared: list[Any] = []
+    whole = {id(other) for other in others}
     room = MOST_BYTES
     arrays = (np.ndarray, *(library.Tensor for library in libraries()))
 
@@ -125,7 +127,7 @@ def copied(value: Any) -> Any:
                 if size <= room:
                     room -= size
                     return None
-            elif not isinstance(obj, type | FunctionType | BuiltinFunctionType | ModuleType | bytes):
+            elif id(obj) not in whole and not isinstance(obj, _SHARED):
                 return None
             shared.append(obj)
             return len(shared) - 1

@@ -73,13 +73,15 @@ def test_the_loader_its_data_and_random_numbers_are_as_before() -> None:
     loader = DataLoader(data, batch_size=4, shuffle=True, generator=generator)
     before = dict(vars(loader)), generator.get_state().tolist(), core.random.get_rng_state().tolist()
     python, numpy = random.getstate(), np.random.get_state()[1].tolist()  # noqa: NPY002
-    lab.dataload(loader, lambda batch: (random.random(), np.random.rand(), core.rand(2)), workers=[0], batches=3)  # noqa: NPY002
+    draw = lambda batch: (random.random(), np.random.rand(), core.rand(2))  # noqa: NPY002
+    found = lab.dataload(loader, draw, workers=[0], batches=3)
     assert dict(vars(loader)) == before[0]
     assert generator.get_state().tolist() == before[1]
     assert core.random.get_rng_state().tolist() == before[2]
     assert random.getstate() == python
     assert np.random.get_state()[1].tolist() == numpy  # noqa: NPY002
     assert data.asked == []
+    assert not found.notes  # the order was the loader's own
 
 
 def test_what_the_step_trains_is_put_back() -> None:
