@@ -13,8 +13,10 @@ from .console.progress import progress
 from .recorder.run_course import log
 from .report.tables import compare
 from .session.backward_walk import Step, Walk, walk
+from .session.gpustat import gpustat
 from .session.recording import Recording, last, record, recording
 from .training import History, fit
+from .training.loading import dataload
 
 __all__ = [
     "History",
@@ -22,7 +24,9 @@ __all__ = [
     "Step",
     "Walk",
     "compare",
+    "dataload",
     "fit",
+    "gpustat",
     "last",
     "load_ipython_extension",
     "log",

@@ -1,4 +1,4 @@
-"""The command line: ``python -m lab doctor``, ``bench``, ``run``, ``serve`` and ``tune``."""
+"""The command line: ``python -m lab doctor``, ``bench``, ``rows``, ``run``, ``serve`` and ``tune``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ COMMANDS = {
     "tune": "a kernel at a shape: tune matmul_f32 512x512x512 float32 --budget 60s",
     "run": "a script, recorded: run script.py --report report.html",
     "serve": "saved programs behind HTTP: serve model.gl --port 8000",
+    "rows": "what is built, with the command that shows each: rows --run",
 }
 USAGE = "usage: python -m lab COMMAND [options]\n\n" + "\n".join(
     f"  {name:8} {what}" for name, what in COMMANDS.items()

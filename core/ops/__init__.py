@@ -16,6 +16,7 @@ from . import sparse_names  # methods that import core.sparse when they are call
 from . import legacy_types  # what `Tensor(...)` makes
 from . import outs  # last: it widens functions of the files above
 from . import inplace_names  # after all that has an in-place form
+from . import numpy_protocol  # by its name here: asked for from outside it would be a namespace of that name
 from .namespaces import Namespace, load_library
 from ..base.absent import ASKED_OF_ANY as _ASKED_OF_ANY
 

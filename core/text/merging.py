@@ -7,28 +7,42 @@ translation of rare words with subword units" (2016).
 from __future__ import annotations
 
 import heapq
+import operator
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 Pair = tuple[int, int]
+Name = TypeVar("Name", str, bytes)
 
 
 def learn(words: Mapping[bytes, int], size: int, min_frequency: int = 2) -> tuple[list[bytes], list[Pair]]:
-    """Return the commonest neighbours, joined again and again, until there are `size` tokens: (the tokens, the merges).
-
-    Every distinct word is kept once with its count, and a merge touches only the words that have the pair. Of pairs
-    equally common the one of the smaller numbers is first. Ends early when no pair comes `min_frequency` times. Two
-    pairs may make the same bytes: these are one token.
+    """Return the commonest neighbours among bytes, joined until there are `size` tokens: (the tokens, the merges).
 
     >>> tokens, merges = learn({b"aab": 3, b"ab": 2}, 258)
     >>> tokens[256:], merges
     ([b'ab', b'aab'], [(97, 98), (97, 256)])
     """
     names = [bytes([b]) for b in range(256)]
+    return learn_pairs(names, [list(word) for word in words], list(words.values()), size, min_frequency, operator.add)
+
+
+def learn_pairs(names: list[Name], tokens: list[list[int]], counts: Sequence[int], size: int, min_frequency: int,
+                name_of: Callable[[Name, Name], Name]) -> tuple[list[Name], list[Pair]]:  # fmt: skip
+    """Return the names, to which those of the commonest neighbours were added until there are `size`, and the merges.
+
+    names : what there is to begin with. tokens, counts : every distinct word once, in numbers of names, and how often
+    it comes. name_of : the name of two neighbours joined.
+
+    A merge touches only the words that have the pair. Of pairs equally common the one of the smaller numbers is first.
+    Ends early when no pair comes `min_frequency` times. Two pairs may make the same name: these are one token.
+
+    >>> learn_pairs(["a", "b"], [[0, 0, 1]], [3], 3, 2, operator.add)
+    (['a', 'b', 'aa'], [(0, 0)])
+    """
+    names, tokens = list(names), list(tokens)
     number = {name: k for k, name in enumerate(names)}
-    tokens = [list(word) for word in words]
-    counts = list(words.values())
     total: defaultdict[Pair, int] = defaultdict(int)
     places: defaultdict[Pair, set[int]] = defaultdict(set)
     for k, (word, n) in enumerate(zip(tokens, counts, strict=True)):
@@ -47,7 +61,7 @@ def learn(words: Mapping[bytes, int], size: int, min_frequency: int = 2) -> tupl
             continue
         if now < min_frequency:
             break
-        name = names[pair[0]] + names[pair[1]]
+        name = name_of(names[pair[0]], names[pair[1]])
         new = number.setdefault(name, len(names))
         if new == len(names):
             names.append(name)

@@ -70,6 +70,21 @@ def test_an_array_of_a_tensor_with_a_gradient_raises() -> None:
     np.testing.assert_allclose(core.tensor(A), A)
 
 
+def test_matplotlib_draws_tensors() -> None:
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    x = core.linspace(0, 1, 5)
+    figure, axes = pyplot.subplots()
+    try:
+        (line,) = axes.plot(x, x.square())
+        np.testing.assert_allclose(line.get_xydata(), np.stack([x.numpy(), x.numpy() ** 2], 1))
+        assert axes.imshow(core.eye(3)).get_array().tolist() == np.eye(3).tolist()
+        assert sum(axes.hist(core.tensor([1.0, 2.0, 2.0]), bins=2)[0]) == 3
+        with pytest.raises(RuntimeError, match="detach"):
+            axes.plot(x, core.ones(5, requires_grad=True))
+    finally:
+        pyplot.close(figure)
+
+
 def test_plain_questions() -> None:
     x = core.tensor(A, requires_grad=True)
     assert (np.shape(x), np.ndim(x), np.size(x), np.size(x, 1)) == ((3, 4), 2, 12, 4)
