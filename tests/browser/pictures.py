@@ -23,7 +23,7 @@ WIDTH, SCALE, COLOURS = 900, 1.5, 64
 LARGEST = 150_000  # bytes
 PICTURES = {
     # name: (what the tour's cell holds, the tab that is pressed, pixels from the top)
-    "card-finding.png": ("clipped = np.clip", "Graph", 560),
+    "card-finding.png": ("clipped = np.clip", "Graph", 640),
     "card-timings.png": ("range(15)", "Timings", 560),
 }
 
