@@ -34,7 +34,7 @@ def _magics() -> Iterable[tuple[str, str, Callable[..., Any]]]:
     """Go through the magics; one that is both stands there once, as a line's."""
     line, cell = LabMagics.magics["line"], LabMagics.magics["cell"]
     for name in sorted({*line, *cell}):
-        yield name, "cell" if name in cell and name not in line else "line", getattr(LabMagics, (line | cell)[name])
+        yield name, "cell" if name in cell and name not in line else "line", getattr(LabMagics, (cell | line)[name])
 
 
 def _doc(thing: Any) -> str:

@@ -145,5 +145,6 @@ def sentence(doc: str) -> str:
     ('Return e.g. one.', 'Two, and so on.')
     """
     first = " ".join((_blocks(doc) or [""])[0].split())
+    first = re.split(r" \*(?:Raises|Shapes|Source)\*", first)[0]
     end = re.search(r"(?<!e\.g)(?<!i\.e)(?<!resp)[.:;](?=\s+[A-Z`])", first)
     return first[: end.start()] + "." if end else first

@@ -33,11 +33,25 @@ body[data-theme="dark"] { --jp-error-color1: #f0645a; --jp-warn-color1: #f5a742;
 @media (prefers-color-scheme: dark) { body:not([data-theme="light"]) { --jp-error-color1: #f0645a;
   --jp-warn-color1: #f5a742; --jp-success-color1: #6cc070 } }
 .gradlab-card { margin: 1em 0 }
+.content { width: min(60em, 100%) }
 div.highlight pre { background: var(--color-background-secondary) }
 .output pre { border-left: 3px solid var(--color-background-border) }
 article table.docutils td { vertical-align: top }
 article .table-wrapper, article .gradlab-still { overflow-x: auto }
 """
+# code that is wider than the page can be reached and scrolled by the keyboard
+SCRIPT = """
+addEventListener("load", () => document.querySelectorAll("div.highlight pre").forEach((code) => {
+  if (code.scrollWidth > code.clientWidth) code.tabIndex = 0;
+}));
+"""
+# what Furo leaves out for those who hear a page
+HEARD = {
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="contents">',
+    '<aside class="toc-drawer">': '<aside class="toc-drawer" aria-label="on this page">',
+    '<div id="search-results">': '<h1>Search</h1><div id="search-results">',
+}
 
 
 def configuration(version: str) -> dict[str, Any]:
@@ -52,13 +66,13 @@ def configuration(version: str) -> dict[str, Any]:
         "html_title": "gradlab",
         "html_static_path": ["_static"],
         "html_css_files": ["gradlab.css"],
+        "html_js_files": ["gradlab.js"],
         "html_copy_source": False,
         "html_show_sphinx": False,
         "html_last_updated_fmt": None,
         "html_baseurl": "",
         "default_role": "code",
         "myst_heading_anchors": 3,
-        "python_maximum_signature_line_length": 100,
         "python_use_unqualified_type_names": True,
         "toc_object_entries_show_parents": "hide",
         "highlight_language": "python",
@@ -73,6 +87,7 @@ def build(sources: Path, out: Path, version: str, jobs: int = 1) -> list[str]:
     static = sources / "_static"
     static.mkdir(exist_ok=True)
     (static / "gradlab.css").write_text(STYLE, encoding="utf-8")
+    (static / "gradlab.js").write_text(SCRIPT, encoding="utf-8")
     warned = io.StringIO()
     trees = sources.parent / "doctrees"
     settings = "".join(f"{name} = {value!r}\n" for name, value in configuration(version).items())
@@ -83,6 +98,11 @@ def build(sources: Path, out: Path, version: str, jobs: int = 1) -> list[str]:
         app = Sphinx(str(sources), str(sources), str(out), str(trees), "html", status=None, warning=warned,
                      parallel=jobs)  # fmt: skip
         app.build()
+    for path in out.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        for there, heard in HEARD.items():
+            text = text.replace(there, heard)
+        path.write_text(text, encoding="utf-8")
     for left in (out / ".buildinfo", out / "objects.inv"):
         left.unlink(missing_ok=True)
     shutil.rmtree(trees, ignore_errors=True)

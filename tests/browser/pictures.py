@@ -38,19 +38,18 @@ def card(holds: str) -> str:
 
 def picture(browser: Any, html: str, tab: str, tall: int) -> bytes:
     """What a card looks like, from its top."""
-    page = browser.new_page(viewport={"width": WIDTH, "height": tall}, device_scale_factor=SCALE, color_scheme="light")
-    page.set_content(
-        PAGE.format(title="", about="", card=html).replace("<h1></h1><p></p>", "").replace("16px;", "4px;")
-    )
+    view = {"width": WIDTH, "height": tall}
+    page = browser.new_page(viewport=view, device_scale_factor=SCALE, color_scheme="light")
+    bare = PAGE.format(title="", about="", card=html).replace("<h1></h1><p></p>", "")
+    page.set_content(bare.replace("margin: 16px", "margin: 4px"))
     page.get_by_role("tab", name=tab).first.click()
     page.mouse.move(WIDTH - 2, tall - 2)
     page.wait_for_timeout(500)
     taken = page.screenshot(clip={"x": 0, "y": 0, "width": WIDTH, "height": tall})
     page.close()
     out = io.BytesIO()
-    Image.open(io.BytesIO(taken)).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(
-        out, "PNG", optimize=True
-    )
+    few = Image.open(io.BytesIO(taken)).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    few.save(out, "PNG", optimize=True)
     return out.getvalue()
 
 
