@@ -33,7 +33,6 @@ body[data-theme="dark"] { --jp-error-color1: #f0645a; --jp-warn-color1: #f5a742;
 @media (prefers-color-scheme: dark) { body:not([data-theme="light"]) { --jp-error-color1: #f0645a;
   --jp-warn-color1: #f5a742; --jp-success-color1: #6cc070 } }
 .gradlab-card { margin: 1em 0 }
-.content { width: min(60em, 100%) }
 div.highlight pre { background: var(--color-background-secondary) }
 .output pre { border-left: 3px solid var(--color-background-border) }
 article table.docutils td { vertical-align: top }
@@ -69,6 +68,7 @@ def configuration(version: str) -> dict[str, Any]:
         "html_js_files": ["gradlab.js"],
         "html_copy_source": False,
         "html_show_sphinx": False,
+        "html_show_search_summary": False,  # they would be fetched, which a browser refuses a page from a file
         "html_last_updated_fmt": None,
         "html_baseurl": "",
         "default_role": "code",
