@@ -245,12 +245,13 @@ def set_fusion_strategy(strategy: Any) -> None:
 
 
 @contextlib.contextmanager
-def _block() -> Iterator[None]:
+def strict_fusion(*ignored: Any) -> Iterator[None]:
+    """A block whose ops PyTorch's compiler has to join: without effect."""
     yield
 
 
 _script_if_tracing = script_if_tracing
-strict_fusion = fuser = optimized_execution = lambda *ignored: _block()
+fuser = optimized_execution = strict_fusion
 enable_onednn_fusion = set_fusion_strategy
 
 

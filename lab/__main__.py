@@ -1,24 +1,16 @@
-"""The command line: ``python -m lab doctor``, ``bench``, ``rows``, ``run``, ``serve`` and ``tune``."""
+"""The command line: ``python -m lab COMMAND``; lab/console/commands.py has the commands."""
 
 from __future__ import annotations
 
-import importlib
 import sys
 
 from core.base import shadowing
 
+from .console.commands import COMMANDS
 from .console.options import meant
 
-COMMANDS = {
-    "doctor": "what this machine can do, and what to do about the rest",
-    "bench": "measurements, as ratios",
-    "tune": "a kernel at a shape: tune matmul_f32 512x512x512 float32 --budget 60s",
-    "run": "a script, recorded: run script.py --report report.html",
-    "serve": "saved programs behind HTTP: serve model.gl --port 8000",
-    "rows": "what is built, with the command that shows each: rows --run",
-}
 USAGE = "usage: python -m lab COMMAND [options]\n\n" + "\n".join(
-    f"  {name:8} {what}" for name, what in COMMANDS.items()
+    f"  {name:8} {command.what}" for name, command in COMMANDS.items()
 )
 
 
@@ -34,13 +26,12 @@ def main(argv: list[str]) -> int:
     if argv[0] == "tune" and (said := shadowing.hidden("triton_kernels")):
         print(f"python -m lab tune: {said}", file=sys.stderr)
         return 2
-    module = {"bench": "benchmarks.command", "tune": "tuning.command", "serve": "serving.command"}
     try:
-        found = importlib.import_module(f".{module.get(argv[0], argv[0])}", __package__)
+        found = COMMANDS[argv[0]].load()
     except ImportError as error:
-        if argv[0] != "serve":  # whose packages are optional, and the error says which
+        if not COMMANDS[argv[0]].optional:
             raise
-        print(f"python -m lab serve: {error}", file=sys.stderr)
+        print(f"python -m lab {argv[0]}: {error}", file=sys.stderr)  # which says which extra is missing
         return 2
     return int(found.main(argv[1:]))
 

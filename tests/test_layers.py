@@ -23,7 +23,7 @@ FLOORS = {
     "core": ("native", "base", "declare", "events", "graph", "tensors", "rng", "backends", "dispatch", "autograd",
              "ops"),
     "lab": ("console", "recorder", "diagnose", "adapters", "report", "session", "prove", "training", "tuning",
-            "notebook", "serving", "benchmarks"),
+            "notebook", "serving", "benchmarks", "pages"),
 }  # fmt: skip
 # files that stand elsewhere than their folder: tools that print or check what is declared above, public functions
 ELSEWHERE = {
@@ -163,13 +163,8 @@ def test_every_folder_of_lab_is_a_floor():
     folders = {p.parent.name for p in (ROOT / "lab").glob("*/__init__.py")}
     assert folders == set(FLOORS["lab"])
     assert {p.stem for p in (ROOT / "lab").glob("*.py")} == {
-        "__init__",
-        "__main__",
-        "doctor",
-        "prerequisites",
-        "rows",
-        "run",
-    }
+        "__init__", "__main__", "doctor", "prerequisites", "rows", "run", "tour",
+    }  # fmt: skip
 
 
 def test_lab_imports_the_layers_below_it_at_the_top_of_its_files():

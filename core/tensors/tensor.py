@@ -100,6 +100,7 @@ class Tensor(TensorBase):
 
     @property
     def nbytes(self) -> int:
+        """Bytes that the elements take; a view's own alone."""
         return self.numel() * self.element_size()
 
     @overload
@@ -127,6 +128,7 @@ class Tensor(TensorBase):
 
     @property
     def is_cuda(self) -> bool:
+        """Whether it is on a GPU."""
         return self._kind.device.type == "cuda"
 
     def is_floating_point(self) -> bool:
@@ -141,6 +143,7 @@ class Tensor(TensorBase):
 
     @property
     def requires_grad(self) -> bool:
+        """Whether ops on it are remembered for backward."""
         if self._base is not None:
             refresh(self)
         return self._requires_grad
@@ -184,10 +187,12 @@ class Tensor(TensorBase):
 
     @property
     def is_leaf(self) -> bool:
+        """Whether no op made it: backward leaves gradients in leaves."""
         return self.grad_fn is None
 
     @property
     def output_nr(self) -> int:
+        """Which of its node's outputs it is, from 0."""
         return self._nr
 
     if TYPE_CHECKING:
@@ -235,6 +240,7 @@ class Tensor(TensorBase):
 
     @property
     def retains_grad(self) -> bool:
+        """Whether `retain_grad` was asked of it."""
         return self._retains_grad
 
     def retain_grad(self) -> None:

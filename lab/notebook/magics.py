@@ -31,11 +31,8 @@ from ..session.recording import Recording, error_row
 from . import card_buttons, export_magic, tracebacks, try_button
 from .inner_cell import run_inside
 from .live_card import LiveCard
-<<<<<<< HEAD
 from .op_magics import OpMagics
-=======
 from .tool_magics import ToolMagics
->>>>>>> rows
 from .try_magic import Trying
 
 FLAGS = {
@@ -449,11 +446,7 @@ def load(shell: Any) -> None:
     if getattr(shell, "_gradlab", None) is not None:
         return
     magics = LabMagics(shell)
-<<<<<<< HEAD
-    shell.register_magics(magics, OpMagics(shell))
-=======
-    shell.register_magics(magics, ToolMagics(shell))
->>>>>>> rows
+    shell.register_magics(magics, OpMagics(shell), ToolMagics(shell))
     shell.input_transformers_cleanup.append(rewrite)
     shell.events.register("pre_run_cell", magics.before)
     shell.events.register("post_run_cell", magics.after)
@@ -486,11 +479,7 @@ def unload(shell: Any) -> None:
     shell.events.unregister("post_run_cell", magics.after)
     shell.events.unregister("post_execute", magics.ended)
     for kind in ("line", "cell"):
-<<<<<<< HEAD
-        for name in ("as_torch", "autograd", "ckernel", "export", "triton", "tune"):
-=======
-        for name in ("as_torch", "autograd", "export", "tune", "dataload", "gpustat"):
->>>>>>> rows
+        for name in ("as_torch", "autograd", "ckernel", "dataload", "export", "gpustat", "triton", "tune"):
             shell.magics_manager.magics[kind].pop(name, None)
     source.name_of_file = was  # type: ignore[assignment]
     tracebacks.remove(shell)

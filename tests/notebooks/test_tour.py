@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import os
+import html
 import re
-from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 
-TOUR = Path(__file__).parents[2] / "notebooks" / "01_tour.ipynb"
+from lab.pages.run_notebooks import executed
+
+from . import kept
+from .kept import TOUR
+
+AGAIN = "what the tour is committed with is stale: python -m tests.notebooks.kept"
 
 
 @pytest.fixture(scope="module")
 def tour() -> Any:
-    notebook = nbformat.read(TOUR, as_version=4)
-    client = NotebookClient(
-        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(TOUR.parent)}}
-    )
-    client.execute(env={**os.environ, "PYTHONPATH": str(TOUR.parents[1])})
-    return notebook
+    return nbformat.from_dict(executed(TOUR, timeout=300))
 
 
 def outputs(notebook: Any, start: str, kind: str = "text/plain") -> list[str]:
@@ -42,9 +40,29 @@ def outputs(notebook: Any, start: str, kind: str = "text/plain") -> list[str]:
     return found
 
 
-def test_it_is_committed_without_outputs() -> None:
+def test_it_is_committed_with_outputs_of_its_own_cells_and_of_this_version() -> None:
+    assert TOUR.stat().st_size < kept.LARGEST
     notebook = nbformat.read(TOUR, as_version=4)
-    assert all(not cell.outputs and cell.execution_count is None for cell in notebook.cells if cell.cell_type == "code")
+    assert notebook.metadata["gradlab"] == kept.stamp(notebook), AGAIN
+    counts = [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"]
+    assert counts == [*range(1, len(counts) + 1)], AGAIN
+
+
+def test_what_is_committed_says_what_a_run_says_now(tour: Any) -> None:
+    assert kept.words(nbformat.read(TOUR, as_version=4)) == kept.words(tour), AGAIN
+
+
+def test_committed_cards_say_their_findings_where_scripts_and_styles_are_taken_out() -> None:
+    """As a code host shows them: text, tables and pictures."""
+    notebook = nbformat.read(TOUR, as_version=4)
+    (card,) = outputs(notebook, "clipped = np.clip", "text/html")
+    left = re.sub(r"<(script|style)\b.*?</\1>", "", card, flags=re.S)
+    assert {"table", "details", "img", "p"} <= {*re.findall(r"<(\w+)", left)}
+    text = html.unescape(re.sub(r"<[^>]+>", "", left))
+    assert DETOUR.replace("`", "") in text
+    assert "encoder.0.weight" in text
+    assert "no gradient: backward did not reach it" in text
+    assert "{" not in text.replace("{loss.item", "")  # nothing of scripts and styles
 
 
 def test_no_cell_printed_an_error(tour: Any) -> None:
@@ -60,7 +78,7 @@ def test_accuracy(tour: Any) -> None:
 
 
 def test_the_training_card(tour: Any) -> None:
-    (_, card) = outputs(tour, "for epoch in range(15)")
+    card = max(outputs(tour, "for epoch in range(15)"), key=len)  # before or behind what the cell prints
     assert "No problems found." in card
     for name in ("model.0.weight", "model.0.bias", "model.2.weight", "model.2.bias"):
         assert name in card

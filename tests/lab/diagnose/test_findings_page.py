@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lab.diagnose.loop_waits import interpreted
+from lab.pages.cells import Section, read_by_findings, run_cell, sections
 
-PAGE = Path(__file__).parents[3] / "lab" / "docs" / "findings.md"
-SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.M | re.S)
-CELL = re.compile(r"```python\n(.*?)```", re.S)
-SECTIONS = dict(SECTION.findall(PAGE.read_text(encoding="utf-8")))
+SECTIONS = sections()
 
 
 def without_figures(text: str) -> str:
@@ -21,16 +17,14 @@ def without_figures(text: str) -> str:
     return re.sub(r"(?<!line )(?<!lines )\b\d[\d.,e+-]*", "#", text.lower())
 
 
-@pytest.mark.parametrize("title", SECTIONS)
-def test_the_page_says_what_the_card_says(title: str, cell: Any, space: dict[str, Any]) -> None:
-    broken, mended = CELL.findall(SECTIONS[title])
-    if '"cuda"' in broken and not interpreted():
+@pytest.mark.parametrize("section", SECTIONS, ids=[section.title for section in SECTIONS])
+def test_the_page_says_what_the_card_says(section: Section) -> None:
+    if '"cuda"' in section.broken and not interpreted():
         pytest.skip("the page says what stands there without a GPU, under Triton's interpreter")
-    message, remedy = (line[2:] for line in SECTIONS[title].splitlines() if line.startswith("> ") and line != "> ")
-    first = cell(broken, {**space, "y": space["x"][:, 0] * 0.5}).findings[0]
-    assert without_figures(first.message) == without_figures(message)
-    assert first.remedy == remedy
-    record = cell(mended, {**space, "y": space["x"][:, 0] * 0.5})
+    first = run_cell(section.broken, read_by_findings()).findings[0]
+    assert without_figures(first.message) == without_figures(section.message)
+    assert first.remedy == section.remedy
+    record = run_cell(section.mended, read_by_findings())
     assert record.error is None
     assert [f.message for f in record.findings if f.severity != "note"] == []
 
