@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ..recorder.cell_trace import Chain, Row, Trace
 from ..recorder.user_files import is_users
-from .time_shares import Frame, Shares
+from .time_shares import Shares
 
 
 @dataclass
@@ -31,10 +31,9 @@ def busy_lines(shares: Shares) -> list[Busy]:
     scale = shares.total / shares.looked
     found: dict[tuple[str, int], Busy] = {}
     for sample in trace.samples.values():
-        own = next((k for k, frame in enumerate(sample.places) if _own(trace, frame)), None)
-        if own is None or sample.kind == "import":
+        chain = _own(trace, sample.places)
+        if not chain or sample.kind == "import":
             continue
-        chain = sample.places[own:]
         place = trace.place(*chain[0])
         busy = found.setdefault((place.file, place.line), Busy(chain))
         busy.ns += scale * sample.ns
@@ -42,10 +41,11 @@ def busy_lines(shares: Shares) -> list[Busy]:
         busy.python += scale * sample.ns if sample.kind == "python" else 0.0
         busy.loads += scale * sample.ns if sample.kind == "loader" else 0.0
     for row in shares.rows:
-        if not row.chain or row.phase != "forward":
+        chain = _own(trace, row.chain)
+        if not chain or row.phase != "forward":
             continue
-        place = trace.place(*row.chain[0])
-        busy = found.setdefault((place.file, place.line), Busy(row.chain))
+        place = trace.place(*chain[0])
+        busy = found.setdefault((place.file, place.line), Busy(chain))
         busy.rows.append(row)
         busy.ns += row.backward_ns
     for busy in found.values():
@@ -54,5 +54,7 @@ def busy_lines(shares: Shares) -> list[Busy]:
     return sorted(found.values(), key=lambda busy: -busy.ns)
 
 
-def _own(trace: Trace, frame: Frame) -> bool:
-    return frame[0].co_filename in trace.files or is_users(frame[0].co_filename)
+def _own(trace: Trace, chain: Chain) -> Chain:
+    """Return a chain from its innermost frame that is the user's: what a package does counts where it was called."""
+    of = (k for k, (code, _) in enumerate(chain) if code.co_filename in trace.files or is_users(code.co_filename))
+    return chain[next(of, len(chain)) :]

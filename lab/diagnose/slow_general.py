@@ -122,7 +122,7 @@ def _in_model(busy: Busy) -> bool:
     rows = [row for row in busy.rows if row.phase == "forward"]
     layers = [
         row for row in rows if row.op.startswith(MODEL) or row.op in RANDOM
-        or (row.path and row.chain[0][0].co_name != "forward")
+        or (row.path and busy.chain[0][0].co_name != "forward")
     ]  # fmt: skip
     deep = len({row.path for row in layers if row.path}) >= DEEP  # Python between its layers is the model's own
     return bool(rows) and (deep or busy.python < 0.5 * busy.ns) and spent(layers) >= 0.5 * spent(rows)

@@ -113,7 +113,8 @@ class Recorder(observe.Observer):
         self._guard(self._span, event)
 
     def update(self, optimizer: Any, parameters: list[Any], before: bool) -> None:
-        self._guard(self._before_update if before else self._after_update, optimizer, parameters)
+        if not parameters or parameters[0]._kind.device.type != "meta":
+            self._guard(self._before_update if before else self._after_update, optimizer, parameters)
 
     def enter_module(self, module: Any) -> None:
         self._guard(self._enter, module)
@@ -155,8 +156,9 @@ class Recorder(observe.Observer):
     # -- forward -------------------------------------------------------------------------------------------------------
 
     def _op(self, e: observe.OpEvent) -> None:
-        took = e.stop_ns - e.start_ns
-        view = getattr(e.declared, "view", False)
+        if e.outputs and e.outputs[0]._kind.device.type == "meta":
+            return  # no values, and no time to speak of
+        took, view = e.stop_ns - e.start_ns, getattr(e.declared, "view", False)
         kernel = self.trace.kernels.get((e.kernel, e.backend, e.op))
         if kernel is None:
             kernel = self.trace.kernels[e.kernel, e.backend, e.op] = [0, 0, 0]
@@ -174,8 +176,7 @@ class Recorder(observe.Observer):
         if e.phase == "backward":
             if e.node is None:
                 return  # inside a gradient, whose whole lap counts for the op it is the gradient of
-            self._graph += took
-            self._window += took
+            self._graph, self._window = self._graph + took, self._window + took
         inputs = e.inputs
         if not e.outputs:  # an optimizer's step: its parameters, and not their gradients
             inputs = tuple(t for t in inputs if isinstance(t, TENSORS) and t._requires_grad)
@@ -258,12 +259,11 @@ class Recorder(observe.Observer):
     def _first(self, row: Row, e: observe.OpEvent) -> None:
         """What is noted when a row first runs."""
         row.kernel, row.backend, row.phase = e.kernel, e.backend, e.phase
+        row.size = sum(int(t._a.nbytes) for t in e.outputs or e.inputs if isinstance(t, TENSORS))
         if not e.outputs:  # an optimizer's step, which changes its inputs
-            row.size = sum(int(t._a.nbytes) for t in e.inputs if isinstance(t, TENSORS))
             return
         out = e.outputs[0]
         row.shape, row.dtype, row.device = tuple(out._a.shape), out._kind.dtype.name, out._kind.device.type
-        row.size = sum(int(t._a.nbytes) for t in e.outputs)
         row.judged = self.steps.judging(row.path)
         row.sums = sums_of(row, e)
         if e.node is None and any(isinstance(t, TENSORS) and t._requires_grad for t in e.inputs):
@@ -298,6 +298,8 @@ class Recorder(observe.Observer):
 
     def _backward(self, e: observe.BackwardEvent) -> None:
         node = e.node
+        if node.kind.device.type == "meta":
+            return
         net = max(e.stop_ns - e.start_ns - self._nested - self._graph, 0)
         self._laps += net
         if e.kernel and e.kernel != "passes" and not e.kernel.endswith(" vjp"):
@@ -317,8 +319,7 @@ class Recorder(observe.Observer):
             self.root = row
         if len(self.trace.events) < EVENTS:
             self.trace.events.append((row, e.start_ns - self.own_ns, net, "backward"))
-        row.backward_ns += net
-        row.reached += 1
+        row.backward_ns, row.reached = row.backward_ns + net, row.reached + 1
         # what a view or an addition passes on is what the op behind it sent, which was looked at there
         looks = row.bad_backward is None and e.kernel != "passes" and not getattr(node.op, "view", False)
         memory = self.memory
@@ -356,6 +357,8 @@ class Recorder(observe.Observer):
         return found
 
     def _gradient(self, e: observe.GradientEvent) -> None:
+        if e.leaf._kind.device.type == "meta":
+            return
         self.steps.gradient(e.leaf)
         leaf = self.fold.parameter(e.leaf)
         g = self.trace.gradients.get(leaf)

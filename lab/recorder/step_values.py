@@ -25,7 +25,7 @@ class Library:
 
     def held(self, t: Any) -> Any:
         """Return what is kept of a tensor on a GPU until its number is read; None of one with several elements."""
-        return t._a if t._a.size == 1 else None
+        return t._a if t._a.size == 1 and t._kind.device.type != "meta" else None
 
     def numbers(self, held: Sequence[Any]) -> list[float]:
         """Read what was kept."""
@@ -37,7 +37,8 @@ class Library:
 
     def weights(self, optimizer: Any) -> list[Any]:
         """Return what an optimizer changes, where its values can be read."""
-        return [p for group in optimizer.param_groups for p in group["params"]]
+        weights = [p for group in optimizer.param_groups for p in group["params"]]
+        return [p for p in weights if p._kind.device.type != "meta"]
 
     def gradients(self, parameters: Sequence[Any]) -> list[Any]:
         """Return the gradient of each parameter, or None."""

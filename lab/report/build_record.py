@@ -200,7 +200,7 @@ def _shared(trace: Trace) -> set[str]:
 def _list_parameters(recorder: Recorder, module: Any, name: str, into: set[str], shared: set[str]) -> None:
     for path, parameter in module.named_parameters():
         p = seen(parameter)
-        if p is not None and p._requires_grad:
+        if p is not None and p._requires_grad and p._kind.device.type != "meta":
             leaf = recorder.fold.parameter(p, f"{name}.{path}")
             # as it was called where it was made, or as a loop calls each of them
             if leaf.name.startswith("self.") or leaf.name in shared:
