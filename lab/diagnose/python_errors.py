@@ -183,7 +183,29 @@ def _empty(trace: Trace, error: ErrorRow) -> Found:
                 f"Line {line} makes an optimizer of no parameters: {model} lists none, as layers in a plain list or "
                 "dictionary, or made in forward(), are not registered."
             )
+            break
+    else:
+        frozen = _frozen_before(trace, line)
+        if frozen is not None:
+            message = (
+                f"Line {line} makes an optimizer of no parameters: nothing of what it is given wants a gradient since "
+                f"line {frozen.lineno} (`{ast.unparse(frozen)}`)."
+            )
+            remedy = "Give it what is to be trained, such as the new layer, or leave requires_grad on for that."
     return Found("error", "error", line, None, message, remedy)
+
+
+def _frozen_before(trace: Trace, line: int | None) -> ast.stmt | None:
+    """The last statement above a line that says that something wants no gradient."""
+    found = []
+    for node in trace.nodes():
+        off = isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and node.value.value is False
+        off = off and any(isinstance(t, ast.Attribute) and t.attr == "requires_grad" for t in node.targets)  # type: ignore[attr-defined]
+        call = node.value if isinstance(node, ast.Expr) else None
+        off |= isinstance(call, ast.Call) and ast.unparse(call).endswith(".requires_grad_(False)")
+        if off and isinstance(node, ast.stmt) and line and node.lineno < line:
+            found.append(node)
+    return max(found, key=lambda node: node.lineno, default=None)
 
 
 def _used_up(trace: Trace, name: str, before: int | None) -> tuple[int, int | None] | None:

@@ -38,7 +38,7 @@ class Library:
     def weights(self, optimizer: Any) -> list[Any]:
         """Return what an optimizer changes, where its values can be read."""
         weights = [p for group in optimizer.param_groups for p in group["params"]]
-        return [p for p in weights if p._kind.device.type != "meta"]
+        return [p for p in weights if not p.is_meta]
 
     def gradients(self, parameters: Sequence[Any]) -> list[Any]:
         """Return the gradient of each parameter, or None."""

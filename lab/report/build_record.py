@@ -202,8 +202,10 @@ def _list_parameters(recorder: Recorder, module: Any, name: str, into: set[str],
         p = seen(parameter)
         if p is not None and p._requires_grad and p._kind.device.type != "meta":
             leaf = recorder.fold.parameter(p, f"{name}.{path}")
-            # as it was called where it was made, or as a loop calls each of them
-            if leaf.name.startswith("self.") or leaf.name in shared:
+            # as it was called where it was made, or as a loop, or a package, calls each of them
+            root = re.split(r"[.\[]", leaf.name, maxsplit=1)[0]
+            said = re.search(rf"\b{re.escape(root)}\b", recorder.trace.code)
+            if root == "self" or leaf.name in shared or not said:
                 leaf.name = f"{name}.{path}"
             recorder.trace.order.setdefault(leaf, len(recorder.trace.order))
             into.add(leaf.name)

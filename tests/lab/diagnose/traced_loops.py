@@ -286,6 +286,17 @@ FAILS = {
         "net = nn.Linear(4, 4)\nparams = (p for p in net.parameters())\nn = sum(p.numel() for p in params)\n"
         "opt = torch.optim.SGD(params, lr=0.1)"
     ),
+    "an optimizer of what is frozen": failing(
+        "net = nn.Linear(4, 4)\nfor p in net.parameters():\n    p.requires_grad = False\n"
+        "opt = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], lr=0.1)"
+    ),
+    "an optimizer of a module that is frozen": failing(
+        "net = nn.Linear(4, 4)\nnet.requires_grad_(False)\ndef wanted(m):\n    return [p for p in m.parameters() if "
+        "p.requires_grad]\nopt = torch.optim.SGD(wanted(net), lr=0.1)"
+    ),
+    "an optimizer of nothing, and what is frozen later": failing(
+        "net = nn.Linear(4, 4)\nopt = torch.optim.SGD([], lr=0.1)\nnet.requires_grad_(False)"
+    ),
     "an optimizer of a filter of nothing": failing(
         "net = nn.Linear(4, 4)\nparams = filter(lambda p: p.ndim > 5, net.parameters())\n"
         "opt = torch.optim.SGD(params, lr=0.1)"
