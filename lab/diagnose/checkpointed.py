@@ -8,7 +8,7 @@ from ..recorder.cell_trace import Leaf, Trace
 from .cut import without_gradient
 from .finding import Found, capital, listed, verb
 from .order import rule
-from .user_sources import called, sources
+from .user_sources import called, ran, sources
 
 
 @rule(125)
@@ -26,6 +26,8 @@ def without_an_input(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 continue
             given = next((k.value for k in node.keywords if k.arg == "use_reentrant"), None)
             if not node.args or (isinstance(given, ast.Constant) and given.value is False):
+                continue
+            if not ran(trace, source, node):
                 continue
             explained.update(dead)
             line, col, place = source.place(node)

@@ -108,7 +108,10 @@ def frozen_but_not_still(trace: Trace, explained: set[Leaf]) -> list[Found]:
         model, part = _model(trace, row.path), trace.paths[row.path].rpartition(".")[0]
         part = re.sub(r"\.(\d+)", r"[\1]", part)  # net.0 is net[0]
         line, col, place = _outermost(trace, row)
+        anew = any(isinstance(n, ast.Name) and n.id == model and isinstance(n.ctx, ast.Store) for n in trace.nodes())
         for source in sources(trace):
+            if anew and source.name.startswith("In ["):
+                continue  # another model had the name there
             calls = [n for n in source.nodes if called(n) == "train" and ast.unparse(n) == f"{model}.train()"]
             if calls:
                 line, col, place = source.place(calls[0])

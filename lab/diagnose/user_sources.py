@@ -217,6 +217,17 @@ def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
             yield from own_nodes(inner)
 
 
+def ran(trace: Trace, source: Source, node: ast.expr) -> bool:
+    """Return whether an op ran on behalf of an expression, or of its lines: it is no branch that was passed by."""
+    last = node.end_lineno or node.lineno
+    for frame in dict.fromkeys(frame for row in trace.rows for frame in row.chain):
+        place = trace.place(*frame)
+        name = "" if place.file in trace.files else shown_name(place.file)
+        if name == source.name and node.lineno <= place.line <= last:
+            return True
+    return False
+
+
 def called(node: ast.AST) -> str:
     """Return the last name of what a call calls; "" of anything else."""
     if not isinstance(node, ast.Call):

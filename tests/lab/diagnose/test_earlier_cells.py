@@ -186,3 +186,38 @@ def test_the_line_of_another_file_that_takes_the_time(cell: Any, earlier: Any) -
     (found,) = (f for f in found if f.kind == "data-loader")
     assert found.line == 3
     assert "; most of that in sample, <an earlier cell> line 3 (`sorted(range(200_000), key=abs)`)" in found.message
+
+
+FROZEN = """
+net = nn.Sequential(nn.Sequential(nn.Linear(16, 8), nn.BatchNorm1d(8)), nn.Linear(8, 4))
+for p in net[0].parameters():
+    p.requires_grad = False
+"""
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_training_mode_that_an_earlier_cell_gave_to_another_model_of_the_name(
+    cell: Any, notebook: Any, made: bool
+) -> None:
+    space = notebook("net = nn.Linear(16, 4)\nnet.train()\n" if made else FROZEN + "net.train()\n")
+    found = cell((FROZEN if made else "") + TRAIN, space).findings
+    (message,) = (f.message for f in found if "puts what is frozen" in f.message)
+    assert message.startswith("In [1] line") is not made
+
+
+def test_a_branch_with_a_checkpoint_that_was_passed_by(cell: Any, space: Space) -> None:
+    text = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head, self.save = nn.Linear(16, 8), nn.Linear(8, 4), False
+    def forward(self, x):
+        if self.save:
+            h = torch.utils.checkpoint.checkpoint(self.body, x)
+        else:
+            h = self.body(x).detach()
+        return self.head(h)
+net = Net()
+"""
+    first = cell(text + TRAIN, space).findings[0]
+    assert (first.kind, first.line) == ("cut", 9)
