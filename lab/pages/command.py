@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
@@ -108,7 +109,11 @@ def _notebooks(files: dict[str, bytes], run: bool, tell: Any) -> dict[str, str]:
     for path in shipped.notebooks():
         content = json.loads(path.read_text(encoding="utf-8"))
         kept = any(cell.get("outputs") for cell in content["cells"])
-        if run and not kept:
+        needed = content["metadata"].get("needs", [])
+        missing = [package for package in needed if importlib.util.find_spec(package) is None]
+        if missing:
+            tell(f"{path.name} is shown without being run: {', '.join(missing)} not installed")
+        elif run and not kept:
             tell(f"running {path.name}")
             content = executed(path)
         text, outputs = prose.notebook_page(path, content)

@@ -68,7 +68,17 @@ def is_users(file: str) -> bool:
         return file in linecache.cache  # a cell of another kind of notebook, whose text is known
     path = os.path.abspath(file)
     installed = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    installed |= {folder for folder in map(os.path.abspath, sys.path) if _has_packages(folder)}
     return not any(path.startswith(folder + os.sep) for folder in installed if folder) and not source.is_ours(file)
+
+
+@cache
+def _has_packages(folder: str) -> bool:
+    """Return whether packages are installed in a folder, as ``pip install --target`` does: it has their metadata."""
+    try:
+        return any(name.endswith(".dist-info") for name in os.listdir(folder))
+    except OSError:
+        return False
 
 
 def shown_name(file: str) -> str:

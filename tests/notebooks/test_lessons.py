@@ -40,7 +40,8 @@ def run(name: str, change: Callable[[Any], None] | None = None) -> Any:
     if change is not None:
         change(notebook)
     client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(FOLDER)}})
-    client.execute(env={**os.environ, "PYTHONPATH": str(FOLDER.parent)})
+    path = os.pathsep.join(filter(None, [str(FOLDER.parent), os.environ.get("PYTHONPATH", "")]))
+    client.execute(env={**os.environ, "PYTHONPATH": path})
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             assert not (output.output_type == "stream" and output.name == "stderr"), output.text

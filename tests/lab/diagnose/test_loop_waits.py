@@ -15,6 +15,7 @@ from core.base.source import here
 from core.events import observe
 from core.events.observe import CutEvent
 from lab.diagnose import loop_waits
+from lab.recorder import user_files
 from lab.recorder.sampling import Queue, Sampler
 from lab.recorder.user_files import is_users
 from lab.session.recording import Recording
@@ -344,3 +345,17 @@ def test_no_file_of_pythons_own_is_blamed() -> None:
     assert not is_users(pytest.__file__)
     assert not is_users("<frozen importlib._bootstrap>")
     assert is_users(__file__)
+
+
+def test_packages_in_a_folder_of_their_own_are_not_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "there-1.0.dist-info").mkdir()
+    (tmp_path / "mine").mkdir()
+    for folder in (tmp_path, tmp_path / "mine"):
+        monkeypatch.syspath_prepend(str(folder))
+    assert not is_users(str(tmp_path / "there" / "model.py"))
+    assert not is_users(str(tmp_path / "mine" / "model.py"))
+    (tmp_path / "there-1.0.dist-info").rmdir()
+    is_users.cache_clear()
+    user_files._has_packages.cache_clear()
+    assert is_users(str(tmp_path / "there" / "model.py"))
+    is_users.cache_clear()
