@@ -54,6 +54,9 @@ class SparseTensor(OfValues):
     _places: tuple[Tensor, ...]  # one of all dimensions for COO; ends and indices for CSR and CSC
     is_sparse = is_sparse_csr = False
 
+    def refused(self, name: str) -> NoReturn:
+        refuse(name, self._a.layout, self._a.shape)
+
     # -- what it is ----------------------------------------------------------------------------------------------------
 
     @property  # type: ignore[misc]
