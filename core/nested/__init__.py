@@ -104,7 +104,8 @@ def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: lay
 
 def _joined(op: str, each: list[Any], dtype: Any, device: Any) -> NestedTensor:
     if not each:
-        raise RuntimeError(text("Cannot construct a nested tensor from an empty tensor list", op=op))
+        raise RuntimeError(text("Cannot construct a nested tensor from an empty tensor list", op=op,
+                                needed="one tensor or more"))  # fmt: skip
     first = each[0]
     for what in ("dtype", "device"):
         if len({getattr(t, what) for t in each}) > 1:
@@ -114,7 +115,8 @@ def _joined(op: str, each: list[Any], dtype: Any, device: Any) -> NestedTensor:
         raise RuntimeError(text("When constructing a nested tensor, all tensors in list must have the same dim", op=op,
                                 came=", ".join(str(tuple(t.shape)) for t in each)))  # fmt: skip
     if not first.ndim:
-        raise RuntimeError(text("Cannot construct a nested tensor from a list of zero-dim tensors", op=op))
+        raise RuntimeError(text("Cannot construct a nested tensor from a list of zero-dim tensors", op=op,
+                                needed="tensors of one dimension or more"))  # fmt: skip
     differ = [d for d in range(first.ndim) if any(t.shape[d] != first.shape[d] for t in each)]
     if len(differ) > 1:
         raise RuntimeError(
@@ -148,7 +150,7 @@ def nested_tensor_from_jagged(values: Tensor, offsets: Tensor | None = None, len
     if offsets is None:
         if lengths is None:
             raise RuntimeError(text("nested_tensor_from_jagged(): At least one of offsets or lengths is required.",
-                                    op="nested_tensor_from_jagged"))  # fmt: skip
+                                    op="nested_tensor_from_jagged", needed="offsets=, or lengths="))  # fmt: skip
         ends = [0, *itertools.accumulate(lengths.tolist())]
         offsets, lengths = tensor(ends, dtype=int64, device=values.device), None
     ragged = 1 if jagged_dim is None else jagged_dim

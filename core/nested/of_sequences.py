@@ -201,12 +201,16 @@ class NestedTensor(OfValues):
     def item(self) -> Any:
         if self.numel() == 1:
             return self.compacted()._held.item()
-        raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+        raise RuntimeError(text(f"a Tensor with {self.numel()} elements cannot be converted to Scalar", op="item",
+                                came=f"a nested tensor of shape {tuple(self.shape)}",
+                                needed="one element"))  # fmt: skip
 
     def __bool__(self) -> bool:
         if self.numel() == 1:
             return bool(self.item())
-        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        raise RuntimeError(text("Boolean value of Tensor with more than one value is ambiguous", op="bool",
+                                came=f"a nested tensor of shape {tuple(self.shape)}",
+                                remedy="x.any() or x.all()"))  # fmt: skip
 
     def __array__(self, *given: Any, **options: Any) -> Any:
         self.numpy()

@@ -8,6 +8,7 @@ rest raises NotImplementedError, which names the function, the shape and the rem
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import GetSetDescriptorType
 from typing import Any
 
 from ..base.errors import text
@@ -40,7 +41,9 @@ def run(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def _property(func: Any, x: NestedTensor) -> Any:
-    name = TRANSPOSES.get(func.__self__, "")
+    name = PROPERTIES[func.__self__]
+    if name.startswith("__"):  # NumPy then asks on, and is told
+        raise AttributeError(name)
     if name in ("T", "H"):
         raise unsupported(name, "Permute is not supported on the batch dimension for jagged NT", x, ValueError)
     if name in ("mT", "mH"):
@@ -95,7 +98,12 @@ def matmul(func: Any, input: Any, other: Any, **options: Any) -> Any:
                             remedy="scaled_dot_product_attention(q, k, v), or to_padded_tensor(0.0)"))  # fmt: skip
 
 
-TRANSPOSES = {Tensor.__dict__[name]: name for name in ("T", "H", "mT", "mH")}
+PROPERTIES = {
+    found: name
+    for cls in Tensor.__mro__[1::-1]
+    for name, found in cls.__dict__.items()
+    if isinstance(found, property | GetSetDescriptorType)
+}
 # functions that go element by element and are not declared as such: they choose among several, or take a module's words
 POINTWISE = {
     *("alpha_dropout", "celu", "clamp", "clamp_max", "clamp_min", "clip", "dropout", "elu", "feature_alpha_dropout"),
@@ -104,7 +112,7 @@ POINTWISE = {
     *("tanh", "threshold", "where", "zero", "copy", "addcmul", "addcdiv", "pow", "sub", "div", "rsub"),
 }
 _VALUES = (
-    *("alias", "bfloat16", "bool", "byte", "char", "clone", "cpu", "cuda", "double", "float", "half", "int", "long"),
+    *("bfloat16", "bool", "byte", "char", "clone", "conj", "cpu", "cuda", "double", "float", "half", "int", "long"),
     *("short", "to", "type_as", "empty_like", "full_like", "ones_like", "rand_like", "randn_like", "randint_like"),
     *("zeros_like", "requires_grad_", "pin_memory", "element_size", "is_floating_point", "is_complex", "is_pinned"),
     *("is_signed", "_is_pinned", "one_hot", "storage_offset", "get_device", "is_inference", "result_type"),
