@@ -113,6 +113,8 @@ class NestedTensor(OfValues):
     def pieces(self) -> list[Tensor]:
         """Return the sequences: views of the values."""
         s, dim = self._structure, self._ragged - 1
+        if s.rows is None:
+            return list(self._held.split(s.counts.tolist(), dim))  # type: ignore[attr-defined]
         return [self._held.narrow(dim, int(a), int(n)) for a, n in zip(s.starts, s.counts, strict=True)]  # type: ignore[attr-defined]
 
     # -- what it is ----------------------------------------------------------------------------------------------------

@@ -137,6 +137,12 @@ class Structure:
         """Return where each row stands among the rows of a dense ``(batch, width)``."""
         return self.index(self.sequence * width + self.step)
 
+    def rows_of(self, order: Any) -> Any:
+        """Return the rows of the sequences in another order, as a NumPy array."""
+        counts = self.counts[order]
+        ends = np.cumsum(counts)
+        return np.repeat(self.starts[order] - ends + counts, counts) + np.arange(ends[-1] if len(ends) else 0)
+
     def index(self, numbers: Any) -> Tensor:
         """Return numbers of rows as a tensor where the offsets are."""
         return tensor(numbers, dtype=int64, device=self.offsets.device)

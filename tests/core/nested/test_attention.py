@@ -18,7 +18,7 @@ def heads(x):
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
-@pytest.mark.parametrize("lengths", [(3, 5, 1), (4, 4), (7,), (2, 0, 3)])
+@pytest.mark.parametrize("lengths", [(3, 5, 1), (4, 4), (7,), (2, 0, 3), (3, 1, 3, 2, 1, 3)])
 def test_it_is_the_padded_batchs_with_a_mask(lengths, is_causal):
     x = nested.nested_tensor(sequences(*lengths, width=24), requires_grad=True, **J)
     y = F.scaled_dot_product_attention(*map(heads, x.chunk(3, -1)), is_causal=is_causal)
