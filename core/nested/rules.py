@@ -114,7 +114,7 @@ POINTWISE = {
 _VALUES = (
     *("bfloat16", "bool", "byte", "char", "clone", "conj", "cpu", "cuda", "double", "float", "half", "int", "long"),
     *("short", "to", "type_as", "empty_like", "full_like", "ones_like", "rand_like", "randn_like", "randint_like"),
-    *("zeros_like", "requires_grad_", "pin_memory", "element_size", "is_floating_point", "is_complex", "is_pinned"),
+    *("zeros_like", "pin_memory", "element_size", "is_floating_point", "is_complex", "is_pinned"),
     *("is_signed", "_is_pinned", "one_hot", "storage_offset", "get_device", "is_inference", "result_type"),
 )
 RULES: dict[str, Rule] = {
