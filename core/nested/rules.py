@@ -77,6 +77,12 @@ def embedding(func: Any, input: Any, weight: Any, *given: Any, **options: Any) -
     return back(func(input._held, weight, *given, **options), input._structure, input._ragged)
 
 
+def prelu(func: Any, input: Any, weight: Any) -> Any:
+    if isinstance(weight, NestedTensor) or weight.numel() != 1:
+        raise unsupported("prelu", "needs one slope for all", any_nested((input, weight)))
+    return of_values(func, input, weight)
+
+
 def matmul(func: Any, input: Any, other: Any, **options: Any) -> Any:
     name = func.__name__
     x = input if isinstance(input, NestedTensor) else other
@@ -104,12 +110,22 @@ PROPERTIES = {
     for name, found in cls.__dict__.items()
     if isinstance(found, property | GetSetDescriptorType)
 }
-# functions that go element by element and are not declared as such: they choose among several, or take a module's words
+# functions that go element by element and are not declared as such: they choose among several ops, or draw
 POINTWISE = {
-    *("alpha_dropout", "celu", "clamp", "clamp_max", "clamp_min", "clip", "dropout", "elu", "feature_alpha_dropout"),
-    *("fill", "float_power", "gelu", "hardsigmoid", "hardswish", "hardtanh", "isclose", "leaky_relu", "lerp"),
-    *("masked_fill", "mish", "nan_to_num", "relu", "relu6", "rrelu", "selu", "sigmoid", "silu", "softplus"),
-    *("tanh", "threshold", "where", "zero", "copy", "addcmul", "addcdiv", "pow", "sub", "div", "rsub"),
+    *(
+        "addcdiv",
+        "addcmul",
+        "alpha_dropout",
+        "clamp",
+        "clamp_max",
+        "clamp_min",
+        "clip",
+        "copy",
+        "div",
+        "dropout",
+        "fill",
+    ),
+    *("fill", "float_power", "gelu", "isclose", "masked_fill", "nan_to_num", "pow", "relu6", "rrelu", "rsub", "zero"),
 }
 _VALUES = (
     *("bfloat16", "bool", "byte", "char", "clone", "conj", "cpu", "cuda", "double", "float", "half", "int", "long"),
@@ -133,13 +149,14 @@ RULES: dict[str, Rule] = {
     "expand_as": views.expand_as,
     "flatten": views.flatten,
     "getitem": views.getitem,
-    "is_same_size": lambda func, input, other: tuple(input.shape) == tuple(other.shape),
     "glu": views.glu,
+    "is_same_size": lambda func, input, other: tuple(input.shape) == tuple(other.shape),
     "layer_norm": trailing(_normalized),
     "linear": trailing(lambda *given, **options: 1),
     "narrow": views.narrow,
     "numel": lambda func, input: input.numel(),
     "permute": views.permute,
+    "prelu": prelu,
     "rms_norm": trailing(_normalized),
     "scaled_dot_product_attention": attention,
     "select": views.select,

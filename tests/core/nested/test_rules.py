@@ -161,3 +161,20 @@ def test_modules_and_checkpoints():
     x.grad = None
     net(x).square().sum().backward()
     same(kept, x.grad.values())
+
+
+def test_each_function_that_is_taken_for_elementwise_is():
+    x = nested.nested_tensor(sequences(2, 3), **J).abs() + 0.5
+    more = {"addcdiv": (x, x), "addcmul": (x, x), "clamp": (0.6,), "clamp_max": (1,), "clamp_min": (1,), "clip": (0.6,),
+            "copy": (x,), "div": (x,), "fill": (2,), "float_power": (2,), "isclose": (x,), "masked_fill": (x > 1, 0.0),
+            "pow": (x,), "rsub": (x,)}  # fmt: skip
+    for name in POINTWISE - {"alpha_dropout", "dropout", "rrelu"}:
+        f = getattr(core, name, None) or getattr(F, name, None) or getattr(core.Tensor, name + "_")
+        args = more.get(name, ())
+        alone = [a.values() if isinstance(a, core.Tensor) else a for a in args]
+        y, z = f(x.clone(), *args), f(x.values().clone(), *alone)
+        assert y.is_nested
+        same(y.values(), z)
+    same(core.nn.PReLU()(-x).values(), core.nn.PReLU()(-x.values()))
+    with pytest.raises(RuntimeError, match="one slope"):
+        core.nn.PReLU(4)(x)
