@@ -88,7 +88,7 @@ from .base.dtypes import (
 )
 from .base.dtypes import bool_ as bool
 from .base.foreach_names import EVERY as _foreach_names
-from .base.layouts import layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
+from .base.layouts import jagged, layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from .base.lazy_import import lazy_attributes as _late
 from .base.modes import is_inference_mode_enabled
 from .base.shape import Size
@@ -195,6 +195,7 @@ if TYPE_CHECKING:
         mps,
         mtia,
         multiprocessing,
+        nested,
         nn,
         onnx,
         optim,
@@ -271,8 +272,8 @@ if TYPE_CHECKING:
 # what not every program uses is imported when it is asked for
 _LATE = {
     **dict.fromkeys(["amp", "ao", "array_api", "audio", "distributions", "export", "func", "fx", "hub", "jit",
-                     "library", "masked", "metrics", "nn", "onnx", "optim", "signal", "sparse", "text", "utils",
-                     "vision"], ""),
+                     "library", "masked", "metrics", "nested", "nn", "onnx", "optim", "signal", "sparse", "text",
+                     "utils", "vision"], ""),
     **dict.fromkeys(["accelerator", "compiler", "distributed", "futures", "mps", "mtia", "multiprocessing", "overrides",
                      "profiler", "storage", "testing", "types", "xpu", "_C", "_dynamo", "_jit_internal", "_subclasses",
                      "_utils", "__config__", "_tensor_str"], ""),
@@ -317,9 +318,9 @@ if not TYPE_CHECKING:  # a type checker would take any name for a good one
 _MODULES = {
     "accelerator", "amp", "ao", "array_api", "audio", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
     "distributions", "export", "fft", "func", "futures", "fx", "hub", "jit", "library", "linalg", "masked", "metrics",
-    "mps", "mtia", "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "random", "return_types",
-    "serialization", "signal", "sparse", "special", "storage", "testing", "text", "types", "utils", "version",
-    "vision", "xpu",
+    "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "optim", "overrides", "profiler", "random",
+    "return_types", "serialization", "signal", "sparse", "special", "storage", "testing", "text", "types", "utils",
+    "version", "vision", "xpu",
 }  # fmt: skip
 
 __version__ = "0.1.0"

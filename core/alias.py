@@ -112,6 +112,8 @@ PLACES = {f"{package}.{file}": package for package, files in FILES.items() for f
     "ao.quantization.stubs": "nn.quantized",
     "quantization": "ao.quantization",
     "nn.utils.init": "nn.init",
+    "nested._internal": "nested",
+    "nested._internal.nested_tensor": "nested",
     "distributed._tensor": "distributed.tensor",
     "distributed.algorithms.model_averaging.averagers": "distributed.averagers",
     "distributed.constants": "distributed",

@@ -10,8 +10,8 @@ from ..base.errors import text
 from ..base.source import warn
 from ..declare.op import functions
 from ..declare.signature import Fast
+from ..dispatch.of_values import with_history, with_places
 from ..dispatch.publish import offer
-from ..dispatch.sparse import with_history, with_places
 from ..dispatch.vmap import batched, full_of, level_of
 from ..events import observe
 from ..tensors import tensor
@@ -46,7 +46,7 @@ def backward(tensors: Many, grad_tensors: Any = None, retain_graph: bool | None 
 
 def _backward(tensors: Many, grad_tensors: Any, retain_graph: bool | None, create_graph: bool,
               inputs: Many | None) -> None:  # fmt: skip
-    roots = (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
+    roots = with_history((tensors,) if isinstance(tensors, Tensor) else tuple(tensors))
     targets = None if inputs is None else (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     targets = None if targets is None else with_history(targets)
     if targets is not None:
@@ -120,7 +120,7 @@ def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bo
             "core.autograd.backward gathers the gradients of the rest.",
             FutureWarning,
         )
-    roots = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+    roots = with_history((outputs,) if isinstance(outputs, Tensor) else tuple(outputs))
     targets = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     _check_inputs("grad", targets)
     if materialize_grads and allow_unused is False:
@@ -199,10 +199,10 @@ def _given(grads: Any, roots: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
     if grads is None:
         return (None,) * len(roots)
     if isinstance(grads, Tensor) and len(roots) == 1:
-        return (grads,)
+        return with_history((grads,))
     if not isinstance(grads, Tensor | list | tuple):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(grads).__name__}")
     many = (grads,) if isinstance(grads, Tensor) else tuple(grads)
     if len(many) != len(roots):
         raise RuntimeError(f"got {len(roots)} tensors and {len(many)} gradients")
-    return many
+    return with_history(many)

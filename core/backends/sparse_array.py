@@ -127,7 +127,7 @@ class SparseArray:
         return out[0]
 
     def __eq__(self, other: object) -> Any:
-        raise NotDense(_refusal(_asked() or "eq", self.layout, self.shape))
+        raise NotDense(_refusal(asked() or "eq", self.layout, self.shape))
 
     __ne__, __hash__ = __eq__, object.__hash__
 
@@ -137,7 +137,7 @@ class SparseArray:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise NotDense(_refusal(_asked() or name, self.layout, self.shape))
+        raise NotDense(_refusal(asked() or name, self.layout, self.shape))
 
 
 def values_of(a: Any) -> Any:
@@ -165,7 +165,7 @@ def _refusal(op: str, layout: str, shape: Any) -> str:
                 needed="dense tensors", remedy=REMEDY)  # fmt: skip
 
 
-def _asked() -> str:
+def asked() -> str:
     """Return the name of the function of this package that was called from outside."""
     frame, name = sys._getframe(2), ""
     while frame is not None and is_ours(frame.f_code.co_filename):

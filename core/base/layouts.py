@@ -4,7 +4,8 @@ from __future__ import annotations
 
 
 class layout:
-    """How the elements lie: `strided`, all of them; or those that are not zero, as in `sparse_coo`."""
+    """How the elements lie: `strided`, all of them; or those that are not zero, as in `sparse_coo`; or
+    sequences of several lengths one after the other, `jagged`."""
 
     __slots__ = ("name",)
 
@@ -18,7 +19,7 @@ class layout:
         return self.name
 
 
-strided = layout("strided")
+strided, jagged = layout("strided"), layout("jagged")
 sparse_coo, sparse_csr, sparse_csc = layout("sparse_coo"), layout("sparse_csr"), layout("sparse_csc")
 sparse_bsr, sparse_bsc = layout("sparse_bsr"), layout("sparse_bsc")
-by_name = {a.name: a for a in (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)}
+by_name = {a.name: a for a in (strided, jagged, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)}

@@ -19,7 +19,7 @@ from ..declare.op import Elementwise
 from ..declare.signature import of_elementwise, public_name, shown, spellings_among
 from ..events import observe
 from ..tensors.tensor import Tensor
-from . import sparse
+from . import of_values, sparse
 from .emit import dispatch_files, emit_failed, emit_op, emit_starting
 from .operands import need_tensors, promote
 from .out import into
@@ -57,7 +57,7 @@ def call_map(op: Elementwise, args: tuple[Any, ...], params: tuple[float, ...] =
     """Run an elementwise op: the general way, with promotion and observers."""
     if mode.batch is not None and (found := mode.batch.map(op, args, params)) is not NotImplemented:
         return found  # type: ignore[no-any-return]
-    if sparse.seen and (found := sparse.call_map(op, args, params)) is not NotImplemented:
+    if of_values.seen and (found := sparse.call_map(op, args, params)) is not NotImplemented:
         return found  # type: ignore[no-any-return]
     if not observe.observers:
         return run_map(op, args, params, False)

@@ -20,7 +20,7 @@ from ..declare.op import Operation
 from ..events import observe
 from ..graph.versions import storage_of
 from ..tensors.tensor import Tensor
-from . import sparse
+from . import of_values, sparse
 from .emit import dispatch_files, emit_failed, emit_op, emit_starting
 from .operands import same_device
 from .record import record_node
@@ -33,7 +33,7 @@ def call_operation(op: Operation, tensors: tuple[Any, ...], params: dict[str, An
     """Run a structured op: check its rule, pick a row, make the node, tell observers."""
     if mode.batch is not None and (found := mode.batch.operation(op, tensors, params)) is not NotImplemented:
         return found
-    if sparse.seen and (found := sparse.call_operation(op, tensors, params)) is not NotImplemented:
+    if of_values.seen and (found := sparse.call_operation(op, tensors, params)) is not NotImplemented:
         return found
     if not observe.observers:
         return operate(op, tensors, params, False)

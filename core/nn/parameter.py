@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.sparse_array import refuse
 from ..base.device import Kind, kind
 from ..base.device import device as Device
 from ..base.dtypes import dtype as Dtype
 from ..base.dtypes import get_default_dtype
-from ..dispatch.sparse import SparseTensor
+from ..dispatch.of_values import OfValues
 from ..events import observe
 from ..ops.creation import empty
 from ..tensors.copying import attributes
@@ -44,8 +43,8 @@ class Parameter(Tensor):
             data = _empty()
         if not isinstance(data, Tensor):
             raise TypeError(f"Parameter(): data must be a Tensor, not {type(data).__name__}; remedy: core.tensor(data)")
-        if isinstance(data, SparseTensor):
-            refuse("Parameter", data._a.layout, data._a.shape)
+        if isinstance(data, OfValues):
+            data.refused("Parameter")
         if requires_grad and data._kind.dtype.category < 2:
             raise RuntimeError(
                 "Only Tensors of floating point and complex dtype can require gradients\n  op: Parameter; "

@@ -151,6 +151,11 @@ def attend(query: Tensor, key: Tensor, value: Tensor, size: int, heads: int, pac
     """As `multi_head_attention_forward`; with `batch_first` the batch is the inputs' first dimension, and nothing needs
     to be turned round."""
     op = "multi_head_attention_forward"
+    if query.is_nested or key.is_nested or value.is_nested:
+        raise AssertionError(
+            text("MultiheadAttention does not support NestedTensor", op=op, came=f"shape {tuple(query.shape)}",
+                 remedy="x.to_padded_tensor(0.0) with a key_padding_mask, or linear layers of the nested tensor and "
+                 "scaled_dot_product_attention"))  # fmt: skip
     batched = _check(query, key, value, padding, attn_mask, heads)
     if not batched:
         batch_first = True

@@ -19,7 +19,7 @@ from ..backends import Kernel, cuda
 from ..base.source import here
 from ..declare.expr import python_operand, triton_statements
 from ..dispatch.emit import emit_op
-from ..dispatch.sparse import with_history as values_of
+from ..dispatch.of_values import with_history as values_of
 from ..events import observe
 from ..tensors.tensor import Tensor, storage_of
 from .update import Update, Variant, numpy_source

@@ -10,7 +10,7 @@ from .. import native
 from ..base.dtypes import float32, float64, get_default_dtype
 from ..base.errors import text
 from ..base.modes import enable_grad, no_grad
-from ..dispatch import sparse
+from ..dispatch import of_values
 from ..dispatch.sparse import SparseTensor
 from ..events import observe
 from ..ops.complex import view_as_real
@@ -87,7 +87,7 @@ class Elementwise(Optimizer):
         loss = None if closure is None else closure()
         for group in self.param_groups:
             params = [p for p in group["params"] if p._grad is not None]
-            if sparse.seen:
+            if of_values.seen:
                 params = self._sparse_steps(group, params)
             if not params:
                 continue
@@ -180,7 +180,7 @@ class Gradual(Optimizer):
             for p in group["params"]:
                 if p._grad is None:
                     continue
-                if sparse.seen and isinstance(p._grad, SparseTensor) and not self._takes_rows:
+                if of_values.seen and isinstance(p._grad, SparseTensor) and not self._takes_rows:
                     check_sparse(self, group)
                 if p.is_complex():
                     raise RuntimeError(f"{type(self).__name__} does not support complex parameters")

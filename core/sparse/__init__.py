@@ -10,7 +10,7 @@ taken in their order, so that the same input gives the same bits.
 
 In place of an array it has a `SparseArray` (core.backends.sparse_array), which knows a shape, a dtype and addition, and
 its kind is one that no kernel knows: no fast path in C takes it for a dense tensor, and none had to be taught so. What
-comes to the general way is asked for once (`core.dispatch.sparse.seen`: not before there is a sparse tensor) and then
+comes to the general way is asked for once (`core.dispatch.of_values.seen`: not before there is one) and then
 runs by a rule of core.sparse.rules:
 
 - elementwise ops of one tensor that map 0 to 0 work on the values; numbers multiply and divide; sums of two join
