@@ -31,7 +31,7 @@ from ..events.lineage import story
 from ..graph.node import Node
 from ..graph.versions import edge, storage_of
 from ..tensors.tensor import Tensor, wrap
-from . import anomaly
+from . import anomaly, put_off
 from .vjp import gradients
 
 # An edge and the gradient gathered for it so far; a third item says that the sum is the engine's own memory.
@@ -110,6 +110,8 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
                 found = captured.get((t._node, t._nr))  # type: ignore[arg-type]
                 if found is not None:
                     _accumulate(t, found, create_graph)
+        if "callbacks" in fields:
+            put_off.finish()
     finally:
         fields["enabled"], fields["phase"], fields["task"] = was
         try:
@@ -497,4 +499,4 @@ def _kind_of(node: Node, nr: int) -> Any:
 
 
 if native.module is not None:
-    native.module.connect_engine(_through, Quiet, _plus, _arrive, vars(anomaly), vars(backends))
+    native.module.connect_engine(_through, Quiet, _plus, _arrive, put_off.finish, vars(anomaly), vars(backends))
