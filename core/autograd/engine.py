@@ -110,8 +110,7 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
                 found = captured.get((t._node, t._nr))  # type: ignore[arg-type]
                 if found is not None:
                     _accumulate(t, found, create_graph)
-        if "callbacks" in fields:
-            put_off.finish()
+        put_off.finish()
     finally:
         fields["enabled"], fields["phase"], fields["task"] = was
         try:
@@ -324,9 +323,7 @@ def _accumulate(t: Tensor, entry: Entry, create_graph: bool) -> None:
         before = t._grad
         if before is None and not create_graph:
             first = gradient_over(entry[1] if _alone(entry) else native.copy_of(entry[1]), t._kind)
-            before = (
-                t._grad
-            )  # a pass that ends in C takes no lock: its gradient may have come while this one was copied
+            before = t._grad  # a pass that ends in C takes no lock: one may have come while this one was copied
             if before is None:
                 t._grad = first
         if isinstance(before, SparseTensor):

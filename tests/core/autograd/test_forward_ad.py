@@ -97,4 +97,4 @@ def test_the_number_of_the_level_is_known():
     with forward_ad.dual_level():
         assert forward_ad._current_level == 0
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        forward_ad.nothing
+        forward_ad.nothing()
