@@ -31,7 +31,7 @@ from ..events.lineage import story
 from ..graph.node import Node
 from ..graph.versions import edge, storage_of
 from ..tensors.tensor import Tensor, wrap
-from . import anomaly
+from . import anomaly, put_off
 from .vjp import gradients
 
 # An edge and the gradient gathered for it so far; a third item says that the sum is the engine's own memory.
@@ -110,6 +110,7 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
                 found = captured.get((t._node, t._nr))  # type: ignore[arg-type]
                 if found is not None:
                     _accumulate(t, found, create_graph)
+        put_off.finish()
     finally:
         fields["enabled"], fields["phase"], fields["task"] = was
         try:
@@ -322,9 +323,7 @@ def _accumulate(t: Tensor, entry: Entry, create_graph: bool) -> None:
         before = t._grad
         if before is None and not create_graph:
             first = gradient_over(entry[1] if _alone(entry) else native.copy_of(entry[1]), t._kind)
-            before = (
-                t._grad
-            )  # a pass that ends in C takes no lock: its gradient may have come while this one was copied
+            before = t._grad  # a pass that ends in C takes no lock: one may have come while this one was copied
             if before is None:
                 t._grad = first
         if isinstance(before, SparseTensor):
@@ -497,4 +496,4 @@ def _kind_of(node: Node, nr: int) -> Any:
 
 
 if native.module is not None:
-    native.module.connect_engine(_through, Quiet, _plus, _arrive, vars(anomaly), vars(backends))
+    native.module.connect_engine(_through, Quiet, _plus, _arrive, put_off.finish, vars(anomaly), vars(backends))

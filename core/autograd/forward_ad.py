@@ -31,6 +31,13 @@ from .transformed import leads_elsewhere, linear_part
 _levels: list[tuple[list[tuple[Tensor, Tensor]], bool]] = []
 
 
+def __getattr__(name: str) -> int:
+    """``_current_level``, the number of the open level: 0, or -1 where none is."""
+    if name == "_current_level":
+        return len(_levels) - 1
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 class UnpackedDualTensor(NamedTuple):
     """What `unpack_dual` returns."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..tensors.tensor import Tensor
+from .put_off import Engine
 
 
 class _AnyTensor(type):
@@ -25,6 +26,8 @@ class Variable(metaclass=_AnyTensor):
     >>> x, isinstance(x, core.autograd.Variable)
     (tensor([1., 1.], requires_grad=True), True)
     """
+
+    _execution_engine = Engine
 
     def __new__(cls, data: Any, requires_grad: bool = False) -> Any:
         """Return a leaf that shares the numbers of `data`."""

@@ -301,7 +301,14 @@ def connect(
     storage_type: type,
 ) -> None: ...
 def connect_engine(
-    through: Any, quiet: Any, plus: Any, arrived: Any, anomaly: dict[str, Any], backends: dict[str, Any], /
+    through: Any,
+    quiet: Any,
+    plus: Any,
+    arrived: Any,
+    finished: Any,
+    anomaly: dict[str, Any],
+    backends: dict[str, Any],
+    /,
 ) -> None: ...
 def walk(starts: list[Any], freed_at: Any, other: Any, quiet: Any, plus: Any, /) -> list[list[Any]]: ...
 def step_back(node: Any, gradient: Any, place: Any, /) -> tuple[Any, ...] | None: ...

@@ -43,8 +43,15 @@ def _softplus(x: Any) -> Any:
     return s.maximum(x, 0.0) + s.log1p(s.exp(-s.abs(x)))
 
 
-def _logits_pos(x: Any, t: Any, pos: Any) -> Any:
-    return (1.0 - t) * x + (1.0 + (pos - 1.0) * t) * _softplus(-x)
+def _logits(x: Any, t: Any, pos: Any = 1.0) -> Any:
+    """(1 - t) softplus(x) + pos t softplus(-x), their common logarithm once: no difference of near numbers, so that a
+    sure and right logit keeps its small loss."""
+    tail = s.log1p(s.exp(-s.abs(x)))
+    return (1.0 - t) * s.maximum(x, 0.0) + pos * t * s.maximum(-x, 0.0) + ((1.0 - t) + pos * t) * tail
+
+
+def _logits_slope(x: Any, t: Any, pos: Any = 1.0) -> Any:
+    return (1.0 - t) * s.sigmoid(x) - pos * t * s.sigmoid(-x)
 
 
 _squared = elementwise("squared_error", lambda a, b: (a - b) * (a - b), public=False,
@@ -78,14 +85,14 @@ _bce = elementwise(
     ),
     doc="Binary cross entropy of a probability x; the logarithms stop at -100.",
 )
-_bce_logits = elementwise("binary_entropy_logits", lambda x, t: _softplus(x) - x * t, public=False,
+_bce_logits = elementwise("binary_entropy_logits", lambda x, t: _logits(x, t), public=False,
                           domain=((0.2, 3.0), (0.1, 0.9)),
-                          vjp=(lambda g, x, t: g * (s.sigmoid(x) - t), lambda g, x: -g * x),
+                          vjp=(lambda g, x, t: g * _logits_slope(x, t), lambda g, x: -g * x),
                           doc="Binary cross entropy of a logit x.")  # fmt: skip
-_bce_logits_pos = elementwise("binary_entropy_logits_pos", lambda x, t, pos: _logits_pos(x, t, pos), public=False,
+_bce_logits_pos = elementwise("binary_entropy_logits_pos", lambda x, t, pos: _logits(x, t, pos), public=False,
                               domain=((0.2, 3.0), (0.1, 0.9), (0.5, 2.0)),
-                              vjp=(lambda g, x, t, pos: g * (1.0 - t - (1.0 + (pos - 1.0) * t) * s.sigmoid(-x)),
-                                   lambda g, x, pos: g * ((pos - 1.0) * _softplus(-x) - x),
+                              vjp=(lambda g, x, t, pos: g * _logits_slope(x, t, pos),
+                                   lambda g, x, pos: g * (pos * _softplus(-x) - _softplus(x)),
                                    lambda g, x, t: g * t * _softplus(-x)),
                               doc="Binary cross entropy of a logit x, the true cases weighted by pos.")  # fmt: skip
 _kl = elementwise("divergence", lambda x, t: s.where(t == 0.0, 0.0, t * s.log(t)) - t * x, public=False,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.dtypes import complex64, get_default_dtype, of_number, promote_types
+from ..base.dtypes import complex64, float32, get_default_dtype, of_number, promote_types
 from ..base.errors import text
 from ..base.scalars import element
 from ..declare.expr import s
@@ -304,7 +304,7 @@ def add(input: Operand, other: Operand, *, alpha: float = 1, out: Tensor | None 
     >>> core.add(core.tensor([1.0, 2.0]), core.tensor([10.0, 10.0]), alpha=2)
     tensor([21., 22.])
     """
-    return _add(input, other if alpha == 1 else _times_alpha(input, other, alpha), out=out)
+    return _with_alpha(_add, input, other, alpha, out)
 
 
 def sub(input: Operand, other: Operand, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
@@ -314,7 +314,20 @@ def sub(input: Operand, other: Operand, *, alpha: float = 1, out: Tensor | None 
     >>> core.sub(core.tensor([1.0, 2.0]), 1)
     tensor([0., 1.])
     """
-    return _sub(input, other if alpha == 1 else _times_alpha(input, other, alpha), out=out)
+    return _with_alpha(_sub, input, other, alpha, out)
+
+
+def _with_alpha(op: Any, input: Any, other: Any, alpha: Any, out: Tensor | None) -> Any:
+    """``op(input, alpha * other)``; of half-precision tensors alpha is a number of their dtype, and the result is rounded
+    once."""
+    if alpha == 1:
+        return op(input, other, out=out)
+    d = input.dtype if isinstance(input, Tensor) and isinstance(other, Tensor) and input.dtype is other.dtype else None
+    if d is None or d.category != 2 or d.itemsize != 2 or not isinstance(alpha, int | float):
+        return op(input, _times_alpha(input, other, alpha), out=out)
+    x, y = (t.to(float32) for t in (input, other))  # type: ignore[union-attr]
+    total = op(x, mul(y, float(np.asarray(alpha).astype(d.numpy))), out=out)
+    return total.to(d) if out is None else total
 
 
 def _times_alpha(input: Any, other: Any, alpha: Any) -> Any:

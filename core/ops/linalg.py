@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from ..base.dtypes import float32
 from ..base.errors import text
 from ..declare.signature import Fast
 from ..dispatch.declare import operation
@@ -263,7 +266,16 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     return input.reshape(-1, 1) * vec2
 
 
-def _scaled_sum(input: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
+def _scaled_sum(input: Tensor, product: Callable[[Any, Any], Tensor], a: Tensor, b: Tensor, beta: float,
+                alpha: float) -> Tensor:  # fmt: skip
+    """beta * input + alpha * product(a, b); half-precision numbers are summed in float32 and rounded once."""
+    d = a.dtype
+    if d.category == 2 and d.itemsize == 2 and input.dtype is b.dtype is d:
+        return _sum_of(input.to(float32), product(a.to(float32), b.to(float32)), beta, alpha).to(d)  # type: ignore[attr-defined,no-any-return]
+    return _sum_of(input, product(a, b), beta, alpha)
+
+
+def _sum_of(input: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
     if product.dtype.category == 1:  # of integers the factors are integers too
         beta, alpha = int(beta), int(alpha)
     y = product if alpha == 1 else product * alpha
@@ -292,7 +304,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: 
         if t.ndim != 2:
             raise RuntimeError(text(f"{name} must be a matrix, got {t.ndim}-D tensor", op="addmm"))
     _need_inner("addmm", mat1, mat2, mat1._a.shape[1], mat2._a.shape[0], "transpose one (.mT)")
-    return _scaled_sum(input, _product("addmm", mat1, mat2), beta, alpha)
+    return _scaled_sum(input, partial(_product, "addmm"), mat1, mat2, beta, alpha)
 
 
 @public(inplace=True)
@@ -304,7 +316,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, a
     core.Size([2, 1, 1])
     """
     _need_tensors("baddbmm", ("input", input), ("batch1", batch1), ("batch2", batch2))
-    return _scaled_sum(input, bmm(batch1, batch2), beta, alpha)
+    return _scaled_sum(input, bmm, batch1, batch2, beta, alpha)
 
 
 # -- the layer's product -----------------------------------------------------------------------------------------------

@@ -154,7 +154,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: fl
     >>> core.addmv(core.tensor([1.0]), core.ones(1, 2), core.ones(2))
     tensor([3.])
     """
-    return _scaled_sum(input, mv(mat, vec), beta, alpha)
+    return _scaled_sum(input, mv, mat, vec, beta, alpha)
 
 
 @public(inplace=True)
@@ -168,7 +168,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: f
     if input.dtype.category < 2 and not isinstance(beta, int):
         raise RuntimeError(text("For integral input tensors, argument beta must not be a floating point number.",
                                 op="addr", came=f"beta={beta}"))  # fmt: skip
-    return _scaled_sum(input, outer(vec1, vec2), beta, alpha)
+    return _scaled_sum(input, outer, vec1, vec2, beta, alpha)
 
 
 @public(inplace=True)
@@ -179,7 +179,7 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, al
     >>> core.addbmm(core.tensor([[1.0]]), core.ones(2, 1, 3), core.ones(2, 3, 1))
     tensor([[7.]])
     """
-    return _scaled_sum(input, bmm(batch1, batch2).sum(0), beta, alpha)  # type: ignore[attr-defined]
+    return _scaled_sum(input, lambda a, b: bmm(a, b).sum(0), batch1, batch2, beta, alpha)  # type: ignore[attr-defined]
 
 
 # -- cross product -----------------------------------------------------------------------------------------------------

@@ -252,7 +252,7 @@ def random_(
     low, high = bounds.get("from", low), bounds.get("to", high)
     if high is None:
         low, high = 0, low
-    d = input.dtype
+    d, given = input.dtype, high is not None
     if high is None:
         mantissa = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
         high = (
@@ -263,5 +263,7 @@ def random_(
         raise RuntimeError(
             text(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}", op="random_")
         )
-    a = source(generator, input.device).integers(backends.array_module(input.device.type), input.numel(), high - low)
+    unbounded = {} if given else {"long": 1 << 32}  # PyTorch draws all of an int32 from one word
+    xp = backends.array_module(input.device.type)
+    a = source(generator, input.device).integers(xp, input.numel(), high - low, **unbounded)
     return _fill(input, "random_", (a + low).astype(d.numpy).reshape(input._a.shape))

@@ -71,9 +71,10 @@ class Mersenne:
     def normal64(self, xp: Any, n: int) -> Any:
         return xp.asarray(self._normal(n, np.dtype(np.float64)))
 
-    def integers(self, xp: Any, n: int, span: int) -> Any:
-        """n int64 in 0..span-1."""
-        if span >= 1 << 32:
+    def integers(self, xp: Any, n: int, span: int, long: int = 1 << 28) -> Any:
+        """n int64 in 0..span-1: what a word leaves when divided by span; from a span of `long` up, PyTorch's, a word of
+        64 bits, of which the low numbers are hardly likelier than the others."""
+        if span >= long:
             w = self._words64(n)
             return xp.asarray(w.view(np.int64) if span >= 1 << 64 else (w % np.uint64(span)).astype(np.int64))
         return xp.asarray((self._words(n) % np.uint64(span)).astype(np.int64))

@@ -189,8 +189,9 @@ class Philox:
     def normal64(self, xp: Any, n: int) -> Any:
         return normal64(xp, *self.take(n), n)
 
-    def integers(self, xp: Any, n: int, span: int) -> Any:
-        """n int64 in 0..span-1. The bias of a number is below span / 2**32, or span / 2**64 for a greater span."""
+    def integers(self, xp: Any, n: int, span: int, long: int = 0) -> Any:
+        """n int64 in 0..span-1; `long` is another generator's affair. The bias of a number is below span / 2**32, or
+        span / 2**64 for a greater span."""
         if span <= 1 << 32:
             (word,) = words(xp, *self.take(n), n)
             return (word.astype(np.uint64) * np.uint64(span) >> _32).astype(np.int64)

@@ -39,6 +39,16 @@ def test_pytorch_s_own_numbers() -> None:
     assert core.randint(10, (5,)).tolist() == [4, 9, 3, 0, 3]
 
 
+@pytest.mark.parametrize(("span", "numbers", "after"), [
+    (2**28 - 1, [180483115], 0.2793108820915222), (2**28, [256344299], 0.40306925773620605),
+    (2**31, [2135392491], 0.40306925773620605), (2**32 + 1, [2491780294], 0.40306925773620605),
+])  # fmt: skip
+def test_pytorch_draws_two_words_for_a_span_from_2_to_the_28_up(span: int, numbers: list[int], after: float) -> None:
+    core.manual_seed(1, kind="torch")
+    assert core.randint(0, span, (1,)).tolist() == numbers
+    assert core.rand(1).item() == after
+
+
 def test_the_vectorised_normal_draw_is_near_the_exact_one() -> None:
     twister = mt19937.Mersenne(1)
     u = mt19937.Mersenne(1).uniform(np, 4000).astype(np.float64).reshape(-1, 2, 8)

@@ -32,7 +32,7 @@ typedef struct {
     name(tally, "tally") name(passes, "passes") name(begin, "begin") name(end, "end") name(hooks, "_hooks")                 \
     name(post_hooks, "_post_hooks") name(phase, "phase") name(task, "task") name(backward, "backward")                      \
     name(forward, "forward") name(back, "back") name(own_ns, "own_ns") name(data, "data") name(ptr, "ptr")                  \
-    name(device_id, "device_id") name(hooked, "hooked")
+    name(device_id, "device_id") name(hooked, "hooked") name(callbacks, "callbacks")
 #define NAME_FIELD(field, text) PyObject *field;
 
 /* What printed parsers know of what is declared (generated/parsers.c). */
@@ -92,7 +92,7 @@ typedef struct {
     PyArray_Descr *bfloat16;          /* ml_dtypes' */
     void *launch;                     /* cuLaunchKernelEx, once it was asked for */
     struct {
-        PyObject *through, *quiet, *plus, *arrived; /* of core.autograd.engine */
+        PyObject *through, *quiet, *plus, *arrived, *finished; /* of core.autograd.engine */
         PyObject *anomaly, *backends;               /* the modules' dicts */
     } engine;
     Seen seen_anomaly, seen_many, seen_hooked;

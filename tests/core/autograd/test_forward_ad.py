@@ -90,3 +90,11 @@ def test_what_is_refused():
             forward_ad.make_dual(x, 1.0)
         with core.no_grad(), pytest.raises(RuntimeError, match="where nothing is recorded"):
             forward_ad.make_dual(x, x)
+
+
+def test_the_number_of_the_level_is_known():
+    assert forward_ad._current_level == -1
+    with forward_ad.dual_level():
+        assert forward_ad._current_level == 0
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        forward_ad.nothing()

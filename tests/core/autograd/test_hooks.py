@@ -327,3 +327,44 @@ def test_post_accumulate_hooks_run_while_the_pass_goes_on():
     y.sum().backward()
     for p, wanted in zip((shared, *(layer.weight for layer in layers)), expected, strict=True):
         assert core.equal(p.grad, wanted)
+
+
+# -- what hooks put off ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_callbacks_run_when_all_leaves_are_served(create_graph):
+    x, y = leaf(1.0, 2.0), leaf(3.0)
+    seen = []
+    queue = core.autograd.Variable._execution_engine.queue_callback
+
+    def last():
+        seen.append(("last", x.grad.tolist(), y.grad.tolist()))
+
+    x.register_hook(lambda g: queue(lambda: (seen.append("first"), queue(last))))
+    (x.sum() * y).sum().backward(create_graph=create_graph)
+    assert seen == ["first", ("last", [3.0, 3.0], 3.0)]
+    y.sum().backward()
+    assert len(seen) == 2
+
+
+def test_a_callback_belongs_to_the_pass_in_which_it_was_queued():
+    x, inner = leaf(1.0), leaf(2.0)
+    seen = []
+    queue = core.autograd.Variable._execution_engine.queue_callback
+
+    def hook(g):
+        queue(lambda: seen.append("outer"))
+        with core.enable_grad():
+            inner.register_hook(lambda _: queue(lambda: seen.append("inner")))
+            (inner * inner).backward()
+        seen.append("hook")
+
+    x.register_hook(hook)
+    (x * 2).backward()
+    assert seen == ["inner", "hook", "outer"]
+
+
+def test_a_callback_needs_a_pass():
+    with pytest.raises(RuntimeError, match="Final callbacks can only be installed during backward pass"):
+        core.autograd.Variable._execution_engine.queue_callback(print)

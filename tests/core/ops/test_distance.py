@@ -202,3 +202,25 @@ def test_one_variance_for_a_dimension() -> None:
     assert F.gaussian_nll_loss(core.ones(2, 4, 3, 3), core.zeros(2, 4, 3, 3), var).item() == 0.5
     with pytest.raises(ValueError, match="var is of incorrect size"):
         F.gaussian_nll_loss(core.ones(2, 4), core.ones(2, 4), core.ones(1))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("target", [0.0, 1e-6, 0.3, 1.0 - 1e-6, 1.0])
+def test_a_sure_logit_keeps_its_digits(target: float, weighted: bool) -> None:
+    """Value and slope in float32 beside float64: no difference of near numbers loses what is left of a small loss."""
+    found = []
+    for dtype in (core.float32, core.float64):
+        x = core.tensor([-80.0, -20.0, -15.0, -1e-3, 0.0, 1e-3, 15.0, 20.0, 80.0], dtype=dtype, requires_grad=True)
+        t = core.full((9,), target, dtype=core.float32).to(dtype)
+        weight = core.tensor(2.5, dtype=dtype) if weighted else None
+        loss = F.binary_cross_entropy_with_logits(x, t, pos_weight=weight, reduction="none")
+        loss.sum().backward()
+        found.append((loss.detach().double().numpy(), x.grad.double().numpy()))
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=2e-6)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=2e-6, atol=1e-8 if 0 < target < 1 else 0)
+
+
+def test_the_loss_of_a_sure_logit_is_its_exponential() -> None:
+    x, t = core.tensor([20.0, -20.0]), core.tensor([1.0, 0.0])
+    found = F.binary_cross_entropy_with_logits(x, t, reduction="none")
+    np.testing.assert_allclose(found, math.exp(-20.0), rtol=1e-6)

@@ -243,3 +243,32 @@ def test_kron_of_any_two_is_numpys(left: tuple[int, ...], right: tuple[int, ...]
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=left), rng.normal(size=right)
     np.testing.assert_allclose(core.kron(core.tensor(a), core.tensor(b)).numpy(), np.kron(a, b))
+
+
+HALF_SUMS: list[Any] = [
+    (core.addmm, (5, 3), (5, 4), (4, 3)), (core.addmv, (5,), (5, 4), (4,)), (core.addr, (5, 3), (5,), (3,)),
+    (core.baddbmm, (2, 5, 3), (2, 5, 4), (2, 4, 3)), (core.addbmm, (5, 3), (2, 5, 4), (2, 4, 3)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [core.bfloat16, core.float16])
+@pytest.mark.parametrize(("beta", "alpha"), [(1, 1), (-4.775, 2.0315), (0, 1.7)])
+@pytest.mark.parametrize(("sum_with", "c", "a", "b"), HALF_SUMS)
+def test_half_precision_sums_with_products_are_rounded_once(sum_with: Any, c: Any, a: Any, b: Any, beta: float,
+                                                            alpha: float, dtype: Any) -> None:  # fmt: skip
+    tensors = [core.tensor(drawn(*shape)).to(dtype) for shape in (c, a, b)]
+    found = sum_with(*tensors, beta=beta, alpha=alpha)
+    assert found.dtype is dtype
+    assert found.equal(sum_with(*(t.float() for t in tensors), beta=beta, alpha=alpha).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [core.bfloat16, core.float16])
+def test_half_precision_sums_round_alpha_and_the_result(dtype: Any) -> None:
+    a, b = (core.tensor(drawn(40)).to(dtype) for _ in range(2))
+    alpha = core.tensor(1.7).to(dtype).item()
+    assert core.add(a, b, alpha=1.7).equal((a.float() + alpha * b.float()).to(dtype))
+    assert core.sub(a, b, alpha=1.7).equal((a.float() - alpha * b.float()).to(dtype))
+    want, same = core.add(a, b, alpha=-0.3), a.clone()
+    assert core.add(a, b, alpha=-0.3, out=core.empty(40, dtype=dtype)).equal(want)
+    assert same.add_(b, alpha=-0.3) is same
+    assert same.equal(want)

@@ -131,6 +131,16 @@ static int arrive(Walk *walk, Entry *entry) {
     return done ? 0 : -1;
 }
 
+/* Runs what hooks have put off to the end of the pass. */
+static int finish(Walk *walk) {
+    PyObject *fields = walk->mode[0] ? mode_fields() : NULL; /* where Python was not asked there is nothing */
+    PyObject *callbacks = fields ? PyDict_GetItemWithError(fields, binding.callbacks) : NULL;
+    if (!callbacks) return PyErr_Occurred() ? -1 : 0;
+    PyObject *done = PyObject_CallNoArgs(binding.engine.finished);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
 /* -- the call -------------------------------------------------------------------------------------------------------- */
 
 /* Whether this is a pass as they usually are: nobody observes, no leaf wants its gradient on the way, no anomaly is looked
@@ -194,6 +204,7 @@ PyObject *backward_from(PyObject *tensor, PyObject *given, PyObject *retain) {
     failed = failed || walk_run(&walk) < 0;
     for (Py_ssize_t k = 0; k < walk.count && !failed; k++)
         if (walk.entries[k].what) failed = arrive(&walk, &walk.entries[k]) < 0;
+    failed = failed || finish(&walk) < 0;
     failed |= leave_python(&walk) < 0;
     Py_DECREF(walk.start);
     walk_end(&walk);
@@ -201,19 +212,19 @@ PyObject *backward_from(PyObject *tensor, PyObject *given, PyObject *retain) {
 }
 
 static PyObject *connect_engine(PyObject *module, PyObject *args) {
-    PyObject *given[6];
-    if (!PyArg_ParseTuple(args, "OOOOO!O!", &given[0], &given[1], &given[2], &given[3], &PyDict_Type, &given[4],
-                          &PyDict_Type, &given[5]))
+    PyObject *given[7];
+    if (!PyArg_ParseTuple(args, "OOOOOO!O!", &given[0], &given[1], &given[2], &given[3], &given[4], &PyDict_Type, &given[5],
+                          &PyDict_Type, &given[6]))
         return NULL;
-    PyObject **to[] = {&binding.engine.through, &binding.engine.quiet,   &binding.engine.plus,
-                       &binding.engine.arrived, &binding.engine.anomaly, &binding.engine.backends};
-    for (int k = 5; k >= 0; k--) Py_XSETREF(*to[k], Py_NewRef(given[k]));
+    PyObject **to[] = {&binding.engine.through,  &binding.engine.quiet,   &binding.engine.plus,    &binding.engine.arrived,
+                       &binding.engine.finished, &binding.engine.anomaly, &binding.engine.backends};
+    for (int k = 6; k >= 0; k--) Py_XSETREF(*to[k], Py_NewRef(given[k]));
     Py_RETURN_NONE;
 }
 
 static PyMethodDef backward_methods[] = {
     {"connect_engine", connect_engine, METH_VARARGS,
-     "connect_engine(through, quiet, plus, arrived, anomaly, backends): what a backward pass needs of Python."},
+     "connect_engine(through, quiet, plus, arrived, finished, anomaly, backends): what a backward pass needs of Python."},
     {0},
 };
 
