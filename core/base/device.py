@@ -31,9 +31,10 @@ class device:
             spec, index = "cuda", spec
         kind, colon, number = str(spec).partition(":")
         if kind not in cls._types and kind not in NAMED:
-            needed = " or ".join(f"'{k}'" if k == "cpu" else f"'{k}', '{k}:N'" for k in cls._types)
+            known = dict.fromkeys((*cls._types, "meta"))  # which is there once it is asked for
+            needed = " or ".join(f"'{k}'" if k in ("cpu", "meta") else f"'{k}', '{k}:N'" for k in known)
             raise RuntimeError(
-                f"Expected one of {', '.join(cls._types)} device type at start of device string: {spec!r}\n"
+                f"Expected one of {', '.join(known)} device type at start of device string: {spec!r}\n"
                 f"  came: {spec!r}; needed: {needed}"
             )
         if colon:

@@ -8,7 +8,6 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, magics_class, no_var_expand
 
 from core.base import shadowing
-from triton_kernels import availability
 
 
 @magics_class
@@ -43,6 +42,8 @@ class OpMagics(Magics):
         written.
         """
         shadowing.check("triton_kernels")
+        from triton_kernels import availability
+
         there = availability()
         if not there.importable:
             raise UsageError(f"%%triton: {there.reason}")

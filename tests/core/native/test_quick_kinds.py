@@ -71,7 +71,7 @@ def _same(a, b):
     else:
         assert a._kind is b._kind
         assert a._a.shape == b._a.shape
-        assert a._a.tobytes() == b._a.tobytes()
+        assert a.is_meta or a._a.tobytes() == b._a.tobytes()
         assert (a.requires_grad, a._nr, a._base is None) == (b.requires_grad, b._nr, b._base is None)
         n, m = a.grad_fn, b.grad_fn
         assert (n is None) == (m is None)
@@ -87,7 +87,7 @@ def test_a_quick_form_is_its_function(name, grad):
         if called != name:
             continue
         x = args[0].detach().clone() if args[0].is_contiguous() else args[0].detach()
-        if grad and not x.is_floating_point():
+        if grad and (not x.is_floating_point() or "meta" in args[1:]):  # no gradient comes back from there
             continue
         args = (x.requires_grad_(grad), *args[1:])
         found, expected = outcome(face, args, kwargs), outcome(guarded(face.__wrapped__), args, kwargs)

@@ -16,6 +16,7 @@ import pytest
 
 import core
 from lab import __main__ as lab_main
+from lab.console import commands
 from lab.serving import command
 
 from .conftest import Child, good, mlp
@@ -186,7 +187,7 @@ def test_without_its_packages_it_names_the_remedy(monkeypatch: pytest.MonkeyPatc
     def missing(name: str, package: str | None = None) -> Any:
         raise ImportError("lab.serving needs FastAPI and uvicorn. Remedy: pip install 'gradlab[serve]'")
 
-    monkeypatch.setattr(lab_main.importlib, "import_module", missing)
+    monkeypatch.setattr(commands.importlib, "import_module", missing)
     status, told = run(["serve", "a.gl"], capsys)
     assert status == 2
     assert "pip install 'gradlab[serve]'" in told
