@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, magics_class, no_var_expand
 
 from core.base import shadowing
@@ -42,11 +41,9 @@ class OpMagics(Magics):
         written.
         """
         shadowing.check("triton_kernels")
-        from triton_kernels import availability
+        from . import need_triton
 
-        there = availability()
-        if not there.importable:
-            raise UsageError(f"%%triton: {there.reason}")
+        need_triton.need_triton("%%triton")
         from . import triton_magic
 
         triton_magic.run(self.shell, line, cell)

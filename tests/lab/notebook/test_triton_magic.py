@@ -8,7 +8,7 @@ from IPython.core.error import UsageError
 
 import core
 import lab
-from lab.notebook import op_magics, triton_magic
+from lab.notebook import triton_magic
 from triton_kernels import Availability
 
 SETUP = """import core
@@ -148,7 +148,7 @@ def test_a_grid_that_asks_for_what_there_is_not(made):
 
 def test_without_triton_the_reason_is_said(run, monkeypatch):
     gone = Availability(False, False, None, "the package triton is not installed")
-    monkeypatch.setattr(op_magics, "availability", lambda: gone)
+    monkeypatch.setattr(need_triton, "availability", lambda: gone)
     result, _, _ = run(square())
     with pytest.raises(UsageError, match="%%triton: the package triton is not installed"):
         raise result.error_in_exec
