@@ -8,7 +8,7 @@ from IPython.core.error import UsageError
 
 import core
 import lab
-from lab.notebook import triton_magic
+from lab.notebook import need_triton, triton_magic
 from triton_kernels import Availability
 
 SETUP = """import core
