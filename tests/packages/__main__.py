@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 LARGEST = 1e-4  # a difference of two numbers, over 1 or the larger of them
 SECONDS = 600
-LATER = ("diffusers", "lightning", "timm")  # take longest to import; run by name or with --all
+LATER = ("diffusers", "lightning", "stable_baselines3", "timm", "torch_dftd", "torchio")  # by name, or with --all
 
 
 def distribution(path: Path) -> str:
