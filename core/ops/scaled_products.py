@@ -8,6 +8,7 @@ from typing import Any
 from ..base import dtypes
 from ..base.errors import text
 from ..declare import op as declarations
+from ..dispatch.operands import need_tensors
 from ..tensors.tensor import Tensor
 
 __all__ = ["ScalingType", "SwizzleType", "grouped_mm", "scaled_grouped_mm", "scaled_mm"]
@@ -33,7 +34,7 @@ def _bounds(offs: Any, op: str) -> list[tuple[int, int]]:
     return list(zip([0, *ends[:-1]], ends, strict=True))
 
 
-def grouped_mm(mat_a: Any, mat_b: Any, *, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Tensor:
+def grouped_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Tensor:
     """Return the products of groups of matrices; of a matrix among the operands, `offs` says where each group ends.
 
     *Shapes*: ``(t, k) @ (groups, k, n) -> (t, n)``; ``(groups, m, k) @ (k, n) -> (m, n)``;
@@ -48,6 +49,7 @@ def grouped_mm(mat_a: Any, mat_b: Any, *, offs: Any = None, bias: Any = None, ou
     [[1.0, 1.0], [2.0, 2.0], [2.0, 2.0]]
     """
     cat, stack = declarations.functions["cat"], declarations.functions["stack"]
+    need_tensors("grouped_mm", ("mat_a", "mat_b"), (mat_a, mat_b))
     kind = (mat_a.ndim, mat_b.ndim)
     if kind == (3, 3):
         y = mat_a @ mat_b

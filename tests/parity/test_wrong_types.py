@@ -22,9 +22,9 @@ ASIDE = re.compile(r"set_|save|load|manual_|seed|compile|use_|get_|is_|init|back
                    r"from_file|module_load|share_memory_|new$")  # fmt: skip
 LEFT = {
     # PyTorch's own Python reads an attribute and says AttributeError; ours says which argument is wrong
-    "TypeError here": 242,
+    "TypeError here": 253,
     # None is the default of ours where PyTorch has another overload: max(x, None), x.long(None)
-    "None is taken": 57,
+    "None is taken": 58,
     # dictionaries where sizes are listed; the device of pin_memory, which nothing depends on
     "taken": 21,
     # most of it a wrong value of the tensor before it, which ours finds first
