@@ -287,6 +287,8 @@ def mean_of_means(trace: Trace, explained: set[Leaf]) -> list[Found]:
             nodes = list(own_nodes(scope))
             for node in nodes:
                 total, loader = _over_data_set(node)
+                if not loader:
+                    continue
                 loops = [n for n in nodes if isinstance(n, ast.For) and loader in names_in(n.iter)]
                 adds = [
                     n

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -169,10 +168,12 @@ class Flow:
             yield Term(1, node)
 
 
-@lru_cache(64)
 def flow_of(source: Source, scope: ast.AST) -> Flow:
-    """Return the flow of a function, which several rules look at."""
-    return Flow(source, scope)
+    """Return the flow of a function, made once for all the rules that look at it."""
+    found: Flow | None = source.flows.get(scope)
+    if found is None:
+        found = source.flows[scope] = Flow(source, scope)
+    return found
 
 
 def defaults(scope: ast.AST) -> dict[str, ast.expr]:

@@ -7,7 +7,7 @@ import linecache
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from core.base import source
 
@@ -46,6 +46,11 @@ class Source:
     def nodes(self) -> list[ast.AST]:
         """All nodes of the tree."""
         return list(ast.walk(self.tree))
+
+    @cached_property
+    def flows(self) -> dict[ast.AST, Any]:
+        """What `flow_of` has made of its functions."""
+        return {}
 
     @cached_property
     def program(self) -> ast.Module:
