@@ -45,7 +45,7 @@ def copy(folder: Path, force: bool = False) -> Path:
 
     >>> import tempfile
     >>> copy(Path(tempfile.mkdtemp())).name  # doctest: +ELLIPSIS
-    8 notebooks are now in ...
+    10 notebooks are now in ...
     '01_tour.ipynb'
     """
     sources = shipped.notebooks()

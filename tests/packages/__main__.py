@@ -24,7 +24,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 LARGEST = 1e-4  # a difference of two numbers, over 1 or the larger of them
 SECONDS = 600
-LATER = ("diffusers", "lightning", "stable_baselines3", "timm", "torch_dftd", "torchio")  # by name, or with --all
+# by name, or with --all: what takes longest, brings much, or needs older tools
+LATER = ("diffusers", "lightning", "rsl_rl", "stable_baselines3", "timm", "torch_dftd", "torchio", "wavelets")
 
 
 def distribution(path: Path) -> str:
