@@ -20,7 +20,28 @@ class NotDense(AttributeError, NotImplementedError):
     """Something of a dense array's was asked of sparse values."""
 
 
-class SparseArray:
+class ArrayOfValues:
+    """What an array that keeps its values in a dense one knows of itself without looking at them."""
+
+    __slots__ = ()
+    base = None  # it is a view of nothing
+    shape: tuple[Any, ...]
+    values: Any
+
+    @property
+    def dtype(self) -> Any:
+        return self.values.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return int(self.values.dtype.itemsize)
+
+
+class SparseArray(ArrayOfValues):
     """What is not zero: `index` names the places and `values` has one entry for each.
 
     layout : "sparse_coo": `index` is one array ``(sparse_dim, nnz)``, and equal places add up. "sparse_csr" and
@@ -33,27 +54,14 @@ class SparseArray:
 
     __slots__ = ("coalesced", "index", "layout", "shape", "values")
     __array_priority__ = 10_000  # before the arrays of a GPU
-    base = None  # it is a view of nothing
 
     def __init__(self, layout: str, index: tuple[Any, ...], values: Any, shape: tuple[int, ...],
                  coalesced: bool = False) -> None:  # fmt: skip
         self.layout, self.index, self.values, self.shape, self.coalesced = layout, index, values, shape, coalesced
 
     @property
-    def dtype(self) -> Any:
-        return self.values.dtype
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
     def size(self) -> int:
         return math.prod(self.shape)
-
-    @property
-    def itemsize(self) -> int:
-        return int(self.values.dtype.itemsize)
 
     @property
     def strides(self) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
-from ..backends.sparse_array import NotDense, asked
+from ..backends.sparse_array import ArrayOfValues, NotDense, asked
 from ..base.errors import text
 from ..base.layouts import jagged
 from ..base.shape import Size, normalize_dim
@@ -27,30 +27,17 @@ def connect(run: Run, padded: Callable[..., Tensor]) -> None:
     _run, _padded = run, padded
 
 
-class NestedArray:
+class NestedArray(ArrayOfValues):
     """Where a dense tensor has its array: it knows a shape and a dtype, and raises where it is asked for numbers."""
 
     __slots__ = ("shape", "values")
-    base = None  # it is a view of nothing
 
     def __init__(self, shape: tuple[Any, ...], values: Any) -> None:
         self.shape, self.values = shape, values
 
     @property
-    def dtype(self) -> Any:
-        return self.values.dtype
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
     def size(self) -> int:
         return int(self.values.size)
-
-    @property
-    def itemsize(self) -> int:
-        return int(self.values.dtype.itemsize)
 
     @property
     def nbytes(self) -> int:
