@@ -1,4 +1,4 @@
-"""What `%autograd on` costs beside a plain cell and a whole recording, in cells of ten seconds."""
+"""What `%autograd on` and `%%autograd` cost beside a plain cell and a whole recording, in cells of ten seconds."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import core
 
+from ..recorder.sampled_steps import CLOSE
 from ..session.recording import Recording
 from .cpu import torch_or_none
 from .timing import Ratio, ratio
@@ -16,6 +17,7 @@ from .timing import Ratio, ratio
 SECONDS = 10.0  # of a cell that is sampled
 PART = 0.2  # of that, for a plain run before it and one after
 WHOLE = 2.0  # seconds without the recorder of a cell that is recorded whole
+KINDS = ("%autograd on", "%%autograd", "%%autograd --whole")
 CELL = "<a cell of the benchmark>"
 MODELS = """
 nn, F = lib.nn, lib.nn.functional
@@ -90,7 +92,7 @@ class Cell:
             end()
         return Took((process_time() - processor) / steps, (perf_counter() - wall) / steps)
 
-    def recorded(self, sampled: bool) -> Callable[[], Callable[[], object]]:
+    def recorded(self, sampled: bool | dict[str, Any]) -> Callable[[], Callable[[], object]]:
         """Return what begins a recording, and with its end the making of its record."""
 
         def begin() -> Callable[[], object]:
@@ -101,17 +103,17 @@ class Cell:
         return begin
 
 
-def _pairs(cell: Cell, seconds: float) -> tuple[list[tuple[Took, Took]], list[tuple[Took, Took]]]:
-    """Return (sampled, plain) and (whole, plain) times of a cell."""
+def _pairs(cell: Cell, seconds: float) -> list[tuple[Took, Took]]:
+    """Return (with the lab, plain) times of a cell, of each of `KINDS`."""
     each = cell.run(20).wall
     many, whole = max(int(seconds / each), 40), max(int(min(WHOLE, seconds) / each / 4), 20)
-    before = cell.run(max(int(PART * many), 20))
-    sampled = cell.run(many, cell.recorded(True))
-    after = cell.run(max(int(PART * many), 20))
-    plain = Took(*((a + b) / 2 for a, b in zip(before, after, strict=True)))
-    all_of_it = cell.run(whole, cell.recorded(False))
-    beside = cell.run(whole)
-    return [(sampled, plain)], [(all_of_it, beside)]
+    found, before = [], cell.run(max(int(PART * many), 20))
+    for sampled in (True, CLOSE):
+        took = cell.run(many, cell.recorded(sampled))
+        after = cell.run(max(int(PART * many), 20))
+        found.append((took, Took(*((a + b) / 2 for a, b in zip(before, after, strict=True)))))
+        before = after
+    return [*found, (cell.run(whole, cell.recorded(False)), cell.run(whole))]
 
 
 def measure(rounds: int = 3, seconds: float = SECONDS) -> Iterator[Ratio]:
@@ -120,8 +122,8 @@ def measure(rounds: int = 3, seconds: float = SECONDS) -> Iterator[Ratio]:
         for kind in ("MLP", "CNN", "GPT") if lib is not None else ():
             cell = Cell(lib, kind)
             found = [_pairs(cell, seconds) for _ in range(rounds)]
-            for k, what in enumerate(("%autograd on", "%%autograd")):
-                pairs = [pair for one in found for pair in one[k]]
+            for k, what in enumerate(KINDS):
+                pairs = [one[k] for one in found]
                 for clock in Took._fields:
                     times = [(getattr(a, clock), getattr(b, clock)) for a, b in pairs]
                     yield ratio(f"{name} {kind}: {what} / plain, {clock}", times)

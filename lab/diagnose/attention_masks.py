@@ -174,6 +174,15 @@ def _valid(mask: Row) -> str | None:
 @rule(306)
 def past_hidden(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A lower triangle given to a layer that ignores what is True, or an upper one to an attention that keeps it."""
+    for row in trace.rows:
+        if row in trace.values.future:
+            line, col, place = where(trace, row.chain)
+            message = capital(
+                f"{place} keeps what comes later and hides the past (the mask of `{code_of(trace, row)}` is True above "
+                "the diagonal): scaled_dot_product_attention takes True where a key takes part."
+            )
+            remedy = "Turn it round: attn_mask=~mask, or is_causal=True without a mask."
+            return [Found("mask", _severity(trace), line, col, message, remedy, [row])]
     layers = {kind for path in trace.entered for kind, _ in path} & LAYERS
     for source in sources(trace):
         for scope in source.scopes():

@@ -21,8 +21,10 @@ WHOLE = re.compile(
     r"(^|_)(f1|fbeta|precision|recall|auc|auroc|roc_auc|r2|matthews|mcc|kappa|pearson|spearman)(_|$|score)", re.I
 )
 """Figures of a whole set, which are no mean of those of its parts."""
-MEAN = re.compile(r"(float\()?\w*loss\w*(\.detach\(\))?(\.cpu\(\))?(\.item\(\))?\)?$")
-"""A batch's loss as it is, by no number of samples."""
+MEAN = re.compile(
+    r"(float\()?(\w*loss\w*(\.detach\(\))?|.*[\w)\]]\.mean\((dtype=[\w.]+)?\))(\.cpu\(\))?(\.item\(\))?\)?$"
+)
+"""A batch's loss as it is, or a mean over a batch: by no number of samples."""
 EACH = re.compile(r"_at_|at_?k|top_?(k|\d)|per_|macro", re.I)
 """Figures that are one for each sample, and may be averaged."""
 
@@ -281,7 +283,7 @@ def divided_by_batches(trace: Trace, explained: set[Leaf]) -> list[Found]:
 @rule(747)
 def mean_of_means(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``total += loss.item()`` for each batch, and ``total / len(loader.dataset)``: means, divided by samples."""
-    summed = any(root.op == "sum" for roots in trace.roots.values() for root in roots)
+    summed = any(_is_sum(trace, root) for roots in trace.roots.values() for root in roots)
     for source in sources(trace) if not summed else ():
         for scope in source.scopes():
             nodes = list(own_nodes(scope))
@@ -301,7 +303,7 @@ def mean_of_means(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     continue
                 line, col, place = source.place(node)
                 message = capital(
-                    f"{place} divides a sum of means by the number of samples: {total} adds up the mean loss of each "
+                    f"{place} divides a sum of means by the number of samples: {total} adds up the mean of each "
                     f"batch ({source.place(adds[0]).words}), so `len({loader}.dataset)` makes it smaller by the size "
                     "of a batch."
                 )
@@ -356,6 +358,18 @@ def _over_data_set(node: ast.AST) -> tuple[str, str]:
         return "", ""
     of = re.match(r"len\((\w+)\.dataset\)$", ast.unparse(over))
     return (ast.unparse(total), of[1]) if of else ("", "")
+
+
+def _is_sum(trace: Trace, root: Row) -> bool:
+    """Whether a loss is a sum over a batch, or has one among its terms."""
+    terms: list[Ref] = [root]
+    for term in terms:
+        if not isinstance(term, Row) or term.shape or len(terms) > 64:
+            continue
+        if term.op == "sum" or re.search(r"reduction=.sum|size_average=False", code_of(trace, term)):
+            return True
+        terms += [ref for ref in term.refs if ref not in terms]
+    return False
 
 
 def _counts(node: ast.expr) -> bool:

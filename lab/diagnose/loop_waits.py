@@ -149,16 +149,26 @@ def _waited(
 
 
 def _slowest(trace: Trace, met: list[tuple[int, Chain]]) -> Frame | None:
-    """Return the innermost place of the user's, in this cell before others, in which most of the time passes."""
+    """Return the innermost place of the user's, in this cell before others, in which most of the time passes, or the
+    slowest line of the function in which it does."""
     inside: dict[tuple[str, int], tuple[int, Frame]] = {}
+    functions: dict[CodeType, int] = {}
     for ns, places in met:
         within = [p for p in places if p[0].co_filename in trace.files or is_users(p[0].co_filename)]
         place = next((p for p in within if p[0].co_filename in trace.files), next(iter(within), None))
         if place is not None:
             key = _at(trace, place)
             inside[key] = (inside.get(key, (0, place))[0] + ns, place)
+            functions[place[0]] = functions.get(place[0], 0) + ns
+    half = HALF * sum(ns for ns, _ in met)
     ns, place = max(inside.values(), key=lambda pair: pair[0], default=(0, None))
-    return place if ns > HALF * sum(ns for ns, _ in met) else None
+    if ns > half:
+        return place
+    # several lines of one function share it: the slowest of them
+    code = max(functions, key=lambda code: functions[code], default=None)
+    if code is None or functions[code] <= half:
+        return None
+    return max((pair for pair in inside.values() if pair[1][0] is code), key=lambda pair: pair[0])[1]
 
 
 def _own_at(trace: Trace, sample: Sample) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..recorder.cell_trace import Leaf, Trace
 from . import (
     slow_backward,
+    slow_evaluation,
     slow_growth,
     slow_handmade,
     slow_loops,
@@ -18,7 +19,17 @@ from .order import rule
 from .time_shares import LEAST, Saving, Shares
 
 MOST = 2  # findings of this kind on one card
-FILES = (slow_growth, slow_loops, slow_products, slow_repeats, slow_backward, slow_python, slow_samples, slow_handmade)
+FILES = (
+    slow_growth,
+    slow_loops,
+    slow_products,
+    slow_repeats,
+    slow_backward,
+    slow_python,
+    slow_samples,
+    slow_handmade,
+    slow_evaluation,
+)
 IDIOMS = [idiom for file in FILES for idiom in file.IDIOMS]
 
 

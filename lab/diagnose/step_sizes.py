@@ -9,7 +9,7 @@ from ..recorder.cell_trace import Leaf, Row, Trace, ancestors
 from .finding import Found, capital, code_of, where
 from .order import rule
 from .training_steps import calls
-from .user_sources import sources
+from .user_sources import Place, called, sources
 
 # A step that changes a weight matrix by more than half its own size forgets what it has learned; 1e-3 is usual, and the
 # first steps of Adam on small weights reach 0.3.
@@ -54,7 +54,7 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if loss is not None and not worse and loss[2] > 3 * fair * loss[0] > 0:
         worse, course = True, f", and the loss rose from {loss[0]:.3g} to {loss[2]:.3g} on the way"
     usual = USUAL_ADAPTIVE if facts.adaptive else USUAL
-    by_gradient = facts.lr <= usual and _huge_at_first(trace, largest)
+    by_gradient = facts.lr <= usual and (_huge_at_first(trace, largest) or _overflows_by_hand(trace))
     if ratio > LARGE and worse and not by_gradient and facts.count > 1:
         explained.update(weights)
         if (decaying := _decays(trace)) and facts.lr <= usual:
@@ -104,15 +104,27 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
         )
         return [Found("learning-rate", "warning", line, col, message, raised, [], moving)]
     if facts.asleep > 2 and 2 * facts.asleep > facts.count:
-        line = next((at for at, _ in calls(trace, "step") if _steps_a_scheduler(trace, at)), line)
-        it = "it" if place == f"line {line}" else place
+        there = _scheduler(trace) or Place(line, col, place)
+        at = there.words
+        line, col = (there.line, there.col) if there.line is not None else (line, col)
+        it = "it" if place == at else place
         message = capital(
-            f"line {line} stops the training: {it} hardly moves the weights in {facts.asleep:,} of {facts.count:,} "
+            f"{at} stops the training: {it} hardly moves the weights in {facts.asleep:,} of {facts.count:,} "
             f"steps, since the learning rate has fallen from {facts.highest_lr:.3g} to {facts.lr:.3g}."
         )
         remedy = "Let the scheduler lower it more slowly (a larger gamma or step_size), or step it once an epoch."
         return [Found("learning-rate", "warning", line, col, message, remedy, [], moving)]
     return [] if explained else _unbounded(trace)
+
+
+def _overflows_by_hand(trace: Trace) -> bool:
+    """Whether the first values that are not finite are those of an exponential that is divided by its own sum."""
+    first = min((r for r in trace.rows if r.bad is not None), key=lambda r: r.bad.when if r.bad else 0, default=None)
+    if first is None or first.op != "exp" or first.bad is None or not first.bad.inputs_finite:
+        return False
+    readers = trace.consumers()
+    sums = {r for r in readers.get(first, ()) if r.op == "sum"}
+    return any(r.op == "div" and sums.intersection(r.refs) for r in readers.get(first, ()))
 
 
 def _undivided(trace: Trace) -> int:
@@ -150,8 +162,13 @@ def not_divided(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return [Found("learning-rate", "note", line, col, message, remedy)]
 
 
-def _steps_a_scheduler(trace: Trace, line: int) -> bool:
-    return "sched" in trace.texts()[line - 1]
+def _scheduler(trace: Trace) -> Place | None:
+    """Return where a schedule of the learning rate takes its steps."""
+    for source in sources(trace):
+        for node in source.nodes:
+            if called(node) == "step" and "sched" in ast.unparse(node.func).lower():  # type: ignore[attr-defined]
+                return source.place(node)
+    return None
 
 
 def _decays(trace: Trace) -> list[Found]:
@@ -186,6 +203,8 @@ def _diverges(trace: Trace, explained: set[Leaf]) -> list[Found]:
     loss = _loss(trace)
     if trace.steps.by_hand < 2 or loss is None or (loss[1] <= 2 * abs(loss[0]) and loss[1] == loss[1]):
         return []
+    if loss[1] != loss[1] and _overflows_by_hand(trace):
+        return []  # an exponential that no layer would overflow has a finding of its own
     moved = [r for r in trace.rows if not r.requires_grad and r.op in MOVES and _of_trained(r) and r.line is not None]
     row = max(moved, key=lambda r: r.count, default=None)
     line, col, place = where(trace, row.chain if row is not None else trace.steps.last_backward)

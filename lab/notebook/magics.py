@@ -27,6 +27,7 @@ from ..console.options import HELP, meant
 from ..report import peaks, run_changes
 from ..report.run_inputs import described
 from ..session.op_counts import Counter
+from ..recorder.sampled_steps import CLOSE
 from ..session.recording import Recording, error_row
 from . import card_buttons, export_magic, tracebacks, try_button
 from .inner_cell import run_inside
@@ -39,6 +40,7 @@ FLAGS = {
     "--text": "show the card as text alone",
     "--check": "compare the gradient of every op with finite differences",
     "--precision": "run every op once more in float64, and name the line that loses digits",
+    "--whole": "record every step of a long loop; without it some are, once two seconds have passed",
     "--try": "run the cell again with each remedy, in a fenced copy from before it, and say what it did",
     "--no-card": "record and show nothing; lab.last() has the record",
 }
@@ -166,11 +168,12 @@ class LabMagics(Magics):
     def autograd_cell(self, line: str, cell: str) -> None:
         """Show under this cell its graph, its gradients and its timings, and what is wrong and on which line.
 
-        ``%%autograd [--text] [--check] [--precision] [--try] [--no-card]``
+        ``%%autograd [--text] [--check] [--precision] [--whole] [--try] [--no-card]``
 
         --text     show the card as text alone
         --check    compare the gradient of every op with finite differences, and name those that are wrong
         --precision  run every op once more in float64, and name the line that loses half its digits
+        --whole    record every step of a long loop; without it some are, once two seconds have passed
         --try      run the cell again with each remedy, in a fenced copy from before it, and say what it did
         --no-card  record and show nothing; lab.last() has the record
         """
@@ -287,7 +290,7 @@ class LabMagics(Magics):
             print(f"autograd: no card for this cell ({why}); the cell itself ran as always.", file=sys.stderr)
 
     def begin(self, sampled: bool = False) -> None:
-        """Start recording the cell that is running; of many steps some, where only that was asked for."""
+        """Start recording the cell that is running; where it is not asked for by name, few of a loop's many steps."""
         if self.recording is not None:
             return
         self.depth = len(self.infos)
@@ -297,7 +300,9 @@ class LabMagics(Magics):
         elif not {"--text", "--no-card"} & self.flags and card_buttons.message_of_cell() is not None:
             self.trying = try_button.Offer(self.shell)
         self.recording = Recording(
-            check="--check" in self.flags, precision="--precision" in self.flags, sampled=sampled
+            check="--check" in self.flags,
+            precision="--precision" in self.flags,
+            sampled=sampled or ("--whole" not in self.flags and CLOSE),
         )
         self.inputs = self.read_by(self.infos[-1]) if self.infos else {}
         self.recording.start(self.files)

@@ -1,8 +1,9 @@
 """Recording that may stay on: whole steps at first and now and then; between them only what has to be seen of each.
 
-A recorder that hears every op makes a small model's step ten times as long. But steps of a loop are alike: the first
-ones are recorded, and then again some, as soon as what they took is a fiftieth of what the loop has taken. Listening
-begins and ends where a step does, so that what is recorded is always whole steps.
+A recorder that hears every op makes a small model's step seven times as long. But steps of a loop are alike: the first
+ones are recorded, and then again some, as soon as what they took is a small share of what the loop has taken: a
+fiftieth under `%autograd on`, half under `%%autograd`. Listening begins and ends where a step does, so that what is
+recorded is always whole steps. Where recording a step takes no more than that share, all of them are recorded.
 
 Between them the loss of each step is read, and at a share of a hundredth of the time is seen whether gradients were
 cleared, in which mode the model is and what the learning rate has come to. Where that changes, the next steps are
@@ -36,6 +37,9 @@ MODES = 4  # modules whose mode is looked at
 RATE = 10.0  # a learning rate that has changed by this factor is another one
 LOOK_NS, LOOK_SHARE, SELDOM = 5_000, 0.005, 16  # a close look at a step takes so long; of short steps few get one
 AGAIN = 8  # steps after which is looked again whether recording can go on
+CHEAP = 32  # steps after which is looked again whether recording takes no more than its share
+CLOSE: dict[str, Any] = {"first": 64, "first_ns": 2_000_000_000, "share": 0.5}
+"""What `%%autograd` samples by: two seconds whole, and then so much that a cell takes half as long again."""
 
 _live: weakref.WeakSet[SampledSteps] = weakref.WeakSet()
 
@@ -260,8 +264,17 @@ class SampledSteps:
         if goes_on or self.recorder.error is not None or not self._quiet():
             self._enough = not goes_on
             self._loop.begin(self.recorder.trace)
+        elif not self._cost[False][0] and self._cheap():
+            self._left = CHEAP
+            self._loop.begin(self.recorder.trace)
         else:
             self._switch_off()
+
+    def _cheap(self) -> bool:
+        """Return whether recording takes no more of a step than its share, by what the recorder says it took itself."""
+        own = self.recorder.own_ns + self.recorder.around_ns
+        passed = perf_counter_ns() - self.recorder.started_ns
+        return own <= self.share * (passed - own)
 
     def settled(self) -> None:
         """What a watch hears has ended: a backward pass, within which it could not pause."""
@@ -407,7 +420,7 @@ class SampledSteps:
         return (
             f"{self.recorded:,} of {self.steps:,} steps were recorded: the first ones, and some now and then. Times "
             "and runs of ops are theirs, multiplied to stand for all steps; other counts are of the recorded ones. "
-            "%%autograd records all of them."
+            "%%autograd --whole records all of them."
         )
 
 

@@ -93,6 +93,8 @@ class ValueFacts:
     """Embeddings of sequences -> batches looked at, and the mean share of places at which all samples are alike."""
     masked: dict[Row, bool] = field(default_factory=dict)
     """Attention that runs as one op -> whether it was given a mask."""
+    future: set[Row] = field(default_factory=set)
+    """Attention whose mask leaves each position the later ones and hides itself and what came before."""
     ignored: int | None = None
     """The class that the last cross entropy left out."""
     _numbers: tuple[Row, Any] | None = None
@@ -127,6 +129,8 @@ def note(trace: Trace, row: Row, e: observe.OpEvent) -> None:
             _blank(facts, row, on_host(ids._a))
     elif e.op in ATTENDING:
         facts.masked[row] = _masked(e)
+        if _future(e):
+            facts.future.add(row)
     elif e.op in LOSSES:
         if row.requires_grad and len(tensors) > 1:
             _common(facts, row, tensors[1])
@@ -221,6 +225,22 @@ def _masked(e: observe.OpEvent) -> bool:
             or any(a is not None and a is not False and not isinstance(a, float) for a in given[3:])
         )
     return named.get("attn_mask") is not None or bool(named.get("is_causal"))
+
+
+def _future(e: observe.OpEvent) -> bool:
+    """Return whether a mask keeps what lies above the diagonal, and nothing else."""
+    mask = next((t for t in e.inputs[3:4] if isinstance(t, TENSORS)), None)
+    if mask is None or e.op != "scaled_dot_product_attention":
+        return False
+    values = on_host(mask._a)
+    if values.ndim < 2 or values.shape[-1] != values.shape[-2] or not 2 < values.shape[-1] <= 256:
+        return False
+    one = values[(0,) * (values.ndim - 2)]
+    if one.dtype != bool:
+        if one.dtype.kind != "f" or not np.isinf(one).any():
+            return False
+        one = np.isfinite(one)
+    return bool((one == np.triu(np.ones_like(one), 1)).all())
 
 
 def _classes(facts: ValueFacts, row: Row, e: observe.OpEvent) -> None:

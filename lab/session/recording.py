@@ -141,7 +141,7 @@ class Recording:
         for ear in self._ears:
             later(ear.stop)
             ear.start()
-        self._sampler = Sampler(recorder.trace, boundary, seldom=self._samples is not False)
+        self._sampler = Sampler(recorder.trace, boundary, seldom=self._samples is True)
         later(self._sampler.stop)
         self._sampler.start()
         if self._samples is not False:

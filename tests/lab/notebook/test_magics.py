@@ -18,6 +18,7 @@ import lab
 import widgets
 from core.base import source
 from core.events import observe
+from lab.recorder.sampled_steps import CLOSE
 
 SETUP = """import core, numpy as np
 core.manual_seed(0)
@@ -129,7 +130,7 @@ def test_an_unknown_flag_is_one_line(run: Run, shell: InteractiveShell, flag: st
     result, bundles, printed = run(f"%%autograd {flag}\nnever = 1")
     assert isinstance(result.error_in_exec, UsageError)
     assert printed.strip().count("\n") == 0
-    assert "it takes --text, --check, --precision, --try, --no-card" in printed
+    assert "it takes --text, --check, --precision, --whole, --try, --no-card" in printed
     assert "never" not in shell.user_ns
     assert bundles == []
     assert not observe.observers
@@ -204,6 +205,23 @@ score = layer(x).std()
     run("%%autograd --no-card" + loop.replace("3000", "300"))
     assert lab.last().checked == ""
     assert not observe.observers
+
+
+def test_a_long_loop_is_recorded_whole_where_that_is_asked_for(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CLOSE, "first_ns", 0)
+    loop = """
+optimizer = core.optim.SGD([W], lr=1e-3)
+for i in range(1000):
+    optimizer.zero_grad()
+    layer(x).square().sum().backward()
+    optimizer.step()
+"""
+    run("%%autograd --no-card" + loop)
+    record = lab.last()
+    assert re.match(r"[\d,]+ of 1,000 steps were recorded", record.checked)
+    assert [op.count for op in record.ops if op.op == "tanh"] == [1000]
+    run("%%autograd --no-card --whole" + loop)
+    assert lab.last().checked == ""
 
 
 def test_the_registered_cell_magic(run: Run) -> None:

@@ -124,6 +124,12 @@ def test_a_healthy_loop_has_no_finding_and_says_what_was_recorded(lib: Any) -> N
     assert record.backward_ms < 20 * record.wall_ms
 
 
+def test_all_steps_are_recorded_where_that_takes_no_more_than_its_share(lib: Any) -> None:
+    record, recording = sampled(HEAD + BODY, lib, share=1e9)
+    assert steps_of(recording).recorded == 300
+    assert record.checked == ""
+
+
 def test_a_few_steps_are_all_recorded(lib: Any) -> None:
     record, recording = sampled(HEAD.replace("300", "8") + BODY, lib)
     assert steps_of(recording).recorded == steps_of(recording).steps == 8

@@ -1,0 +1,71 @@
+"""Evaluation that takes longer than the training that it watches."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from .counted_wrongly import fetched_at
+from .finding import Found, capital
+from .time_shares import Saving, Shares
+from .user_sources import Function, called, own_nodes, sources
+
+MOSTLY = 0.5  # share of the cell's time
+TURNS = 3  # evaluations
+JUDGES = re.compile(r"eval|valid|test|accuracy|score|metric", re.I)
+
+
+def too_often(shares: Shares) -> Iterator[Saving]:
+    """``for batch in loader: train(batch); if i % 5 == 0: evaluate()``, with a whole set each time."""
+    trace = shares.trace
+    passes = {fetched_at(trace, chain): f.passes for chain, f in trace.fetched.items()}
+    for source in sources(trace):
+        for scope in source.scopes():
+            for loop in own_nodes(scope):
+                if not isinstance(loop, ast.For) or not _trains(loop):
+                    continue
+                for statement in loop.body:
+                    if not _judges(statement):
+                        continue
+                    first, last = statement.lineno, statement.end_lineno or statement.lineno
+                    ns = shares.at_lines(source.name, first, last)
+                    often = max((n for (name, line), n in passes.items()
+                                 if name == source.name and first <= line <= last), default=0)  # fmt: skip
+                    epochs = max(passes.get((source.name, loop.lineno), 1), 1)
+                    turns = often or shares.beats_at(source.name, first)
+                    left = min(epochs / often, 1.0) if often else 0.2
+                    share = shares.worth((1 - left) * ns)
+                    if ns < MOSTLY * shares.total or turns < TURNS or not share:
+                        continue
+                    line, col, place = source.place(statement)
+                    times = f"{often:,} times, " if often else ""
+                    message = capital(
+                        f"{place} evaluates between the batches of {source.place(loop).words}: {times}"
+                        f"{100 * ns / shares.total:.0f} % of this cell's time. Without that the cell would take about "
+                        f"{100 * share:.0f} % less time."
+                    )
+                    remedy = "Evaluate once an epoch, less often, or on a part of the data."
+                    yield Saving(share, Found("slow", "note", line, col, message, remedy))
+
+
+def _trains(loop: ast.For) -> bool:
+    """Whether a loop trains in each turn, and no loop in it does."""
+    inner = [n for s in loop.body for n in ast.walk(s)]
+    loops = [n for n in inner if isinstance(n, ast.For)]
+    return any(called(n) == "backward" for n in inner) and not any(
+        called(n) == "backward" for deeper in loops for n in ast.walk(deeper)
+    )
+
+
+def _judges(statement: ast.stmt) -> bool:
+    """Whether a statement of a loop evaluates: a loop without gradients, or a function of such a name."""
+    nodes = list(ast.walk(statement))
+    if any(called(n) == "backward" for n in nodes) or isinstance(statement, Function):
+        return False
+    loops = any(isinstance(n, ast.For) for n in nodes)
+    quiet = any(called(n) in ("no_grad", "inference_mode", "eval") for n in nodes)
+    return (loops and quiet) or any(JUDGES.search(called(n)) for n in nodes if isinstance(n, ast.Call))
+
+
+IDIOMS = (too_often,)
