@@ -278,7 +278,8 @@ class Finding:
     tried: str = ""
     """What came of trying the remedy, or why it was not tried."""
     patch: str = ""
-    """The lines of the cell that the remedy changes: their numbers, "-" taken out, "+" put in."""
+    """The lines that the remedy changes: their numbers, "-" taken out, "+" put in; those of another source begin with
+    its name."""
 
 
 @dataclass

@@ -67,7 +67,7 @@ class Offer(Trying):
             why = self._over or "no change of the cell is known for it"
             return {"said": proving.sentence(Verdict("untried", why)), "patch": finding.patch, "level": "untried"}
         verdict, patch = outcome
-        said, lines = proving.sentence(verdict), proving.changed_lines(prover.text, patch.text)
+        said, lines = proving.sentence(verdict), proving.shown(prover.text, patch)
         self._record.findings[number] = replace(finding, tried=said, patch=lines)
         return {"said": said, "patch": lines, "level": verdict.level}
 

@@ -17,10 +17,16 @@ N = TypeVar("N", bound=ast.AST)
 
 @dataclass(frozen=True)
 class Patch:
-    """A changed text of the cell, and what was changed in a few words."""
+    """A changed text of the cell, or of another source, and what was changed in a few words."""
 
     said: str
     text: str
+    file: str = ""
+    """Of another source, as code objects name it; "" for the cell."""
+    name: str = ""
+    """As sentences name it."""
+    was: str = ""
+    """What the text of the other source was."""
 
 
 class Cell:

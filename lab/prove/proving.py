@@ -11,6 +11,7 @@ from widgets.record import Finding, Record
 
 from . import families  # noqa: F401 - fills the table of remedies
 from .cell import Patch
+from .elsewhere import CELLS, cells_from, makes
 from .criteria import SPEED, Runs
 from .remedies import patches
 from .snapshot import Order, Snapshot
@@ -22,6 +23,15 @@ SHORT_S = 8.0  # a cell that runs longer is tried on its first backward passes a
 PASSES = 50
 REPEATS = 2  # more runs where time is the criterion
 FINDINGS = 3  # that are tried
+Again = tuple[tuple[str, str], ...]
+
+
+def _again(patch: Patch) -> Again:
+    """Return what has to run again for a patch of another source: its cells from there on, where models are made."""
+    if not patch.file or not makes(patch.was, patch.text):
+        return ()
+    cells = tuple(cells_from(patch.file))[-CELLS:]
+    return cells if any(file == patch.file for file, _ in cells) else ((patch.file, patch.was), *cells)
 
 
 class Prover:
@@ -32,69 +42,76 @@ class Prover:
         self.begin()
         self.steps = PASSES if wall_s > SHORT_S else 0
         self.seconds = min(max(LEAST_S, 10 * wall_s), MOST_S)
-        self._before: dict[str, Any] | None = None
-        self._found: dict[str, Any] | None = None
+        self._before: dict[Again, tuple[dict[str, Any], dict[str, Any]]] = {}
 
     def begin(self) -> None:
         """Let the time for trials begin now."""
         self.end = time.monotonic() + BUDGET_S
 
-    def measure(self, text: str) -> dict[str, Any]:
-        """Run a text and measure it."""
-        return self.snapshot.run(Order(text, "measure", self.steps, self.seconds))
+    def run(self, what: str, patch: Patch, again: Again = ()) -> dict[str, Any]:
+        """Run the cell with a patch and "measure" or "record" it; `again` runs before it, patched where that is of the
+        patch's own source."""
+        text = self.text if patch.file else patch.text
+        others = ((patch.file, patch.text),) if patch.file else ()
+        changed = tuple((file, patch.text if file == patch.file else was) for file, was in again)
+        return self.snapshot.run(Order(text, what, self.steps, self.seconds, others=others, again=changed))
 
-    def find(self, text: str) -> dict[str, Any]:
-        """Run a text and record it."""
-        return self.snapshot.run(Order(text, "record", self.steps, self.seconds))
-
-    def before(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def before(self, again: Again = ()) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what the unchanged cell gives, measured and found."""
-        if self._before is None or self._found is None:
-            self._before, self._found = self.measure(self.text), self.find(self.text)
-        return self._before, self._found
+        if again not in self._before:
+            as_it_is = Patch("", self.text)
+            self._before[again] = self.run("measure", as_it_is, again), self.run("record", as_it_is, again)
+        return self._before[again]
 
     def one(self, kind: str, patch: Patch) -> Verdict:
         """Try one patch for a finding of a kind."""
-        before, found = self.before()
+        again = _again(patch)
+        before, found = self.before(again)
         if "leaves" not in before or "found" not in found:
             return Verdict("untried", before["error"] if "leaves" not in before else found["error"])
         if not any(f["kind"] == kind for f in found["found"]) and kind not in SPEED:
             return Verdict("untried", "the finding does not come in a trial of the unchanged cell")
-        verdict = self._judged(kind, patch, before, found)
+        verdict = self._judged(kind, patch, again, before, found)
         if verdict.level == "refuted" and self.snapshot.gone:  # in the middle: nothing is known of the patch
             return Verdict("untried", self.snapshot.gone)
         return verdict
 
-    def _judged(self, kind: str, patch: Patch, before: dict[str, Any], found: dict[str, Any]) -> Verdict:
+    def _judged(
+        self, kind: str, patch: Patch, again: Again, before: dict[str, Any], found: dict[str, Any]
+    ) -> Verdict:
         """Return the verdict on a patch of a cell that runs and has the finding."""
-        after = self.measure(patch.text)
+        after = self.run("measure", patch, again)
         if "leaves" not in after:
             return Verdict("refuted", after["error"])
         if kind in SPEED:
-            before, after = self._by_turns(patch.text, before, after)
-        found_after = self.find(patch.text)
+            before, after = self._by_turns(patch, again, before, after)
+        found_after = self.run("record", patch, again)
         if "found" not in found_after:
             return Verdict("refuted", found_after["error"])
-        verdict = judge(kind, (self.text, patch.text), Runs(before, after, found, found_after))
+        runs = Runs(before, after, found, found_after)
+        if patch.file:
+            verdict = judge(kind, (self.text, self.text), runs, (patch.was, patch.text))
+        else:
+            verdict = judge(kind, (self.text, patch.text), runs)
         if verdict.level == "consistent" and self._by_chance(kind):
             return Verdict("refuted", "the finding goes by itself when other random numbers are drawn")
         return verdict
 
     def _by_turns(
-        self, text: str, before: dict[str, Any], after: dict[str, Any]
+        self, patch: Patch, again: Again, before: dict[str, Any], after: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the faster runs of the cell and of a patch, with the times of all: other programs run too."""
         runs: tuple[list[dict[str, Any]], ...] = ([before], [after])
         for _ in range(REPEATS):
-            for kept, each in zip(runs, (self.text, text), strict=True):
-                again = self.measure(each)
-                kept += [again] if "cpu_ms" in again else []
+            for kept, each in zip(runs, (Patch("", self.text), patch), strict=True):
+                more = self.run("measure", each, again)
+                kept += [more] if "cpu_ms" in more else []
         best = [min(kept, key=lambda run: run["cpu_ms"]) for kept in runs]
         return tuple({**b, "times": [r["cpu_ms"] for r in kept]} for b, kept in zip(best, runs, strict=True))  # type: ignore[return-value]
 
     def _by_chance(self, kind: str) -> bool:
         """Whether the finding goes when nothing but the random numbers is changed."""
-        found = self.find(_other_draws(self.text))
+        found = self.run("record", Patch("", _other_draws(self.text)))
         return "found" in found and not any(f["kind"] == kind for f in found["found"])
 
     def finding(self, finding: Finding) -> tuple[Verdict, Patch] | None:
@@ -146,7 +163,7 @@ def prove(record: Record, snapshot: Snapshot, text: str) -> None:
         if outcome is None:
             continue
         verdict, patch = outcome
-        record.findings[k] = replace(finding, tried=sentence(verdict), patch=changed_lines(text, patch.text))
+        record.findings[k] = replace(finding, tried=sentence(verdict), patch=shown(text, patch))
         if verdict.level == "refuted":
             refuted.append(record.findings[k])
     if record.error is None:  # what explains an error stays in front
@@ -159,7 +176,7 @@ def propose(record: Record, text: str, reason: str) -> None:
     for k, finding in enumerate(record.findings):
         found = patches(text, finding)
         if found:
-            record.findings[k] = replace(finding, tried=tried, patch=changed_lines(text, found[0].text))
+            record.findings[k] = replace(finding, tried=tried, patch=shown(text, found[0]))
 
 
 def sentence(verdict: Verdict) -> str:
@@ -173,6 +190,13 @@ def sentence(verdict: Verdict) -> str:
     if verdict.level == "refuted":
         return f"Tried: it did not help ({verdict.said})."
     return f"Tried: {verdict.said}."
+
+
+def shown(text: str, patch: Patch) -> str:
+    """Return what a patch changes as the card shows it; of another source with its name before each line."""
+    if not patch.file:
+        return changed_lines(text, patch.text)
+    return "\n".join(f"{patch.name} {line}" for line in changed_lines(patch.was, patch.text).split("\n"))
 
 
 def changed_lines(text: str, new: str) -> str:

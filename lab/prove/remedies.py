@@ -12,6 +12,7 @@ from dataclasses import replace
 from widgets.record import Finding
 
 from .cell import Cell, Patch
+from .elsewhere import place_of, seen_there
 
 Remedy = Callable[[Cell, Finding], Iterator[Patch]]
 MOST = 8  # patches of one finding that are proposed
@@ -39,6 +40,16 @@ def patches(text: str, finding: Finding) -> list[Patch]:
     >>> [p.text for p in patches(text, Finding("zero-grad", "warning", 2, remedy="Call opt.zero_grad()."))][0]
     'for x in data:\\n    opt.zero_grad()\\n    f(x).backward()\\n    opt.step()'
     """
+    place = place_of(finding)
+    elsewhere = [] if place is None else [
+        replace(patch, file=place.file, name=place.name, was=place.text)
+        for patch in _of_text(place.text, seen_there(finding, place))
+    ]  # fmt: skip
+    return [*elsewhere, *_of_text(text, finding)][:MOST]
+
+
+def _of_text(text: str, finding: Finding) -> list[Patch]:
+    """Return the patches of one text, of which the finding names the lines."""
     try:
         cell = Cell(text)
     except (SyntaxError, ValueError):

@@ -62,13 +62,18 @@ class Scene:
 
 @dataclass(frozen=True)
 class Order:
-    """One run of a text: `what` is "measure" or "record"; after `steps` backward passes it ends (0: never)."""
+    """One run of a text: `what` is "measure" or "record"; after `steps` backward passes it ends (0: never).
+
+    `others` are other sources with a changed text, `again` what runs again before it, each (file, text).
+    """
 
     text: str
     what: str = "measure"
     steps: int = 0
     seconds: float = 20.0
     megabytes: int = 2048
+    others: tuple[tuple[str, str], ...] = ()
+    again: tuple[tuple[str, str], ...] = ()
 
 
 def missing(*, asked: bool = True) -> str:

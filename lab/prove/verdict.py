@@ -32,9 +32,10 @@ class Verdict:
     said: str
 
 
-def judge(kind: str, texts: tuple[str, str], runs: Runs, line: int | None = None) -> Verdict:
-    """Judge a patch of a finding of a kind by what was measured and found before and with it."""
-    wrong = _worse(kind, texts, runs)
+def judge(kind: str, texts: tuple[str, str], runs: Runs, elsewhere: tuple[str, str] | None = None) -> Verdict:
+    """Judge a patch of a finding of a kind by what was measured and found before and with it; `texts` are the cell's,
+    `elsewhere` those of another source that is changed."""
+    wrong = _worse(kind, texts, elsewhere or texts, runs)
     if wrong:
         return Verdict("refuted", wrong)
     criterion = CRITERIA.get(kind, Criterion())
@@ -50,7 +51,7 @@ def judge(kind: str, texts: tuple[str, str], runs: Runs, line: int | None = None
     return Verdict("consistent", "this finding is gone, and nothing measured is worse")
 
 
-def _worse(kind: str, texts: tuple[str, str], runs: Runs) -> str:
+def _worse(kind: str, texts: tuple[str, str], changed: tuple[str, str], runs: Runs) -> str:
     """What is worse with the patch, "" where nothing is."""
     before, after = runs.before, runs.after
     criterion = CRITERIA.get(kind, Criterion())
@@ -59,22 +60,24 @@ def _worse(kind: str, texts: tuple[str, str], runs: Runs) -> str:
         return f"the changed cell fails: {after['error']}"
     if runs.found_after.get("error"):
         return f"the changed cell fails: {runs.found_after['error']}"
-    hidden = hides(*texts)
+    hidden = hides(*changed)
     if hidden and not criterion.may_hide(hidden):
         return hidden
-    less = runs_less(*texts, dict(before["lines"]), dict(after["lines"]), all_of_them=kind not in SPEED)
+    ends = _ends_early(texts[0])  # as an episode does, by what a model has chosen
+    every = kind not in SPEED and not ends
+    less = runs_less(*texts, dict(before["lines"]), dict(after["lines"]), all_of_them=every)
     if less and not (after.get("stopped") or before.get("stopped")):  # cut short, it does not come to each line
         return less
     if after["bare"] > before["bare"]:
         return "backward() begins at a loss without a graph"
-    taken = takes_away(*texts)
+    taken = takes_away(*changed)
     if taken:
         return f"it only takes code away: {taken}"
     if not before["error"]:
         if after["printed"] < before["printed"]:
             return "the cell prints less"
         for what, name in (("passes", "backward passes"), ("steps", "optimizer steps")):
-            if after[what] < before[what] and not criterion.may_do_less:
+            if after[what] < before[what] and not (criterion.may_do_less or (ends and after[what])):
                 return f"{before[what]} {name} become {after[what]}"
     lost = (runs.held(before) if criterion.loose else runs.graded(before)) - runs.graded(after)
     if lost and not (criterion.may_lose or freezing(runs)):
@@ -92,6 +95,11 @@ def _worse(kind: str, texts: tuple[str, str], runs: Runs) -> str:
             return f"{name} no longer has a graph"
     new = "" if ended else runs.new_findings(WORSE)  # what follows a line that failed could not be found before
     return f"another finding comes: {new}" if new else ""
+
+
+def _ends_early(text: str) -> bool:
+    """Whether a loop of a text ends by a condition."""
+    return any(isinstance(n, ast.While | ast.Break) for n in ast.walk(Cell(text).tree))
 
 
 def _counters(text: str) -> set[str]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from core.base.pytorch import libraries
 
 from ..session.recording import Recording, error_row
-from . import fence
+from . import elsewhere, fence
 from .descriptors import CannotFence
 from .measure import Enough, Measured, marked
 
@@ -48,6 +48,10 @@ def work(scene: Scene, order: Order, keep: set[int], folder: str) -> dict[str, A
     except (CannotFence, OSError) as error:
         return {"error": f"no fence: {error}", "refused": True}
     tempfile.tempdir = folder
+    try:
+        elsewhere.put(order.others, order.again, scene.space)
+    except BaseException as error:
+        return {"error": f"an earlier cell that runs again for it fails: {said(error)}"}
     measured = Measured(scene.space, order.steps)
     python = scene.transform(order.text)
     linecache.cache[FILE] = (len(python), None, python.splitlines(True), FILE)

@@ -2,6 +2,7 @@
 
 from . import (
     data,
+    formulas,
     graphs,
     losses,
     memory,

@@ -26,7 +26,7 @@ def kept_from_zero(cell: Cell, finding: Finding) -> Iterator[Patch]:
         yield Patch("Keep it above 0", cell.put((inner, f"{_lead(cell, inner)}.clamp(min=1e-8)")))
     for call in cell.calls("sqrt", "norm", line=finding.line):
         inner = _argument(call)
-        if inner is not None and last_name(call.func) == "sqrt":
+        if inner is not None and call.args and last_name(call.func) == "sqrt":
             yield Patch("Add a small eps in the root", cell.put((inner, f"{cell.code(inner)} + 1e-12")))
     for node in cell.all(ast.BinOp):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and node.lineno == finding.line:

@@ -6,8 +6,11 @@ import { fill, html } from '../shared/dom.js';
 import { changeCell } from './cell_editor.js';
 import { prose } from './prose.js';
 
-/** A line of a patch: the number of a line of the cell, - where it goes or + what comes before it, the text. */
-const CHANGE = /^line (\d+) ([-+]) (.*)$/s;
+/**
+ * A line of a patch: where it is not the cell that changes the other source's name, the number of a line, - where it
+ * goes or + what comes before it, the text.
+ */
+const CHANGE = /^(?:(.+?) )??line (\d+) ([-+]) (.*)$/s;
 
 const NO_ANSWER = 'Not tried: the kernel that drew this card does not answer.';
 const OTHER_TEXT =
@@ -15,16 +18,16 @@ const OTHER_TEXT =
 
 function readPatch(patch) {
   return patch.split('\n').map((line) => {
-    const [, number, sign, text] = line.match(CHANGE);
-    return { line: Number(number), sign, text };
+    const [, elsewhere, number, sign, text] = line.match(CHANGE);
+    return { elsewhere, line: Number(number), sign, text };
   });
 }
 
-/** The cell's text with a patch; undefined where a line that goes is not there. */
+/** The cell's text with a patch; undefined where a line that goes is not there, or another source is to change. */
 export function patched(source, patch) {
   const changes = readPatch(patch);
   const lineAt = (line) => source[line - 1] ?? ''; // blank lines at the end are not in the record's source
-  if (changes.some(({ line, sign, text }) => sign === '-' && lineAt(line) !== text)) {
+  if (changes.some(({ elsewhere, line, sign, text }) => elsewhere || (sign === '-' && lineAt(line) !== text))) {
     return undefined;
   }
   const out = [];
@@ -41,7 +44,7 @@ export function patched(source, patch) {
 
 /** The changed lines. */
 function changedLines(patch) {
-  return patch.split('\n').map((line) => html('div', { class: line.match(CHANGE)[2] === '+' ? 'put' : 'out' }, line));
+  return patch.split('\n').map((line) => html('div', { class: line.match(CHANGE)[3] === '+' ? 'put' : 'out' }, line));
 }
 
 function button(text, onclick) {
