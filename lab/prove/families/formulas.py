@@ -1,9 +1,8 @@
-"""Remedies for formulas: a mask that is turned round, a root that is missing, a maximum to subtract, a mean's count."""
+"""Remedies for formulas: a root that is missing, a maximum to subtract, rows to look up, a mean's count."""
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from widgets.record import Finding
@@ -17,22 +16,6 @@ def _group(cell: Cell, node: ast.expr) -> str:
     code = cell.code(node)
     plain = isinstance(node, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
     return code if plain or (code.startswith("(") and code.endswith(")") and ast.unparse(node) in code) else f"({code})"
-
-
-@remedy("mask")
-def turned_round(cell: Cell, finding: Finding) -> Iterator[Patch]:
-    """``attn_mask=~mask`` where the mask says the contrary."""
-    words = re.findall(r"\b(\w*mask)=~mask", finding.remedy)
-    for call in cell.all(ast.Call):
-        if not isinstance(call, ast.Call) or not call.lineno <= (finding.line or 0) <= (call.end_lineno or 0):
-            continue
-        for word in call.keywords:
-            if word.arg in words:
-                bare = word.value.operand if isinstance(word.value, ast.UnaryOp) else None
-                code = cell.code(bare) if bare is not None else f"~{_group(cell, word.value)}"
-                yield Patch("Turn the mask round", cell.put((word.value, code)))
-        if last_name(call.func) == "scaled_dot_product_attention" and len(call.args) > 3 and "attn_mask" in words:
-            yield Patch("Turn the mask round", cell.put((call.args[3], f"~{_group(cell, call.args[3])}")))
 
 
 @remedy("scale")

@@ -87,6 +87,12 @@ def masks(cell: Cell, finding: Finding) -> Iterator[Patch]:
             yield Patch("Turn the mask round", cell.put((value, _other_way(cell.code(value)))))
         if len(given) > 1:
             yield Patch("Turn each mask round", cell.pieces(given, _other_way))
+        for call in cell.calls("scaled_dot_product_attention", line=finding.line):
+            words = [w.value for w in call.keywords if w.arg == "attn_mask"]
+            for value in (*words, *call.args[3:4]):
+                turned = value.operand if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Invert) else None
+                code = _other_way(cell.code(value)) if turned is None else cell.code(turned)
+                yield Patch("Turn the mask round", cell.put((value, code)))
     if "masked_fill" in finding.remedy and "scores" in finding.message:
         for statement in cell.statements(finding.line):
             for node in ast.walk(statement):

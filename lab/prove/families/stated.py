@@ -98,6 +98,40 @@ def written(cell: Cell, finding: Finding) -> Iterator[Patch]:
                     yield Patch(f"Write {piece}", cell.put((node, piece)))
 
 
+SAID = r"(?<=: )[\w~(-]|(?<=[Uu]se )[\w~(-]|(?<=Write )[\w~(-]|(?<=, or )[\w~(-]"
+"""Where an expression may begin in a remedy."""
+LIBRARIES = {"torch", "core", "nn", "F", "np", "math"}
+
+
+@remedy(*ALL, "slow", "cost", "overhead", "mask", "scale", "broadcast", "unused", "gradient", "initialisation")
+def expression(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """`Make a row of each sample: g.flatten(1).norm(dim=1)`: for the expression that the message quotes."""
+    known = LIBRARIES | {n.id for n in cell.all(ast.Name) if isinstance(n, ast.Name)}
+    quoted = [tree for code in re.findall(r"`([^`]+)`", finding.message) if (tree := _expression(code)) is not None]
+    lines = [finding.line, *(int(n) for n in re.findall(r"\bline (\d+)", finding.message))]
+    for piece in dict.fromkeys(fragments(finding.remedy, SAID)):
+        new = _expression(piece)
+        if new is None or not {n.id for n in ast.walk(new) if isinstance(n, ast.Name)} <= known:
+            continue
+        for line in dict.fromkeys(lines):
+            statement = cell.statement(line)
+            for node in ast.walk(statement) if statement is not None else ():
+                if isinstance(node, ast.expr) and any(ast.dump(node) == ast.dump(q) for q in quoted):
+                    alone = isinstance(new, ast.Call | ast.Attribute | ast.Subscript | ast.Name)
+                    inside = isinstance(cell.parents.get(node), ast.expr)
+                    yield Patch(f"Write {piece}", cell.put((node, f"({piece})" if inside and not alone else piece)))
+
+
+def _expression(code: str) -> ast.expr | None:
+    """Return the tree of an expression that computes something; None of a bare name, a value, or what is none."""
+    try:
+        tree = ast.parse(code, mode="eval").body
+    except SyntaxError:
+        return None
+    computes = (ast.Call, ast.BinOp, ast.Subscript, ast.UnaryOp)
+    return tree if any(isinstance(n, computes) for n in ast.walk(tree)) else None
+
+
 @remedy("cut")
 def in_place_of(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """`torch.tanh in place of np.tanh (line 3)`: another library's function, and all that leads to it and back."""

@@ -71,6 +71,52 @@ CASES = {
         "def forward(ctx, x, gain):\n    ctx.gain = gain\ndef backward(ctx, g):\n    return g, None",
         "def forward(ctx, x, gain):\n    ctx.gain = gain\ndef backward(ctx, g):\n    return g * ctx.gain, None",
     ),
+    "the mask of an attention": (
+        Finding("mask", "warning", 1, remedy="Turn it round: attn_mask=~mask, or is_causal=True without a mask."),
+        "y = F.scaled_dot_product_attention(q, k, v, attn_mask=self.mask[:T, :T])",
+        "y = F.scaled_dot_product_attention(q, k, v, attn_mask=~(self.mask[:T, :T]))",
+    ),
+    "the square of a variance": (
+        Finding("scale", "warning", 1, remedy="Take the root of the variance: (var + eps).sqrt()."),
+        "std = (variance + eps) ** 2",
+        "std = (variance + eps) ** 0.5",
+    ),
+    "a variance": (
+        Finding("scale", "warning", 1, remedy="Take the root of the variance: (var + eps).sqrt()."),
+        "z = (x - m) / (v + eps)",
+        "z = (x - m) / ((v + eps) ** 0.5)",
+    ),
+    "an exponential by hand": (
+        Finding("nan", "error", 1, remedy="Subtract the maximum first, or use softmax, which does."),
+        "e = torch.exp(a @ b)",
+        "e = torch.exp(a @ b - (a @ b).max(-1, keepdim=True).values)",
+    ),
+    "an exponential that is a method": (
+        Finding("nan", "error", 1, remedy="Subtract the maximum first, or use softmax, which does."),
+        "e = z.exp()",
+        "e = (z - z.max(-1, keepdim=True).values).exp()",
+    ),
+    "one-hot rows times a weight": (
+        Finding("slow", "note", 2, message="Line 2 looks up rows by a product: `h @ w` multiplies by one-hot rows"),
+        "h = F.one_hot(ids, n).float()\nv = h @ self.w",
+        "h = F.one_hot(ids, n).float()\nv = self.w[ids]",
+    ),
+    "a sum of means": (
+        Finding("evaluation", "note", 1, remedy="Divide by the batches, len(dl), or add loss.item() * len(y)."),
+        "history[e] /= len(dl.dataset)",
+        "history[e] /= len(dl)",
+    ),
+    "a root that is a method": (
+        Finding("nan", "error", 1, remedy="Add a small eps inside the root: (x + 1e-12).sqrt()."),
+        "d = a.pow(2).sum(1).sqrt()",
+        "d = (a.pow(2).sum(1) + 1e-12).sqrt()",
+    ),
+    "an expression that the remedy writes": (
+        Finding("loss", "warning", 1, message="Line 1 takes the norm (`g.norm(2, dim=1)`).",
+                remedy="Make a row of each sample: g.flatten(1).norm(2, dim=1)."),
+        "p = ((g.norm(2, dim=1) - 1) ** 2).mean()",
+        "p = ((g.flatten(1).norm(2, dim=1) - 1) ** 2).mean()",
+    ),
     "tensors by whole batches": (
         Finding("data-loader", "note", 3),
         "rows = TensorDataset(x, y)\nloader = DataLoader(rows, batch_size=64, shuffle=True)\nfor b in loader: f(b)",
