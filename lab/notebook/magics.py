@@ -24,10 +24,10 @@ from core.base.pytorch import pytorch
 from widgets import Record, compare
 
 from ..console.options import HELP, meant
+from ..recorder.sampled_steps import CLOSE
 from ..report import peaks, run_changes
 from ..report.run_inputs import described
 from ..session.op_counts import Counter
-from ..recorder.sampled_steps import CLOSE
 from ..session.recording import Recording, error_row
 from . import card_buttons, export_magic, tracebacks, try_button
 from .inner_cell import run_inside

@@ -118,4 +118,3 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
         if isinstance(part, CodeType):
             yield part
             yield from _codes(part)
-

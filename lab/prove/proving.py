@@ -11,8 +11,8 @@ from widgets.record import Finding, Record
 
 from . import families  # noqa: F401 - fills the table of remedies
 from .cell import Patch
-from .elsewhere import CELLS, cells_from, makes
 from .criteria import SPEED, Runs
+from .elsewhere import CELLS, cells_from, makes
 from .remedies import patches
 from .snapshot import Order, Snapshot
 from .verdict import Verdict, judge
@@ -76,9 +76,7 @@ class Prover:
             return Verdict("untried", self.snapshot.gone)
         return verdict
 
-    def _judged(
-        self, kind: str, patch: Patch, again: Again, before: dict[str, Any], found: dict[str, Any]
-    ) -> Verdict:
+    def _judged(self, kind: str, patch: Patch, again: Again, before: dict[str, Any], found: dict[str, Any]) -> Verdict:
         """Return the verdict on a patch of a cell that runs and has the finding."""
         after = self.run("measure", patch, again)
         if "leaves" not in after:

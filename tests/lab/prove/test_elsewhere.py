@@ -97,7 +97,8 @@ def test_an_earlier_cell_runs_again_where_it_makes_a_model_otherwise(earlier: An
     space["seqs"] = space["torch"].randn(64, 12, 16)
     earlier(READER, space)
     (lines, level), *_ = tried(LOOP.format(loss="F.cross_entropy(model(seqs), labels)"), space)
-    assert lines.startswith("In [1] line 4 -") and lines.endswith("nn.LSTM(16, 8, batch_first=True)")
+    assert lines.startswith("In [1] line 4 -")
+    assert lines.endswith("nn.LSTM(16, 8, batch_first=True)")
     assert level == "consistent"
     assert not space["model"].lstm.batch_first
 
