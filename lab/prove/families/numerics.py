@@ -71,7 +71,7 @@ def _lead(cell: Cell, node: ast.expr) -> str:
 def start_values(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """Start values that are drawn, and of a size that passes signals on."""
     lines = [finding.line, *(int(n) for n in re.findall(r"[Ll]ine (\d+)", finding.message))]
-    for line in dict.fromkeys(lines):
+    for line in dict.fromkeys(line for line in lines if 0 < (line or 1) <= len(cell.lines)):
         statements = cell.statements(line)
         for statement in statements:
             for call in [n for n in ast.walk(statement) if isinstance(n, ast.Call)]:
