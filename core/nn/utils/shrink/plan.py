@@ -131,6 +131,8 @@ def _group(f: Family, inexact: str) -> Group:
     makers = [n for n, d in f.places if d == 0] or [n for n, _ in f.places]
     what = "heads or groups" if f.around else "features of each" if f.inside else "channels"
     said = f.why or (f"not as with zeros: {inexact}" if inexact and f.keep < len(f) else "")
+    if f.keep != f.wanted:
+        said = said or f"{f.wanted} would not go with the numbers of the program"
     return Group(tuple(dict.fromkeys(map(_layer, makers))), what, len(f), f.keep, not inexact, said)
 
 

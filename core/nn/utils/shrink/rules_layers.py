@@ -121,8 +121,11 @@ def _im2col(t: Trace, call: Call) -> list[list[Axis]]:
     return [found]
 
 
-def _gates(t: Trace, a: Axis, gates: int) -> Axis:
-    return t.atoms.reshaped([a], (len(a),), (gates, len(a) // gates))[1]
+def _gates(t: Trace, a: Axis, gates: int, call: Call) -> Axis:
+    """Return what stands in each gate of an axis."""
+    gate, each = t.atoms.reshaped([a], (len(a),), (gates, len(a) // gates))
+    t.atoms.pin(gate, f"the gates of {call.where}")
+    return each
 
 
 @rule("lstm", "gru", "rnn")
@@ -133,7 +136,7 @@ def _recurrent(t: Trace, call: Call) -> list[list[Axis]]:
     x, w, u = got["x"], got["weight_ih"], got["weight_hh"]
     t.atoms.join(w[1], x[-1], call.where)
     each = [w[0], u[0], *(got[n][0] for n in ("bias_ih", "bias_hh") if n in got)]
-    hidden = joined(t, [_gates(t, a, gates) for a in each], call)
+    hidden = joined(t, [_gates(t, a, gates, call) for a in each], call)
     state, out = hidden, hidden
     if "weight_hr" in got:
         out = got["weight_hr"][0]
