@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ...modules.conv import _ConvNd, _ConvTranspose
@@ -154,7 +156,11 @@ def layer_sizes(module: Module) -> dict[str, int]:
     found: dict[str, int] = {}
     own = {n: p._a.shape for n, p in module._parameters.items() if p is not None}
     held = vars(module)
-    weight = own.get("weight") or own.get("weight_orig") or own.get("weight_ih_l0") or own.get("weight_ih")
+    made = module._modules.get("parametrizations")
+    if made is not None and "weight" in made:
+        own["weight"] = max((p._a.shape for p in made["weight"]._parameters.values()), key=math.prod)
+    names = ("weight", "weight_orig", "weight_v", "weight_ih_l0", "weight_ih")
+    weight = next((own[n] for n in names if n in own), None)
     if weight is None:
         return found
     if "in_features" in held and len(weight) == 2:

@@ -11,7 +11,7 @@ from ....declare.op import functions as _f
 from ....ops.creation import ones_like
 from ...modules.module import Module
 from .. import prune
-from .plan import ShrinkPlan, shrink
+from .plan import ShrinkPlan, planned
 
 
 def cubic_amount(step: int, amount: float, begin: int, end: int) -> float:
@@ -117,7 +117,7 @@ class GradualShrink:
         self.model, self.example_inputs, self.amount = model, example_inputs, amount
         self.begin, self.end, self.optimizer, self.options = begin, end, optimizer, options
         self.due = sorted({begin + round((end - begin) * (k + 1) / times) for k in range(times)})
-        self.steps, self.removed = 0, 0.0
+        self.steps, self._once = 0, dict[Any, int]()
 
     def step(self) -> ShrinkPlan | None:
         """Note that a step of training was made, and shrink the model where that is due; give the plan that was
@@ -126,6 +126,6 @@ class GradualShrink:
         if now not in self.due:
             return None
         share = cubic_amount(now, self.amount, self.begin, self.end)
-        of_rest = 1 - (1 - share) / (1 - self.removed)
-        self.removed = share
-        return shrink(self.model, self.example_inputs, of_rest, optimizer=self.optimizer, **self.options)
+        plan, families = planned(self.model, self.example_inputs, share, once=self._once, **self.options)
+        self._once = self._once or {f.places: len(f) for f in families}
+        return plan.apply(self.optimizer) if plan.keep else None

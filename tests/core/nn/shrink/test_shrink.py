@@ -71,8 +71,8 @@ def test_multiples_and_kept_layers():
     model = net()
     plan = shrink.plan(model, core.ones(1, 4), amount=0.4, round_to=8)
     assert [g.keep for g in plan.groups] == [16, 8]
-    plan = shrink.plan(model, core.ones(1, 4), keep=["2"])
-    assert not plan.groups or plan.keep == {}, "unreachable"
+    with pytest.raises(shrink.ShrinkError, match="to be kept as it is"):
+        shrink.plan(model, core.ones(1, 4), keep=["2"])
 
 
 def test_a_kept_layer_keeps_its_shape():
@@ -146,7 +146,7 @@ def test_a_number_in_the_source_stays_and_says_where():
     plan = shrink.shrink(model, core.randn(3, 4))
     assert model.first.weight.shape == (8, 4) and model.other.weight.shape == (4, 4)
     said = str(plan)
-    assert "view at test_shrink.py line" in said and "cannot follow" in said and "view(-1, 2, 4)" in said
+    assert "would not go with a number in view at test_shrink.py line" in said and "view(-1, 2, 4)" in said
 
 
 class ByData(nn.Module):
@@ -262,5 +262,5 @@ def test_gradual_shrink_in_training():
         optimizer.step()
         plans.append(schedule.step())
     assert [k for k, p in enumerate(plans) if p is not None] == [3, 5, 7]
-    assert [m.weight.shape[0] for m in model if isinstance(m, nn.Linear)][0] in (8, 9)
+    assert [m.weight.shape[0] for m in model if isinstance(m, nn.Linear)][:2] == [8, 6]
     assert optimizer.state[model[0].weight]["exp_avg"].shape == model[0].weight.shape
