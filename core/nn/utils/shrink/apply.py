@@ -141,7 +141,7 @@ def update_optimizer(optimizer: Any, keep: Mapping[str, Indices], named: Mapping
     for group in optimizer.param_groups:
         for p in group["params"]:
             name = names.get(id(p))
-            if name not in keep or p not in optimizer.state:
+            if name is None or name not in keep or p not in optimizer.state:
                 continue
             state = optimizer.state[p]
             for key, value in state.items():

@@ -50,7 +50,7 @@ class ShrinkPlan:
         self.groups = [_group(f, inexact.get(id(f), "")) for f in made]
         self.kept = _kept(trace, made)
         self.parameters = sum(p._a.size for p in model.parameters())
-        lost = {name: 1.0 for name in self._shapes}
+        lost = dict.fromkeys(self._shapes, 1.0)
         for name, keep in self.keep.items():
             for axis, index in keep.items():
                 lost[name] *= len(index) / self._shapes[name][axis]

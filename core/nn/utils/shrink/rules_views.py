@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from .atoms import Axis
@@ -104,7 +106,7 @@ def _stays(t: Trace, a: Axis, number: int | None, call: Call) -> None:
 def _split(t: Trace, call: Call) -> list[list[Axis]]:
     axes, d, sizes = tensors(call)[0], call.params["dim"], call.params["sizes"]
     ends = np.cumsum([0, *sizes])
-    parts = [axes[d][lo:hi] for lo, hi in zip(ends[:-1], ends[1:], strict=True)]
+    parts = [axes[d][lo:hi] for lo, hi in itertools.pairwise(ends)]
     for size, part in zip(sizes, parts, strict=True):
         t.number(size, part, call)
     if not any(trusted(size, -1) for size in sizes):
@@ -188,4 +190,6 @@ def _complex(t: Trace, call: Call) -> list[list[Axis]]:
     axes = tensors(call)[0]
     if call.op == "view_as_complex":
         t.atoms.pin(axes[-1], f"{call.where} takes pairs")
-    return [axes[:-1] if call.op == "view_as_complex" else [*axes, *([nothing(2)] if call.op == "view_as_real" else [])]]
+    return [
+        axes[:-1] if call.op == "view_as_complex" else [*axes, *([nothing(2)] if call.op == "view_as_real" else [])]
+    ]
