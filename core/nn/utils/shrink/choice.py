@@ -11,9 +11,9 @@ import numpy as np
 
 from ....base.source import describe
 from .atoms import NONE, Axis
-from .numbers import Attribute, Number, asked, needed
+from .python_numbers import Attribute, Number, asked, needed
 from .scores import Way
-from .trace import Call, Trace
+from .tracing import Call, Trace
 
 _ROUNDS = 400
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....tensors.tensor import Tensor
 from .atoms import Axis
-from .trace import Call, Trace, rule
+from .tracing import Call, Trace, rule
 
 _SAME = ("cast", "clone", "contiguous", "conj", "constant", "copy", "dropout", "fill", "move", "restride", "digamma",
          "bitwise_not", "lgamma", "erfcx", "i0", "i0e", "i1", "i1e", "log_ndtr", "ndtri", "polygamma",

@@ -10,9 +10,9 @@ from ...modules.conv import _ConvNd, _ConvTranspose
 from ...modules.module import Module
 from ...modules.multihead import MultiheadAttention
 from .atoms import Axis
-from .numbers import Attribute, Number
+from .python_numbers import Attribute, Number
 from .rules import broadcast, joined, nothing, tensors
-from .trace import Call, Trace, rule
+from .tracing import Call, Trace, rule
 
 
 def _space(t: Trace, axes: list[Axis], call: Call) -> None:

@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 
 from .atoms import Axis
-from .numbers import trusted
+from .python_numbers import trusted
 from .rules import nothing, tensors
-from .trace import Call, Trace, rule
+from .tracing import Call, Trace, rule
 
 
 @rule("view")
@@ -168,8 +168,8 @@ def _pad(t: Trace, call: Call) -> list[list[Axis]]:
             found.append(t.atoms.fixed(len(a) + before + after, call.where))
             continue
         if (before or after) and call.params["value"] == 0:
-            parts = [t.made_axis(before, call) if before else nothing(0), a,
-                     t.made_axis(after, call) if after else nothing(0)]  # fmt: skip
+            parts = [t.made_axis(n, call) if trusted(n, -1) else nothing(n) for n in (before, after)]
+            parts.insert(1, a)
         else:
             parts = [nothing(before), a, nothing(after)]
         wide = max(p.shape[1] for p in parts)

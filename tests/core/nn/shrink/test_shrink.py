@@ -281,3 +281,78 @@ def test_gradual_shrink_in_training():
     assert [k for k, p in enumerate(plans) if p is not None] == [3, 5, 7]
     assert [m.weight.shape[0] for m in model if isinstance(m, nn.Linear)][:2] == [8, 6]
     assert optimizer.state[model[0].weight]["exp_avg"].shape == model[0].weight.shape
+
+
+# -- what is found out by the trial, or marked as not exact ------------------------------------------------------------
+
+
+class WrittenMean(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 8), nn.Linear(8, 2)
+
+    def forward(self, x):
+        x = self.first(x)
+        return self.last(x - x.sum(-1, keepdim=True) / x.shape[-1])
+
+
+def test_a_mean_that_is_written_out_is_not_as_with_zeros():
+    plan = shrink.plan(WrittenMean(), core.randn(3, 4))
+    assert not plan.exact
+    assert "not as with zeros: true_divide at test_shrink.py line" in plan.groups[0].note
+
+
+def test_the_scale_of_attention_by_head_size_is_not_as_with_zeros():
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.heads, self.size = 2, 6
+            self.q, self.k, self.v, self.o = nn.Linear(4, 12), nn.Linear(4, 12), nn.Linear(4, 12), nn.Linear(12, 3)
+
+        def forward(self, x):
+            b, t = x.shape[:2]
+            q, k, v = (f(x).view(b, t, self.heads, self.size).transpose(1, 2) for f in (self.q, self.k, self.v))
+            share = (q @ k.transpose(2, 3) / self.size**0.5).softmax(-1)
+            return self.o((share @ v).transpose(1, 2).reshape(b, t, -1))
+
+    model, x = Attention(), core.randn(2, 5, 4)
+    assert shrink.plan(model, x).exact  # whole heads
+    plan = shrink.shrink(model, x, heads=False)
+    assert not plan.exact
+    assert (model.heads, model.size, model.o.in_features) == (2, 3, 6)
+
+
+def test_noise_and_zeros_follow_what_they_are_added_to():
+    class Noisy(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = nn.Linear(4, 8), nn.Linear(8, 2)
+
+        def forward(self, x):
+            x = self.first(x)
+            x = x + core.randn_like(x) + core.zeros_like(x)
+            return self.last(core.maximum(x, x.new_zeros(x.shape)))
+
+    model = Noisy()
+    shrink.shrink(model, core.randn(3, 4))
+    assert model.first.weight.shape == (4, 4)
+
+
+def test_a_channel_dropout_in_training():
+    model = nn.Sequential(nn.Conv2d(2, 8, 3), nn.Dropout2d(0.5), nn.BatchNorm2d(8), nn.Conv2d(8, 3, 3)).train()
+    shrink.shrink(model, core.randn(2, 2, 8, 8))
+    assert model[0].out_channels == model[2].num_features == model[3].in_channels == 4
+    model(core.randn(2, 2, 8, 8)).sum().backward()
+
+
+def test_an_op_nobody_follows_is_named():
+    class Fourier(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = nn.Linear(4, 8), nn.Linear(8, 2)
+
+        def forward(self, x):
+            return self.last(core.fft.fft(self.first(x)).real)
+
+    with pytest.raises(shrink.ShrinkError, match=r"fft\w* at test_shrink.py line \d+ .* is not followed"):
+        shrink.shrink(Fourier(), core.randn(3, 4))
