@@ -59,6 +59,9 @@ class Op:
     # the error that a gradient without a history is), as in PyTorch.
     piecewise = False
 
+    # Rounds on the way, and has the gradient as if it did not: finite differences cannot tell.
+    straight_through = False
+
     steps: Any = None  # how native/binding/graph/state.c computes the gradients of each kind, where it can
 
     def __init__(self, name: str, inputs: Sequence[str], params: dict[str, Any], outputs: Sequence[str],

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends
-from ..base import dtypes
-from ..base.errors import text
-from ..dispatch.declare import operation
-from ..dispatch.publish import public
-from ..tensors.tensor import Tensor, from_array
-from .linalg import matmul
-from .precision import rounded, wide
+from ... import backends
+from ...base import dtypes
+from ...base.errors import text
+from ...dispatch.declare import operation
+from ...dispatch.publish import public
+from ...tensors.tensor import Tensor, from_array
+from ..linalg import matmul
+from ..precision import rounded, wide
 
 # -- the ops -----------------------------------------------------------------------------------------------------------
 
