@@ -72,7 +72,9 @@ def _int8_linear(g: Graph, x: Value, weight: Value, scale: Value, bias: Value | 
         return _finished(g, y, added, activation, x.dtype)
     q, s = _own_steps(g, given, [-1])
     total = g.cast(g("MatMulInteger", g.cast(q, "int8", "float32"), turned), "float32", "int32")
-    by = g("Mul", s if len(x.shape) > 1 else g("Squeeze", s, g.ints(0)), _single(g, scale))
+    # the scales' products as those of a matrix of one column: ONNX Runtime makes one node of a Mul of Muls, in which
+    # the rows' scales are one for all
+    by = g("MatMul", s, g("Reshape", _single(g, scale), g.ints(1, -1)))
     return _finished(g, g("Mul", total, by), added, activation, x.dtype)
 
 
@@ -102,7 +104,8 @@ def _int8_conv2d(g: Graph, x: Value, weight: Value, scale: Value, bias: Value | 
 
 @row("weight_int8_linear")
 def _weight_int8_linear(g: Graph, x: Value, weight: Value, scale: Value, bias: Value | None) -> str:
-    wide = _scaled(g, g("Transpose", weight, perm=[1, 0]), scale, 1)
+    # transposed after it: before, ONNX Runtime makes a product of it that rounds the input too
+    wide = g("Transpose", _scaled(g, weight, scale, 0), perm=[1, 0])
     added = _single(g, bias) if bias is not None else ""
     return _finished(g, g("MatMul", _single(g, x), wide), added, "", x.dtype)
 
