@@ -1,0 +1,131 @@
+"""A plot of costs and worth: points with their names, and the front of those that no other one beats. SVG out.
+
+The box has a size of its own, in which names are kept apart; the page may show it narrower. Better is always to the
+left and up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from .still import escape
+
+WIDE, TALL = 520, 264
+LEFT, RIGHT, TOP, BOTTOM = 58, 18, 16, 44
+LETTER, LINE = 6.1, 13.0  # of a name, in units of the box
+Box = tuple[float, float, float, float]
+"""Left, top, right, bottom."""
+
+
+@dataclass
+class Point:
+    """One thing that costs `x` and is worth `y`; `said` tells both."""
+
+    name: str
+    x: float
+    y: float
+    said: str = ""
+
+
+def front(points: Sequence[tuple[float, float]]) -> list[int]:
+    """Return which of the points (cost, worth) no other one beats: as cheap and worth as much, and better in one.
+
+    >>> front([(4.0, 0.98), (1.0, 0.97), (2.0, 0.96), (0.5, 0.6), (1.0, 0.97)])
+    [0, 1, 3, 4]
+    """
+    return [k for k, (x, y) in enumerate(points)
+            if not any(a <= x and b >= y and (a < x or b > y) for a, b in points)]  # fmt: skip
+
+
+def svg(points: Sequence[Point], title: str, across: str, up: str, tick: Callable[[float], str],
+        upward: bool = True, tick_x: Callable[[float], str] = str) -> str:  # fmt: skip
+    """Return the plot.
+
+    across, up : what the axes are. tick, tick_x : how a number at an axis is written. upward : whether more is better;
+    where it is not, the axis runs downwards.
+
+    >>> drawn = svg([Point("a", 1.0, 0.9), Point("b", 2.0, 0.8)], "worth", "cost", "worth", "{:g}".format)
+    >>> drawn.count("<circle"), "<script" in drawn
+    (2, False)
+    """
+    best = front([(p.x, p.y if upward else -p.y) for p in points])
+    xs, ys = [p.x for p in points], [p.y for p in points]
+    right = max(xs, default=1.0) * 1.06 or 1.0
+    low, high = min(ys, default=0.0), max(ys, default=1.0)
+    room = 0.08 * (high - low) or 0.01 * abs(high) or 1.0
+    bottom, top = (low - room, high + room) if upward else (high + room, low - room)
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return (LEFT + (WIDE - LEFT - RIGHT) * x / right,
+                TALL - BOTTOM - (TALL - TOP - BOTTOM) * (y - bottom) / (top - bottom))  # fmt: skip
+
+    parts = []
+    for v in _round(0, right, 5):
+        x, _ = place(v, low)
+        parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{TALL - BOTTOM}"/>'
+                     f'<text class="tick" x="{x:.1f}" y="{TALL - BOTTOM + 15}" text-anchor="middle">'
+                     f"{escape(tick_x(v))}</text>")  # fmt: skip
+    for v in _round(min(low - room, high + room), high + room, 4):
+        if not upward and v < 0:
+            continue
+        _, y = place(0, v)
+        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDE - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+                     f'<text class="tick" x="{LEFT - 7}" y="{y + 4:.1f}" text-anchor="end">{escape(tick(v))}</text>')  # fmt: skip
+    parts.append(f'<text class="tick" x="{WIDE - RIGHT}" y="{TALL - 10}" text-anchor="end">{escape(across)}</text>')
+    at = [place(p.x, p.y) for p in points]
+    line = sorted(at[k] for k in best)
+    if len(line) > 1:
+        parts.append(f'<path class="front" d="M{"L".join(f"{x:.1f} {y:.1f}" for x, y in line)}"/>')
+    for k, (p, (x, y), (left, above)) in enumerate(zip(points, at, _labels(points, at), strict=True)):
+        kind = "best" if k in best else "beaten"
+        wide = LETTER * len(p.name)
+        near = min(max(x, left), left + wide), above + LINE * (0.25 if above + LINE / 2 < y else 0.75)
+        if math.dist(near, (x, y)) > 22:
+            parts.append(f'<line class="lead" x1="{x:.1f}" y1="{y:.1f}" x2="{near[0]:.1f}" y2="{near[1]:.1f}"/>')
+        parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="4.5"/>'
+                     f'<text class="{kind}" x="{left:.1f}" y="{above + 10:.1f}">{escape(p.name)}</text>')  # fmt: skip
+    told = "; ".join(f"{p.name} {p.said}".strip() for p in points)
+    beats = ", ".join(points[k].name for k in best)
+    label = escape(f"{title}: {told}. No other variant beats {beats}." if points else title)
+    return (f'<svg viewBox="0 0 {WIDE} {TALL}" role="img" aria-label="{label}">'
+            f'<text class="axis" x="{LEFT}" y="{TOP - 4}">{escape(up)}</text>{"".join(parts)}</svg>')  # fmt: skip
+
+
+def _labels(points: Sequence[Point], at: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return where each name begins, left and above: beside its point, where no other name and no point is."""
+    taken: list[Box] = [(x - 6, y - 6, x + 6, y + 6) for x, y in at]
+    found = [(0.0, 0.0)] * len(points)
+    for k in sorted(range(len(points)), key=lambda k: at[k]):
+        (x, y), wide = at[k], LETTER * len(points[k].name)
+        tried = [(left, y + down - LINE / 2) for down in _DOWN
+                 for left in ((x + 9, x - 9 - wide, x - wide / 2) if abs(down) < LINE else
+                              (x - wide / 2, x + 5, x - 5 - wide))]  # fmt: skip
+        boxes = [(a, b, a + wide, b + LINE) for a, b in tried]
+        inside = [b for b in boxes if b[0] >= LEFT + 2 and b[2] <= WIDE and b[1] >= TOP and b[3] <= TALL - BOTTOM]
+        free = [b for b in inside if not any(_meet(b, other) for other in taken)]
+        box = (free or inside or boxes)[0]
+        taken.append(box)
+        found[k] = box[:2]
+    return found
+
+
+_DOWN = [0.0, *(sign * LINE * k for k in (1.0, 1.5, 2.1, 3.2, 4.3, 5.4) for sign in (-1, 1))]
+
+
+def _meet(a: Box, b: Box) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def _round(low: float, high: float, about: int) -> list[float]:
+    """Return at most about so many round numbers from low to high.
+
+    >>> _round(0.0, 0.95, 5)
+    [0.0, 0.2, 0.4, 0.6, 0.8]
+    """
+    rough = (high - low) / about
+    size = 10.0 ** math.floor(math.log10(rough))
+    step = next(size * k for k in (1, 2, 5, 10) if size * k >= rough * 0.85)
+    first = math.ceil(low / step - 1e-9)
+    return [round(k * step, 12) for k in range(first, math.floor(high / step + 1e-9) + 1)]
