@@ -14,7 +14,7 @@ from .still import escape
 
 WIDE, TALL = 520, 264
 LEFT, RIGHT, TOP, BOTTOM = 58, 18, 16, 44
-LETTER, LINE = 6.1, 13.0  # of a name, in units of the box
+LETTER, LINE = 6.5, 13.0  # of a name, in units of the box
 Box = tuple[float, float, float, float]
 """Left, top, right, bottom."""
 
@@ -39,27 +39,61 @@ def front(points: Sequence[tuple[float, float]]) -> list[int]:
             if not any(a <= x and b >= y and (a < x or b > y) for a, b in points)]  # fmt: skip
 
 
-def svg(points: Sequence[Point], title: str, across: str, up: str, tick: Callable[[float], str],
-        upward: bool = True, tick_x: Callable[[float], str] = str) -> str:  # fmt: skip
+@dataclass
+class Axis:
+    """How worth is drawn: `height` rises with it, `ticks` are values that may be marked, `written` says one."""
+
+    name: str
+    height: Callable[[float], float]
+    written: Callable[[float], str]
+    ticks: Sequence[float] = ()
+    """Where they are not given, round numbers."""
+
+
+STEPS = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+LEAST = 0.002
+
+
+def shares(name: str, written: Callable[[float], str], upward: bool) -> Axis:
+    """Return an axis of shares on which what is near to perfect is spread: 99 % and 98 % are as far apart as 90 % and
+    80 %.
+
+    upward : whether 1 is perfect, else 0.
+
+    >>> axis = shares("accuracy", "{:g}".format, True)
+    >>> round(axis.height(0.99) - axis.height(0.98), 2), round(axis.height(0.9) - axis.height(0.8), 2)
+    (0.26, 0.3)
+    """
+    off = (lambda y: 1 - y) if upward else (lambda y: y)
+    ticks = [1 - v for v in STEPS if v <= 1] if upward else list(STEPS)
+    return Axis(name, lambda y: -math.log10(max(off(y), 0.0) + LEAST), written, ticks)
+
+
+def numbers(name: str, written: Callable[[float], str], upward: bool) -> Axis:
+    """Return an axis of plain numbers."""
+    return Axis(name, (lambda y: y) if upward else (lambda y: -y), written)
+
+
+def svg(points: Sequence[Point], title: str, across: str, up: Axis, tick_x: Callable[[float], str] = str) -> str:
     """Return the plot.
 
-    across, up : what the axes are. tick, tick_x : how a number at an axis is written. upward : whether more is better;
-    where it is not, the axis runs downwards.
+    across : what a cost is, written by `tick_x`. up : the axis of worth.
 
-    >>> drawn = svg([Point("a", 1.0, 0.9), Point("b", 2.0, 0.8)], "worth", "cost", "worth", "{:g}".format)
+    >>> axis = numbers("worth", "{:g}".format, True)
+    >>> drawn = svg([Point("a", 1.0, 0.9), Point("b", 2.0, 0.8)], "worth by cost", "cost", axis)
     >>> drawn.count("<circle"), "<script" in drawn
     (2, False)
     """
-    best = front([(p.x, p.y if upward else -p.y) for p in points])
-    xs, ys = [p.x for p in points], [p.y for p in points]
-    right = max(xs, default=1.0) * 1.06 or 1.0
-    low, high = min(ys, default=0.0), max(ys, default=1.0)
-    room = 0.08 * (high - low) or 0.01 * abs(high) or 1.0
-    bottom, top = (low - room, high + room) if upward else (high + room, low - room)
+    best = front([(p.x, up.height(p.y)) for p in points])
+    right = max((p.x for p in points), default=1.0) * 1.06 or 1.0
+    low = min((up.height(p.y) for p in points), default=0.0)
+    high = max((up.height(p.y) for p in points), default=1.0)
+    room = 0.1 * (high - low) or 0.01 * abs(high) or 1.0
+    low, high = low - room, high + room
 
-    def place(x: float, y: float) -> tuple[float, float]:
+    def place(x: float, height: float) -> tuple[float, float]:
         return (LEFT + (WIDE - LEFT - RIGHT) * x / right,
-                TALL - BOTTOM - (TALL - TOP - BOTTOM) * (y - bottom) / (top - bottom))  # fmt: skip
+                TALL - BOTTOM - (TALL - TOP - BOTTOM) * (height - low) / (high - low))  # fmt: skip
 
     parts = []
     for v in _round(0, right, 5):
@@ -67,14 +101,17 @@ def svg(points: Sequence[Point], title: str, across: str, up: str, tick: Callabl
         parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{TALL - BOTTOM}"/>'
                      f'<text class="tick" x="{x:.1f}" y="{TALL - BOTTOM + 15}" text-anchor="middle">'
                      f"{escape(tick_x(v))}</text>")  # fmt: skip
-    for v in _round(min(low - room, high + room), high + room, 4):
-        if not upward and v < 0:
+    ends = sorted((up.height(1.0) * low, up.height(1.0) * high))  # of what falls, the signs are turned
+    last = math.inf
+    for v in up.ticks or _round(*ends, 4):
+        _, y = place(0, up.height(v))
+        if not low <= up.height(v) <= high or abs(y - last) < 1.6 * LINE:
             continue
-        _, y = place(0, v)
+        last = y
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDE - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-                     f'<text class="tick" x="{LEFT - 7}" y="{y + 4:.1f}" text-anchor="end">{escape(tick(v))}</text>')  # fmt: skip
+                     f'<text class="tick" x="{LEFT - 7}" y="{y + 4:.1f}" text-anchor="end">{escape(up.written(v))}</text>')  # fmt: skip
     parts.append(f'<text class="tick" x="{WIDE - RIGHT}" y="{TALL - 10}" text-anchor="end">{escape(across)}</text>')
-    at = [place(p.x, p.y) for p in points]
+    at = [place(p.x, up.height(p.y)) for p in points]
     line = sorted(at[k] for k in best)
     if len(line) > 1:
         parts.append(f'<path class="front" d="M{"L".join(f"{x:.1f} {y:.1f}" for x, y in line)}"/>')
@@ -90,7 +127,7 @@ def svg(points: Sequence[Point], title: str, across: str, up: str, tick: Callabl
     beats = ", ".join(points[k].name for k in best)
     label = escape(f"{title}: {told}. No other variant beats {beats}." if points else title)
     return (f'<svg viewBox="0 0 {WIDE} {TALL}" role="img" aria-label="{label}">'
-            f'<text class="axis" x="{LEFT}" y="{TOP - 4}">{escape(up)}</text>{"".join(parts)}</svg>')  # fmt: skip
+            f'<text class="axis" x="{LEFT}" y="{TOP - 4}">{escape(up.name)}</text>{"".join(parts)}</svg>')  # fmt: skip
 
 
 def _labels(points: Sequence[Point], at: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -259,17 +259,17 @@ _NUMBER = ' class="n"'
 def _plots(view: Shrunk) -> str:
     """Worth by size, and by latency, beside one another."""
     measure = view.measure or "difference from float32"
-    upward = view.higher if view.measure else False
+    kind = pareto.shares if view.measure in SHARES or not view.measure else pareto.numbers
+    axis = kind(measure, lambda y: _tick(view, y), view.higher if view.measure else False)
     out = []
-    for across, cost, said in (("size", "size_bytes", size_text), ("latency at batch 1", "one_s", _seconds)):
+    for across, cost, said in (("size", "size_bytes", _bytes), ("latency at batch 1", "one_s", _seconds)):
         points = []
         for v in view.variants:
             x, y = getattr(v, cost), view.worth(v)
             if not v.refusal and x is not None and y is not None:
                 points.append(Point(v.name, x, y, f"{said(x)} {worth_text(view, y)}"))
         if len(points) > 1:
-            drawn = pareto.svg(points, f"{measure} by {across}", across, measure,
-                               lambda y: _tick(view, y), upward, said)  # fmt: skip
+            drawn = pareto.svg(points, f"{measure} by {across}", across, axis, said)
             out.append(f"<figure>{drawn}<figcaption>{escape(measure)} by {across}: filled are those that no other one "
                        "beats</figcaption></figure>")  # fmt: skip
     return f'<div class="plots">{"".join(out)}</div>' if out else ""
@@ -277,6 +277,10 @@ def _plots(view: Shrunk) -> str:
 
 def _tick(view: Shrunk, y: float) -> str:
     return f"{100 * y:.3g} %" if view.measure in SHARES or not view.measure else f"{y:.3g}"
+
+
+def _bytes(x: float) -> str:
+    return size_text(x) if x else "0"
 
 
 def _seconds(x: float) -> str:
@@ -291,14 +295,14 @@ def _choices(view: Shrunk) -> list[str]:
         if v.refusal or not (v.code or v.layers):
             continue
         opened = " open" if v.name == view.chosen else ""
-        code = (f'<pre tabindex="0" role="region" aria-label="code of {escape(v.name)}"><code>{escape(v.code)}</code>'
+        code = (f'<pre tabindex="0" role="region" aria-label="code of {escape(v.name)} of {_prose(view.title)}"><code>{escape(v.code)}</code>'
                 "</pre>") if v.code else ""  # fmt: skip
         what = " and ".join(x for x in ("code" if v.code else "", "error by layer" if v.layers else "") if x)
-        found.append(f"<details{opened}><summary><b>{escape(v.name)}</b> {what}</summary>{code}{_layers(v)}</details>")
+        found.append(f"<details{opened}><summary><b>{escape(v.name)}</b> {what}</summary>{code}{_layers(view, v)}</details>")
     return found
 
 
-def _layers(v: Variant) -> str:
+def _layers(view: Shrunk, v: Variant) -> str:
     if not v.layers:
         return ""
     order = sorted(v.layers, key=lambda layer: -(layer.own or layer.whole or 0.0))
@@ -316,6 +320,6 @@ def _layers(v: Variant) -> str:
     more = f'<div class="foot">{left} layers more, with smaller errors</div>' if left > 0 else ""
     head = (f'<th scope="col">layer</th><th scope="col">its own error</th><th scope="col"{_NUMBER}>with those before it'
             '</th><th scope="col">called at</th>')  # fmt: skip
-    label = f"layers of {escape(v.name)}"
+    label = f"layers of {escape(v.name)} of {_prose(view.title)}"
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
     return f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">{table}</div>{more}'
