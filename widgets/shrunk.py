@@ -287,7 +287,6 @@ def _seconds(x: float) -> str:
     return time_text(1e3 * x) if x else "0"
 
 
-
 def _choices(view: Shrunk) -> list[str]:
     """For each variant that was made its code and its layers, folded; the recommended one open."""
     found = []
@@ -298,7 +297,9 @@ def _choices(view: Shrunk) -> list[str]:
         code = (f'<pre tabindex="0" role="region" aria-label="code of {escape(v.name)} of {_prose(view.title)}"><code>{escape(v.code)}</code>'
                 "</pre>") if v.code else ""  # fmt: skip
         what = " and ".join(x for x in ("code" if v.code else "", "error by layer" if v.layers else "") if x)
-        found.append(f"<details{opened}><summary><b>{escape(v.name)}</b> {what}</summary>{code}{_layers(view, v)}</details>")
+        found.append(
+            f"<details{opened}><summary><b>{escape(v.name)}</b> {what}</summary>{code}{_layers(view, v)}</details>"
+        )
     return found
 
 
@@ -309,7 +310,9 @@ def _layers(view: Shrunk, v: Variant) -> str:
     most = max((layer.own or 0.0 for layer in order), default=0.0) or 1.0
     body = []
     for layer in order[:LAYERS]:
-        bar = "" if not layer.own else f'<span class="bar" style="width:{max(1.0, 60 * layer.own / most):.0f}px"></span>'
+        bar = (
+            "" if not layer.own else f'<span class="bar" style="width:{max(1.0, 60 * layer.own / most):.0f}px"></span>'
+        )
         own = layer.note or share(layer.own)
         where = " · ".join(x for x in (layer.line, layer.made and f"made in {layer.made}") if x)
         body.append(f'<tr><td class="name">{escape(layer.name)}<small>{escape(layer.kind)}</small></td>'

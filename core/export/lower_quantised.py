@@ -12,7 +12,9 @@ from .plan import View
 from .polynomial import Count, product
 
 
-def _quantised(b: Builder, x: View, count: Count, each: Count, input_scale: View | None, zero: int) -> tuple[View, View]:
+def _quantised(
+    b: Builder, x: View, count: Count, each: Count, input_scale: View | None, zero: int
+) -> tuple[View, View]:
     """Return pieces of the input as whole numbers, and the scale of each piece."""
     q, scales = b.new((count, each), "int16", "steps"), b.new((count,), name="scales")
     given = None if input_scale is None else b.dense(input_scale)
@@ -104,3 +106,21 @@ def _int4_embedding(b: Builder, node: Any, weight: View, index: View, scale: Vie
            _whole(b, b.dense(index)), b.dense(scale), b.dense(zero), out, writes=[out], title="int4_embedding",
            fails=True)  # fmt: skip
     return out
+
+
+@lowers("fake_quantise")
+def _fake_quantise(b: Builder, node: Any, x: View, scale: View, zero: View, low: int, high: int, axis: int) -> View:
+    single(node, x, scale)
+    rank = len(x.shape)
+
+    def along(v: View) -> View:
+        if not v.shape:
+            return v
+        shape, strides = ([n if k == axis else other for k in range(rank)]
+                          for n, other in ((v.shape[0], 1), (v.strides[0], 0)))  # fmt: skip
+        return View(v.buffer, tuple(shape), tuple(strides), v.offset)
+
+    by, point = along(scale), along(b.copy(zero, "float32"))
+    whole = b.ew("add", b.ew("round", b.ew("true_divide", x, by)), point)
+    whole = b.ew("minimum", b.ew("maximum", whole, float(low)), float(high))
+    return b.ew("mul", b.ew("sub", whole, point), by)

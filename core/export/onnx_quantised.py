@@ -158,3 +158,32 @@ def _int4_embedding(g: Graph, weight: Value, index: Value, scale: Value, zero: V
     rows, by, points = (g("Gather", t, at, axis=0) for t in (g.name(weight), _single(g, scale), _single(g, zero)))
     wide = _halves(g, rows, by, points, [-1, groups, 2 * half // groups])
     return g.cast(g.reshape(wide, [*index.shape, 2 * half]), scale.dtype, "float32")
+
+
+# -- what was fake-quantised -------------------------------------------------------------------------------------------
+
+
+@row("fake_quantise")
+def _fake_quantise(g: Graph, x: Value, scale: Value, zero: Value, low: int, high: int, axis: int) -> str:
+    kind = "int8" if low >= -128 and high <= 127 else "uint8" if low >= 0 and high <= 255 else ""
+    given, by = _single(g, x), _single(g, scale)
+    if not kind:
+        return _by_steps(g, x, given, by, zero, low, high, axis if scale.shape else None)
+    point, how = g.cast(zero, kind), {"axis": axis} if scale.shape else {}
+    if zero.shape != scale.shape:
+        point = g("Expand", point, g.shape_of(scale))
+    q = g("QuantizeLinear", given, by, point, **how)
+    if (low, high) not in ((-128, 127), (0, 255)):
+        q = g("Clip", q, g.constant(low, kind), g.constant(high, kind))
+    return g.cast(g("DequantizeLinear", q, by, point, **how), x.dtype, "float32")
+
+
+def _by_steps(g: Graph, x: Value, given: str, by: str, zero: Value, low: int, high: int, axis: int | None) -> str:
+    """In floats: more steps than 8 bits have."""
+    point = g.cast(zero, "float32")
+    if axis is not None:
+        shape = g.ints(*(-1 if k == axis else 1 for k in range(len(x.shape))))
+        by, point = g("Reshape", by, shape), g("Reshape", point, shape)
+    whole = g("Clip", g("Add", g("Round", g("Div", given, by)), point), g.constant(low, "float32"),
+              g.constant(high, "float32"))  # fmt: skip
+    return g.cast(g("Mul", g("Sub", whole, point), by), x.dtype, "float32")

@@ -36,7 +36,9 @@ class Heard:
 
 def layers_of(model: Any) -> dict[str, Any]:
     """Return the modules that hold parameters themselves, by their paths."""
-    return {name: m for name, m in model.named_modules() if name and next(m.parameters(recurse=False), None) is not None}
+    return {
+        name: m for name, m in model.named_modules() if name and next(m.parameters(recurse=False), None) is not None
+    }
 
 
 def heard(model: Any, inputs: tuple[Any, ...], names: Sequence[str], library: Any) -> dict[str, Heard]:

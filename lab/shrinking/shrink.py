@@ -136,7 +136,9 @@ def _measured(view: Shrunk, reference: Any, model: Any, samples: Samples, metric
         measure = scoring.measure_of(metric, wanted[0], scoring.array_of(samples.batches[0][1]))
         view.measure, view.higher = measure.name, measure.higher
     elif metric is not None:
-        raise ValueError("shrink: a metric needs targets; came: inputs alone. Needed: --data (x, y) or a loader of pairs")
+        raise ValueError(
+            "shrink: a metric needs targets; came: inputs alone. Needed: --data (x, y) or a loader of pairs"
+        )
     few = tuple(x[: layers.ROWS] for x in samples.batches[0][0])
     names = list(layers.layers_of(reference))
     before = layers.heard(reference, few, names, library)
@@ -145,7 +147,9 @@ def _measured(view: Shrunk, reference: Any, model: Any, samples: Samples, metric
         variant = Variant(recipe.name, note=recipe.note)
         view.variants.append(variant)
         try:
-            found = whole if recipe.key == "float32" else recipe.made(reference, samples, library, view.title, data_title)
+            found = (
+                whole if recipe.key == "float32" else recipe.made(reference, samples, library, view.title, data_title)
+            )
             outputs = wanted if found is whole else _outputs(found, samples, library)
             if measure is not None:
                 variant.score = scoring.score(measure, outputs, samples.batches, library)
@@ -256,7 +260,7 @@ def _judge(view: Shrunk) -> None:
     lost = "1 point" if view.measure in shrunk.SHARES else "1 %"
     worth = view.measure or "the outputs"
     if best is first:
-        view.said = (f"Stay with {first.name}: no smaller variant keeps {worth} within {lost} and is no slower.")
+        view.said = f"Stay with {first.name}: no smaller variant keeps {worth} within {lost} and is no slower."
         return
     saved = (first.size_bytes or 0) - (best.size_bytes or 0)
     view.said = (f"{best.name} is the smallest that keeps {worth} within {lost} and is no slower: "

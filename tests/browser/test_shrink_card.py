@@ -111,8 +111,12 @@ def test_what_users_write_is_text(show: Any) -> None:
 
 def test_names_in_the_plots_are_apart(show: Any) -> None:
     page = show(PART).page
-    boxes = page.locator("svg").first.locator("text.best, text.beaten").evaluate_all(
-        "all => all.map(e => { const b = e.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom] })"
+    boxes = (
+        page.locator("svg")
+        .first.locator("text.best, text.beaten")
+        .evaluate_all(
+            "all => all.map(e => { const b = e.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom] })"
+        )
     )
     assert len(boxes) == 8
     for k, a in enumerate(boxes):

@@ -25,6 +25,7 @@ KERNEL = quantised_int8(core.randn(6, 2 * 3 * 3))[0].reshape(6, 2, 3, 3)
 OF_OUTPUTS = core.rand(6) * 0.02 + 0.01
 TABLE, OF_ROWS = quantised_int8(core.randn(9, 12))
 TABLE4 = quantised_int4(core.randn(9, 12), group=6)
+OF_CHANNELS, POINTS = core.rand(4) * 0.01 + 0.01, core.tensor([0, -3, 7, 1], dtype=core.int32)
 STEP = core.tensor(0.03)
 
 
@@ -69,6 +70,13 @@ CASES: dict[str, Case] = {
     ),
     "weights of 8 bits": (lambda x: weight_int8_linear(x, WEIGHT, SCALE, BIAS), _rows),
     "weights of 4 bits": (lambda x: weight_int4_linear(x, *WEIGHT4, BIAS), _rows),
+    "fake": (lambda x: core.fake_quantize_per_tensor_affine(x, 0.02, 3, -128, 127), _rows),
+    "fake of 4 bits": (lambda x: core.fake_quantize_per_tensor_affine(x, STEP, core.tensor(-1), -8, 7), _rows),
+    "fake unsigned": (lambda x: core.fake_quantize_per_tensor_affine(x, 0.02, 128, 0, 255), _rows),
+    "fake of 16 bits": (lambda x: core.fake_quantize_per_tensor_affine(x, 0.001, 0, -32768, 32767), _rows),
+    "fake by channel": (
+        lambda x: core.fake_quantize_per_channel_affine(x, OF_CHANNELS, POINTS, 1, -128, 127).reshape(-1), _images
+    ),
     "table of 8 bits": (lambda i: int8_embedding(i, TABLE, OF_ROWS), _indices),
     "table of 4 bits": (lambda i: int4_embedding(i, *TABLE4), _indices),
 }  # fmt: skip

@@ -45,7 +45,8 @@ def test_by_onnx_and_read_back(name: str, tmp_path: Path) -> None:
     assert_close(run_by_onnx(program, tmp_path / "m.onnx", args)[0], wanted)
     assert_close(core.onnx.load(str(tmp_path / "m.onnx"))(*args).detach().numpy(), wanted)
     wanted_ops = {"static": {"QuantizeLinear", "DequantizeLinear"}, "dynamic": {"MatMulInteger"},
-                  "convolution": {"ConvInteger"}, "weights of 4 bits": {"BitwiseAnd", "BitShift"}}  # fmt: skip
+                  "convolution": {"ConvInteger"}, "weights of 4 bits": {"BitwiseAnd", "BitShift"},
+                  "fake": {"QuantizeLinear", "DequantizeLinear"}, "fake of 4 bits": {"QuantizeLinear", "Clip"}}  # fmt: skip
     assert wanted_ops.get(name, set()) <= _ops(tmp_path / "m.onnx")
 
 
