@@ -149,12 +149,14 @@ def parse_rule(source: str) -> Rule:
     return Rule(source, side(left), side(right))
 
 
-def as_shape(args: Any, op: str = "") -> tuple[int, ...]:
-    """Return the shape of ``f(2, 3)``, ``f((2, 3))`` or ``f(core.Size([2, 3]))``."""
+def as_shape(args: Any, op: str = "", as_given: bool = False) -> tuple[int, ...]:
+    """Return the shape of ``f(2, 3)``, ``f((2, 3))`` or ``f(core.Size([2, 3]))``.
+
+    `as_given` leaves integers that remember where they come from (`core.export.sizes`) as they are."""
     if len(args) == 1 and isinstance(args[0], tuple | list):
         args = args[0]
     try:
-        return tuple([d if d.__class__ is int else index(d) for d in args])
+        return tuple([d if d.__class__ is int or (as_given and hasattr(d, "formula")) else index(d) for d in args])
     except TypeError:
         bad = next(d for d in args if not hasattr(d, "__index__"))
         phrase = (

@@ -73,12 +73,12 @@ def _made(op: str, make: Callable[[Any], Any], dtype: Dtype, device: Any, requir
     return t.requires_grad_() if requires_grad else t
 
 
-def as_size(op: str, args: tuple[Any, ...], size: Any) -> tuple[int, ...]:
+def as_size(op: str, args: tuple[Any, ...], size: Any, as_given: bool = False) -> tuple[int, ...]:
     if size is not None:
         args = (size,)
     elif not args:
         raise TypeError(f'{op}() missing 1 required positional arguments: "size"\n  remedy: core.{op}(2, 3)')
-    shape = as_shape(args, op)
+    shape = as_shape(args, op, as_given)
     if any(d < 0 for d in shape):
         raise RuntimeError(text(f"{op}: Dimension size must be non-negative.", op=op, came=f"{shape}"))
     return shape
@@ -97,7 +97,7 @@ def _filled(name: str, what: str) -> Any:
         out: Tensor | None = None,
         **ignored: Any,
     ) -> Tensor:
-        shape = as_size(name, args, size)
+        shape = as_size(name, args, size, True)
         d = as_dtype(dtype, name) if dtype is not None else out.dtype if out is not None else dtypes.get_default_dtype()
 
         def make(xp: Any) -> Any:
@@ -145,7 +145,7 @@ def full(
     if isinstance(size, builtins.int):
         raise TypeError(text("full(): argument 'size' (position 1) must be tuple of ints, not int", op="full",
                              came=f"{size}", remedy=f"core.full(({size},), ...)"))  # fmt: skip
-    shape = as_size("full", (tuple(size),), None)
+    shape = as_size("full", (tuple(size),), None, True)
     if isinstance(fill_value, Tensor):
         d, fill_value = dtype or fill_value.dtype, fill_value.item()
     else:

@@ -156,7 +156,7 @@ def split(tensor: Tensor, split_size_or_sections: Ints, dim: Dim = 0) -> tuple[T
     d = normalize_dim(dim, tensor.ndim, "split")
     n = tensor.shape[d]
     if isinstance(split_size_or_sections, tuple | list):
-        sizes = tuple(int(k) for k in split_size_or_sections)
+        sizes = tuple(k if isinstance(k, int) else int(k) for k in split_size_or_sections)
         if sum(sizes) != n or any(k < 0 for k in sizes):
             raise RuntimeError(
                 text(

@@ -70,7 +70,7 @@ def reshape(input: Tensor, *sizes: Size, shape: Sizes | None = None) -> Tensor:
     >>> core.arange(6).reshape(2, -1).shape
     core.Size([2, 3])
     """
-    target = _filled(as_shape(sizes if shape is None else (shape,)), input.numel(), "reshape")
+    target = _filled(as_shape(sizes if shape is None else (shape,), "", True), input.numel(), "reshape")
     return _view(input if viewable(input._a, target) else _contiguous(input), shape=target)
 
 
@@ -93,7 +93,7 @@ def view(input: Tensor, *sizes: Size, size: Sizes | None = None, dtype: Dtype | 
         dtype = sizes[0]
     if dtype is not None:
         return _bits(input, dtype)
-    target = _filled(as_shape(sizes if size is None else (size,)), input.numel(), "view")
+    target = _filled(as_shape(sizes if size is None else (size,), "", True), input.numel(), "view")
     if not viewable(input._a, target):
         raise RuntimeError(
             text(
@@ -182,7 +182,7 @@ def unflatten(input: Tensor, dim: Dim, sizes: Sizes) -> Tensor:
     core.Size([2, 3, 4])
     """
     d = normalize_dim(dim, input.ndim, "unflatten")
-    shape, inner = input._a.shape, as_shape((sizes,))
+    shape, inner = input._a.shape, as_shape((sizes,), "", True)
     if not inner:
         raise RuntimeError(text("unflatten: sizes must be non-empty", op="unflatten"))
     try:
@@ -367,7 +367,7 @@ def expand(input: Tensor, *sizes: Size, size: Sizes | None = None, implicit: boo
     >>> core.tensor([[1.0], [2.0]]).expand(2, 3).shape
     core.Size([2, 3])
     """
-    target = as_shape(sizes if size is None else (size,))
+    target = as_shape(sizes if size is None else (size,), "", True)
     shape = input._a.shape
     lead = len(target) - len(shape)
     if lead < 0:

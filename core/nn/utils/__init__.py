@@ -10,14 +10,14 @@ from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_g
 from .convert_parameters import parameters_to_vector, vector_to_parameters
 
 if TYPE_CHECKING:
-    from . import parametrizations, parametrize, prune, stateless
+    from . import parametrizations, parametrize, prune, shrink, stateless
     from .fusion import fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval, fuse_linear_bn_weights
     from .norms import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
     from .skipping import skip_init
 
 # What few programs use, and the file it is in; imported when it is asked for.
 _LATE = {
-    **dict.fromkeys(["_named_member_accessor", "parametrizations", "parametrize", "prune", "stateless"], ""),
+    **dict.fromkeys(["_named_member_accessor", "parametrizations", "parametrize", "prune", "shrink", "stateless"], ""),
     **dict.fromkeys(["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"],
                     "fusion"),
     **dict.fromkeys(["remove_spectral_norm", "remove_weight_norm", "spectral_norm", "weight_norm"], "norms"),
