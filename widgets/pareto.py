@@ -41,13 +41,13 @@ def front(points: Sequence[tuple[float, float]]) -> list[int]:
 
 @dataclass
 class Axis:
-    """How worth is drawn: `height` rises with it, `ticks` are values that may be marked, `written` says one."""
+    """How worth is drawn: `height` rises with it, `ticks` gives values to be marked, `written` says one."""
 
     name: str
     height: Callable[[float], float]
     written: Callable[[float], str]
-    ticks: Sequence[float] = ()
-    """Where they are not given, round numbers."""
+    ticks: Callable[[float, float], Sequence[float]]
+    """From the heights of the ends."""
 
 
 STEPS = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -64,14 +64,14 @@ def shares(name: str, written: Callable[[float], str], upward: bool) -> Axis:
     >>> round(axis.height(0.99) - axis.height(0.98), 2), round(axis.height(0.9) - axis.height(0.8), 2)
     (0.26, 0.3)
     """
-    off = (lambda y: 1 - y) if upward else (lambda y: y)
     ticks = [1 - v for v in STEPS if v <= 1] if upward else list(STEPS)
-    return Axis(name, lambda y: -math.log10(max(off(y), 0.0) + LEAST), written, ticks)
+    return Axis(name, lambda y: -math.log10(max(1 - y if upward else y, 0.0) + LEAST), written, lambda a, b: ticks)
 
 
 def numbers(name: str, written: Callable[[float], str], upward: bool) -> Axis:
     """Return an axis of plain numbers."""
-    return Axis(name, (lambda y: y) if upward else (lambda y: -y), written)
+    sign = 1 if upward else -1
+    return Axis(name, lambda y: sign * y, written, lambda a, b: [sign * v for v in _round(a, b, 4)])
 
 
 def svg(points: Sequence[Point], title: str, across: str, up: Axis, tick_x: Callable[[float], str] = str) -> str:
@@ -101,15 +101,15 @@ def svg(points: Sequence[Point], title: str, across: str, up: Axis, tick_x: Call
         parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{TALL - BOTTOM}"/>'
                      f'<text class="tick" x="{x:.1f}" y="{TALL - BOTTOM + 15}" text-anchor="middle">'
                      f"{escape(tick_x(v))}</text>")  # fmt: skip
-    ends = sorted((up.height(1.0) * low, up.height(1.0) * high))  # of what falls, the signs are turned
     last = math.inf
-    for v in up.ticks or _round(*ends, 4):
+    for v in up.ticks(low, high):
         _, y = place(0, up.height(v))
         if not low <= up.height(v) <= high or abs(y - last) < 1.6 * LINE:
             continue
         last = y
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDE - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-                     f'<text class="tick" x="{LEFT - 7}" y="{y + 4:.1f}" text-anchor="end">{escape(up.written(v))}</text>')  # fmt: skip
+                     f'<text class="tick" x="{LEFT - 7}" y="{y + 4:.1f}" text-anchor="end">'
+                     f"{escape(up.written(v))}</text>")  # fmt: skip
     parts.append(f'<text class="tick" x="{WIDE - RIGHT}" y="{TALL - 10}" text-anchor="end">{escape(across)}</text>')
     at = [place(p.x, up.height(p.y)) for p in points]
     line = sorted(at[k] for k in best)

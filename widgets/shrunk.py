@@ -6,6 +6,7 @@ untrusted notebook) its tables, the code and the plots' sentences remain.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -126,7 +127,8 @@ def figures(view: Shrunk, v: Variant) -> list[tuple[str, str]]:
         cells.append(("" if own is None else time_text(1e3 * own), "" if v is first else ratio_text(own, base)))
     if view.measure:
         cells.append((worth_text(view, v.score), _change(view, v.score, first.score) if v is not first else ""))
-    cells.append(("" if v.apart is None or v is first else share(v.apart), ""))
+    apart = "" if v.apart is None or v is first else share(v.apart) if math.isfinite(v.apart) else "not finite"
+    cells.append((apart, ""))
     return cells
 
 
@@ -266,7 +268,7 @@ def _plots(view: Shrunk) -> str:
         points = []
         for v in view.variants:
             x, y = getattr(v, cost), view.worth(v)
-            if not v.refusal and x is not None and y is not None:
+            if not v.refusal and x is not None and y is not None and math.isfinite(y):
                 points.append(Point(v.name, x, y, f"{said(x)} {worth_text(view, y)}"))
         if len(points) > 1:
             drawn = pareto.svg(points, f"{measure} by {across}", across, axis, said)
@@ -294,8 +296,9 @@ def _choices(view: Shrunk) -> list[str]:
         if v.refusal or not (v.code or v.layers):
             continue
         opened = " open" if v.name == view.chosen else ""
-        code = (f'<pre tabindex="0" role="region" aria-label="code of {escape(v.name)} of {_prose(view.title)}"><code>{escape(v.code)}</code>'
-                "</pre>") if v.code else ""  # fmt: skip
+        label = f"code of {escape(v.name)} of {_prose(view.title)}"
+        code = (f'<pre tabindex="0" role="region" aria-label="{label}"><code>{escape(v.code)}</code></pre>'
+                if v.code else "")  # fmt: skip
         what = " and ".join(x for x in ("code" if v.code else "", "error by layer" if v.layers else "") if x)
         found.append(
             f"<details{opened}><summary><b>{escape(v.name)}</b> {what}</summary>{code}{_layers(view, v)}</details>"
@@ -313,9 +316,10 @@ def _layers(view: Shrunk, v: Variant) -> str:
         bar = (
             "" if not layer.own else f'<span class="bar" style="width:{max(1.0, 60 * layer.own / most):.0f}px"></span>'
         )
-        own = layer.note or share(layer.own)
+        own = share(layer.own)
         where = " · ".join(x for x in (layer.line, layer.made and f"made in {layer.made}") if x)
-        body.append(f'<tr><td class="name">{escape(layer.name)}<small>{escape(layer.kind)}</small></td>'
+        kind = ", ".join(x for x in (layer.kind, layer.note) if x)
+        body.append(f'<tr><td class="name">{escape(layer.name)}<small>{escape(kind)}</small></td>'
                     f"<td>{escape(own)}{bar}</td><td{_NUMBER}>{escape(share(layer.whole))}</td>"
                     f'<td class="where"><code>{escape(plain(layer.source, 120))}</code><small>{escape(where)}</small>'
                     "</td></tr>")  # fmt: skip

@@ -1,9 +1,9 @@
 """ONNX's spelling of layers of small numbers.
 
-- A scale of the input that is given: QuantizeLinear and DequantizeLinear before the product (Q/DQ), DequantizeLinear on
-  the weight of 8 bits, which runtimes make one product of whole numbers of.
-- A scale for each row or sample: core's own steps (ReduceMax, Mul, Round), then MatMulInteger or ConvInteger, whose sums
-  are exact. ONNX's DynamicQuantizeLinear has one scale and zero point for all rows, and so gives other numbers.
+- A scale of the input that is given: QuantizeLinear and DequantizeLinear before the product (Q/DQ), DequantizeLinear
+  on the weight of 8 bits, which runtimes make one product of whole numbers of.
+- A scale for each row or sample: core's own steps (ReduceMax, Mul, Round), then MatMulInteger or ConvInteger, whose
+  sums are exact. ONNX's DynamicQuantizeLinear has one scale and zero point for all rows, and so gives other numbers.
 - Weights alone: DequantizeLinear and a product of floats; of 4 bits the two halves of each byte by BitwiseAnd and
   BitShift, since DequantizeLinear takes whole zero points alone.
 - What was fake-quantised: QuantizeLinear and DequantizeLinear, with Clip between where the range is not that of 8 bits.

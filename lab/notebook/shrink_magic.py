@@ -36,7 +36,7 @@ def parser() -> Parser:
                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     found.add_argument("model", metavar="MODEL", help="a variable, or an expression, that is a module")
     found.add_argument("--data", metavar="DATA", required=True,
-                       help="a DataLoader, a pair (x, y), or x alone: outputs are then compared with float32's")  # fmt: skip
+                       help="a DataLoader, a pair (x, y), or x alone, whose outputs are compared")  # fmt: skip
     found.add_argument("--metric", metavar="METRIC", help=f"{', '.join(KNOWN)}, or a function of outputs and targets")
     found.add_argument("--variants", metavar="A,B", type=_names, help=", ".join(recipe.key for recipe in RECIPES))
     found.add_argument("--items", metavar="N", type=int, default=ITEMS, help=f"of the data, at most ({ITEMS})")

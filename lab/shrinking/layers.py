@@ -8,15 +8,19 @@ import linecache
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
+import core
 from core.base import source
 from widgets.shrunk import Layer
 
 from .scoring import apart, array_of, first_tensor
+from .variants import Made
 
 ROWS = 64  # items that are looked at
 _LAB = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -80,15 +84,14 @@ def _place(file: str, line: int) -> str:
     return f"{source.name_of_file(file) or os.path.basename(file)} line {line}"
 
 
-def errors(reference: dict[str, Heard], model: Any, variant: Any, inputs: tuple[Any, ...], library: Any,
-           cast: Callable[[Any], Any], made: Callable[[str], tuple[str, str]]) -> list[Layer]:  # fmt: skip
-    """Return the layers of a model with what the variant does to each.
+def errors(reference: dict[str, Heard], model: Any, variant: Made, inputs: tuple[Any, ...], library: Any,
+           made: Callable[[str], tuple[str, str]]) -> list[Layer]:  # fmt: skip
+    """Return the layers of a model with what the variant does to each; of channels that went nothing is compared.
 
-    reference : the layers of the model in float32. cast : what the variant's inputs are brought into. made : the place
-    where a layer is made, and its text.
+    reference : the layers of the model in float32. made : the place where a layer is made, and its text.
     """
-    layers, there = layers_of(model), dict(variant.named_modules())
-    after = heard(variant, tuple(map(cast, inputs)), list(reference), library)
+    layers, there = layers_of(model), dict(variant.model.named_modules())
+    after = heard(variant.model, tuple(map(variant.cast, inputs)), list(reference), library)
     found = []
     for name, before in reference.items():
         where, text = made(name)
@@ -99,18 +102,29 @@ def errors(reference: dict[str, Heard], model: Any, variant: Any, inputs: tuple[
             layer.note = "joined with another"
             continue
         wanted, got = array_of(before.output), array_of(after[name].output)
-        if wanted.shape != got.shape:
-            axis = next((k for k, (a, b) in enumerate(zip(wanted.shape, got.shape, strict=False)) if a != b), 0)
-            layer.note = f"{got.shape[axis]} of {wanted.shape[axis]} kept" if wanted.ndim == got.ndim else "other shape"
-            continue
+        given = list(before.inputs)
+        if name + ".weight" in variant.kept or wanted.shape != got.shape:
+            layer.note = f"now {_kind(own)}" if _kind(own) != layer.kind else ""
+            cut = _left(layers[name], variant.kept.get(f"{name}.weight", {}))
+            if cut is None:
+                continue
+            wanted, given[0] = cut(wanted, 0), library.as_tensor(cut(array_of(given[0]), 1))
         layer.whole = apart([got], [wanted])
-        try:
-            with library.no_grad():
-                alone = first_tensor(own(*(cast(x) for x in before.inputs)), library)
-            layer.own = apart([array_of(alone)], [wanted])
-        except Exception:  # fewer inputs than the layer had
-            layer.note = f"fewer inputs, {_kind(own)}"
+        with library.no_grad():
+            alone = first_tensor(own(*map(variant.cast, given)), library)
+        layer.own = apart([array_of(alone)], [wanted])
     return found
+
+
+def _left(module: Any, kept: Mapping[int, Any]) -> Callable[[Any, int], Any] | None:
+    """Return what takes from a layer's outputs (0) or inputs (1) those that are left; None where that is not known."""
+    if isinstance(module, core.nn.Linear):
+        along = -1
+    elif isinstance(module, core.nn.Conv1d | core.nn.Conv2d | core.nn.Conv3d) and module.groups == 1:
+        along = 1
+    else:
+        return None
+    return lambda a, axis: np.take(a, kept[axis], along) if axis in kept else a
 
 
 def _kind(module: Any) -> str:

@@ -19,6 +19,8 @@ class Samples:
     """Batches of inputs, each with its target or None."""
 
     batches: list[tuple[tuple[Any, ...], Any]] = field(default_factory=list)
+    loaded: bool = False
+    """Whether they come from a loader."""
     cut: bool = False
     """Whether there is more data than these."""
 
@@ -61,6 +63,7 @@ def samples_of(data: Any, library: Any, most: int) -> Samples:
         raise TypeError(f"shrink: {type(data).__name__} is an iterator, which measuring would use up; needed: {FORMS}. "
                         "Remedy: give the loader itself")  # fmt: skip
     elif isinstance(data, Iterable) and not isinstance(data, str | bytes | dict):
+        found.loaded = True
         for batch in data:
             found.batches.append(_parted(batch, library))
             if found.count >= most:
@@ -91,8 +94,8 @@ def _parted(batch: Any, library: Any) -> tuple[tuple[Any, ...], Any]:
     if _is_array(batch, library):
         return (_tensor(batch, library),), None
     if not isinstance(batch, tuple | list) or not batch:
-        raise TypeError(f"shrink: a batch is {type(batch).__name__}; needed: {FORMS}. Remedy: a loader that gives pairs, "
-                        "as [(b['x'], b['y']) for b in loader]")  # fmt: skip
+        raise TypeError(f"shrink: a batch is {type(batch).__name__}; needed: {FORMS}. Remedy: a loader that gives "
+                        "pairs, as [(b['x'], b['y']) for b in loader]")  # fmt: skip
     *parts, last = batch if len(batch) > 1 else (*batch, None)
     inputs = list(itertools.chain.from_iterable(p if isinstance(p, tuple | list) and not _numbers(p) else (p,)
                                                 for p in parts))  # fmt: skip

@@ -58,7 +58,7 @@ def shrink(model: Any, data: Any, *, metric: Any = None, variants: Sequence[str]
 
     data : a DataLoader, a pair (x, y), or x alone, by which outputs are compared with those in float32. metric :
     "accuracy", "mse", "mae" or a function of outputs and targets; by default what the targets tell. variants : names,
-    of all by default. items : of the data, at most. title, data_title : what model and data are called. sources : (name,
+    all by default. items : of the data, at most. title, data_title : what model and data are called. sources : (name,
     text) of the cells that may have made the model.
 
     A variant that cannot be made says why. Of a model of PyTorch float32 and bf16 are measured.
@@ -155,7 +155,7 @@ def _measured(view: Shrunk, reference: Any, model: Any, samples: Samples, metric
                 variant.score = scoring.score(measure, outputs, samples.batches, library)
             variant.apart = scoring.apart(outputs, wanted)
             if found is not whole:
-                variant.layers = layers.errors(before, reference, found.model, few, library, found.cast, made)
+                variant.layers = layers.errors(before, reference, found, few, library, made)
             variant.size_bytes, variant.code = size_of(found.model), found.code
             variant.note = found.note or variant.note
         except Exception as error:
@@ -166,7 +166,7 @@ def _measured(view: Shrunk, reference: Any, model: Any, samples: Samples, metric
     rounds = 0
     for count, where in ((1, "one_s"), (MANY, "many_s")):
         rows = samples.rows(count)
-        calls = {name: partial(_run, found.model, tuple(map(found.cast, rows)), library)
+        calls: dict[str, Callable[[], Any]] = {name: partial(_run, found.model, tuple(map(found.cast, rows)), library)
                  for name, found in runs.items()}  # fmt: skip
         times, rounds = latencies(calls)
         for variant in view.variants:
@@ -238,10 +238,13 @@ def latencies(calls: dict[str, Callable[[], Any]]) -> tuple[dict[str, float], in
 def _foot(view: Shrunk, samples: Samples, library: Any, rounds: int) -> list[str]:
     of = "the first " if samples.cut else ""
     what = view.measure or "the difference of outputs"
-    found = [f"{what} on {of}{count_text(samples.count, 'item')}; latency: the median of {rounds} rounds in which each "
-             f"variant has its turn, {count_text(library.get_num_threads(), 'thread')}; size: the bytes of the state."]  # fmt: skip
-    notes = {"pruned": "Pruned variants were not trained afterwards, which is what gives them their accuracy back.",
-             "int8 static": "The scales of int8 static come from some of these items: give other data to judge it by."}  # fmt: skip
+    found = [f"{what} on {of}{count_text(samples.count, 'item')}; latency: the median of {rounds} rounds in which "
+             f"each variant has its turn, {count_text(library.get_num_threads(), 'thread')}; size: the bytes of the "
+             "state."]  # fmt: skip
+    notes = {
+        "pruned": "Pruned variants were not trained afterwards, which is what gives them their accuracy back.",
+        "int8 static": "The scales of int8 static come from some of these items: judge it by other data too.",
+    }
     made = [v.name for v in view.variants if not v.refusal]
     return found + [said for word, said in notes.items() if any(name.startswith(word) for name in made)]
 

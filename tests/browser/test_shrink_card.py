@@ -52,9 +52,9 @@ VARIANTS = [
     Variant("pruned 75 %", 45_000, 88e-6, 0.8e-3, 0.3417, 0.82, layers(None, None, None, 0.8, note="8 of 32 kept"),
             CODE),
 ]  # fmt: skip
-FOOT = ["accuracy on 360 items; latency: the median of 7 rounds in which each variant has its turn, 2 threads; size: the "
-        "bytes of the state.", "Pruned variants were not trained afterwards, which is what gives them their accuracy "
-        "back."]  # fmt: skip
+FOOT = ["accuracy on 360 items; latency: the median of 7 rounds in which each variant has its turn, 2 threads; size: "
+        "the bytes of the state.", "Pruned variants were not trained afterwards, which is what gives them their "
+        "accuracy back."]  # fmt: skip
 PART = Shrunk("model <b>", "DigitsCNN, 151,306 parameters", "accuracy", True, VARIANTS, 32, "int8 dynamic",
               "int8 dynamic is the smallest that keeps accuracy within 1 point and is no slower: 452 kB (75 %) less.",
               FOOT)  # fmt: skip

@@ -1,4 +1,4 @@
-"""What is left of numbers after a way through whole numbers and back; the gradient passes as if nothing were rounded."""
+"""What is left of numbers after a way through whole numbers and back; the gradient passes as if none were rounded."""
 
 from __future__ import annotations
 

@@ -18,6 +18,9 @@ from .run_c import compiled, flat, ran
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
+OPS = {"static": {"QuantizeLinear", "DequantizeLinear"}, "dynamic": {"MatMulInteger"},
+       "convolution": {"ConvInteger"}, "weights of 4 bits": {"BitwiseAnd", "BitShift"},
+       "fake": {"QuantizeLinear", "DequantizeLinear"}, "fake of 4 bits": {"QuantizeLinear", "Clip"}}  # fmt: skip
 IN_FLOATS = ("weights", "gelu", "silu")
 """Cases whose last places the compiler may choose: sums of floats, and functions that are approximated."""
 
@@ -44,10 +47,7 @@ def test_by_onnx_and_read_back(name: str, tmp_path: Path) -> None:
     wanted = CASES[name][0](*args).numpy()
     assert_close(run_by_onnx(program, tmp_path / "m.onnx", args)[0], wanted)
     assert_close(core.onnx.load(str(tmp_path / "m.onnx"))(*args).detach().numpy(), wanted)
-    wanted_ops = {"static": {"QuantizeLinear", "DequantizeLinear"}, "dynamic": {"MatMulInteger"},
-                  "convolution": {"ConvInteger"}, "weights of 4 bits": {"BitwiseAnd", "BitShift"},
-                  "fake": {"QuantizeLinear", "DequantizeLinear"}, "fake of 4 bits": {"QuantizeLinear", "Clip"}}  # fmt: skip
-    assert wanted_ops.get(name, set()) <= _ops(tmp_path / "m.onnx")
+    assert OPS.get(name, set()) <= _ops(tmp_path / "m.onnx")
 
 
 @pytest.mark.parametrize("name", list(CASES))
