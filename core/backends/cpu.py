@@ -28,6 +28,7 @@ from . import (
     picking,
     pooling,
     products,  # noqa: F401  declares kernels
+    quantised,
     recurrent,
     reducing,  # noqa: F401  declares kernels
     reference,
@@ -124,10 +125,11 @@ _table: dict[str, Row] = {
     **resampling.rows,
     **channel_norm.rows,
     **picking.rows,
+    **quantised.rows,
 }  # fmt: skip
 # what needs no widening, or does it itself
 _ANY_TYPE = (
-    "cat", "clone", "contiguous", *channel_norm.rows, *picking.ANY_TYPE
+    "cat", "clone", "contiguous", *channel_norm.rows, *picking.ANY_TYPE, *quantised.rows
 )  # fmt: skip
 
 add(DeviceBackend("cpu", lambda: (sys.modules[__name__], reference.numpy_backend)))

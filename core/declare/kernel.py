@@ -45,7 +45,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 TYPES = {"real": "fd", "number": "fdl", "item": "fdli?", "count": "fdliB?"}
-FIXED = {"int64": "l", "double": "d", "bool": "?", "float32": "f", "uint32": "I"}
+FIXED = {"int64": "l", "double": "d", "bool": "?", "float32": "f", "uint32": "I", "int8": "b", "uint8": "B"}
 LAYOUTS = ("", "whole", "strided", "dense", "written")
 READERS = (
     "int",

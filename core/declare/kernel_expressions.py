@@ -12,6 +12,7 @@ NUMBERS = {
     "l": "NPY_INT64",
     "i": "NPY_INT32",
     "?": "NPY_BOOL",
+    "b": "NPY_INT8",
     "B": "NPY_UINT8",
     "I": "NPY_UINT32",
 }

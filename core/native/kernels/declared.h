@@ -9,6 +9,7 @@
 #include "kernels/einsum.h"
 #include "kernels/gather.h"
 #include "kernels/gemm_stack.h"
+#include "kernels/int8.h"
 #include "kernels/kernels.h"
 #include "kernels/order.h"
 #include "kernels/philox.h"

@@ -186,12 +186,24 @@ typedef struct {
     int failed;
 } NAME(chunk);
 
+/* A panel whose columns are made as they are asked for, DEPTH items at a time. */
+static void NAME(pack_made)(const NAME(product) * p, ptrdiff_t column, ptrdiff_t count, REAL *to) {
+    REAL made[NAME(PANEL) * DEPTH] __attribute__((aligned(64)));
+    for (ptrdiff_t at = 0; at < p->k; at += DEPTH) {
+        const ptrdiff_t steps = least(p->k - at, DEPTH);
+        for (ptrdiff_t j = 0; j < count; j++) p->line(p->from, column + j, at, steps, made + j * DEPTH);
+        NAME(pack)(made, DEPTH, 1, count, steps, to + at * NAME(PANEL), NAME(PANEL));
+    }
+}
+
 static void NAME(pack_panels)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(chunk) *chunk = context;
     const NAME(product) *p = chunk->product;
     for (ptrdiff_t j = begin; j < end; j++) {
         const ptrdiff_t at = j * NAME(PANEL);
-        NAME(pack)(p->b + (chunk->first + at) * p->b_column, p->b_column, p->b_step,
+        if (p->line)
+            NAME(pack_made)(p, chunk->first + at, least(chunk->columns - at, NAME(PANEL)), chunk->packed + at * p->k);
+        else NAME(pack)(p->b + (chunk->first + at) * p->b_column, p->b_column, p->b_step,
                    least(chunk->columns - at, NAME(PANEL)), p->k, chunk->packed + at * p->k, NAME(PANEL));
     }
 }

@@ -1,0 +1,209 @@
+/* Products of float32 with weights of 8 or 4 bits, which are all that is read of memory.
+
+   For few rows, with AVX-512 VNNI, x is written as whole numbers times a power of two, to 30 bits below its row's greatest
+   (22 for weights of 4 bits), and each number as digits of 8 bits, -128 to 127: the products of digits and weights are exact, 64
+   an instruction, and are put together in the end. Weights so cost as many instructions as x has digits, a third of what it takes
+   to make them float32: memory is read at its speed. For many rows, weights become float32 as gemm.c packs them. Elsewhere
+   vectors of floats are multiplied.
+
+   Bytes: n k, or n k / 2 and the scales. Operations: 2 m n k. Sources: Dettmers et al., arXiv 2208.07339; Frantar et
+   al., arXiv 2210.17323. */
+#include "kernels/int8.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/gemm.h"
+#include "kernels/kernel.h"
+#include "runtime/memory.h"
+#include "runtime/parallel.h"
+#include "runtime/paths.h"
+
+enum { MANY = 9 /* rows from which on weights are packed */, COLUMNS = 64 /* of a task */, DIGITS = 4, DIGITS4 = 3 };
+static const double COST = 0.06; /* of one multiplication, in additions of adjacent floats */
+
+INLINE ptrdiff_t least(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+
+typedef struct {
+    const float *x;
+    const void *w;
+    const float *scale, *zero, *bias; /* zero: of weights of 4 bits */
+    float *y;
+    ptrdiff_t m, n, k, groups;
+    int8_t *digits; /* of each row `digits_size` bytes; NULL: x is multiplied as it is */
+    float *totals;  /* of each row: 4 bits: the sum of a group's x */
+    ptrdiff_t digits_size;
+    int32_t *sums; /* of each row's digits */
+    float *steps;  /* what a row's last digit is worth; NaN: the row is no whole numbers */
+} weight_call;
+
+/* -- lines as float32 ----------------------------------------------------------------------------------------------- */
+
+VECTOR static void line_of_8(const void *from, ptrdiff_t column, ptrdiff_t first, ptrdiff_t steps, float *to) {
+    const weight_call *c = from;
+    const int8_t *w = (const int8_t *)c->w + column * c->k + first;
+    const float scale = c->scale[column];
+    for (ptrdiff_t i = 0; i < steps; i++) to[i] = (float)w[i] * scale;
+}
+
+/* (q - zero) scale of weights that begin at an even place of one group */
+INLINE void pairs_of(const uint8_t *w, ptrdiff_t count, float scale, float zero, float *to) {
+    for (ptrdiff_t i = 0; i < count / 2; i++) {
+        to[2 * i] = ((float)(w[i] & 15) - zero) * scale;
+        to[2 * i + 1] = ((float)(w[i] >> 4) - zero) * scale;
+    }
+}
+
+VECTOR static void widen_4(const uint8_t *w, const float *scale, const float *zero, ptrdiff_t group, ptrdiff_t first,
+                           ptrdiff_t steps, float *to) {
+    if (group % 2 == 0) {
+        for (ptrdiff_t at = first; at < first + steps;) {
+            const ptrdiff_t g = at / group, count = least((g + 1) * group, first + steps) - at;
+            pairs_of(w + at / 2, count, scale[g], zero[g], to + at - first);
+            at += count;
+        }
+        return;
+    }
+    for (ptrdiff_t at = first; at < first + steps; at++) { /* a byte may belong to two groups */
+        const int q = at % 2 ? w[at / 2] >> 4 : w[at / 2] & 15;
+        to[at - first] = ((float)q - zero[at / group]) * scale[at / group];
+    }
+}
+
+static void line_of_4(const void *from, ptrdiff_t column, ptrdiff_t first, ptrdiff_t steps, float *to) {
+    const weight_call *c = from;
+    widen_4((const uint8_t *)c->w + column * (c->k / 2), c->scale + column * c->groups, c->zero + column * c->groups,
+            c->k / c->groups, first, steps, to);
+}
+
+VECTOR static float dot_8(const float *x, const int8_t *w, ptrdiff_t k) {
+    float sum = 0;
+    _Pragma("omp simd reduction(+ : sum)") for (ptrdiff_t i = 0; i < k; i++) sum += x[i] * (float)w[i];
+    return sum;
+}
+
+VECTOR static float dot_floats(const float *x, const float *w, ptrdiff_t k) {
+    float sum = 0;
+    _Pragma("omp simd reduction(+ : sum)") for (ptrdiff_t i = 0; i < k; i++) sum += x[i] * w[i];
+    return sum;
+}
+
+/* One row by the columns first..last-1, in float32. */
+static void plain_row(const weight_call *c, ptrdiff_t row, ptrdiff_t first, ptrdiff_t last) {
+    const float *x = c->x + row * c->k;
+    for (ptrdiff_t j = first; j < last; j++) {
+        float y = 0;
+        if (c->zero) {
+            float line[256];
+            for (ptrdiff_t at = 0; at < c->k; at += 256) {
+                const ptrdiff_t steps = least(c->k - at, 256);
+                line_of_4(c, j, at, steps, line);
+                y += dot_floats(x + at, line, steps);
+            }
+        } else y = dot_8(x, (const int8_t *)c->w + j * c->k, c->k) * c->scale[j];
+        c->y[row * c->n + j] = c->bias ? y + c->bias[j] : y;
+    }
+}
+
+#if defined(__x86_64__) && (defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 11))
+#include "kernels/int8_digits.h"
+#else
+enum { HAS_DIGITS = 0 };
+static void few_columns(const weight_call *c, ptrdiff_t row, ptrdiff_t first, ptrdiff_t last) {}
+static void make_digits(void *context, ptrdiff_t begin, ptrdiff_t end) {}
+static size_t digits_bytes(weight_call *c) { return 0; }
+static void lay_digits(weight_call *c, void *memory) {}
+#endif
+
+static void run_columns(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const weight_call *c = context;
+    for (ptrdiff_t task = begin; task < end; task++) {
+        const ptrdiff_t first = task * COLUMNS, last = least(first + COLUMNS, c->n);
+        for (ptrdiff_t row = 0; row < c->m; row++) {
+            if (c->digits && c->steps[row] == c->steps[row]) few_columns(c, row, first, last);
+            else plain_row(c, row, first, last);
+        }
+    }
+}
+
+static int multiply(weight_call *c) {
+    if (c->m == 0 || c->n == 0) return 1;
+    if (c->k == 0) {
+        for (ptrdiff_t i = 0; i < c->m * c->n; i++) c->y[i] = c->bias ? c->bias[i % c->n] : 0;
+        return 1;
+    }
+    if (c->m >= MANY) {
+        took(PATH_weights_packed);
+        const product_f32 product = {.a = c->x, .bias = c->bias, .c = c->y, .m = c->m, .n = c->n, .k = c->k,
+                                     .a_row = c->k, .a_step = 1, .line = c->zero ? line_of_4 : line_of_8, .from = c};
+        return gemm_f32(&product, 1);
+    }
+    uint8_t small[32768] __attribute__((aligned(64)));
+    void *block = NULL, *memory = small;
+    size_t capacity = 0;
+    if (HAS_DIGITS && int8_way() == INT8_AVX512 && c->k <= 65536) {
+        const size_t size = digits_bytes(c);
+        if (size > sizeof small) {
+            memory = block = memory_take(size < MEMORY_SMALLEST ? MEMORY_SMALLEST : size, &capacity);
+            if (!block) return 0;
+        }
+        if (size) {
+            lay_digits(c, memory);
+            make_digits(c, 0, c->m);
+        }
+    }
+    parallel_for((c->n + COLUMNS - 1) / COLUMNS, COST * (double)c->m * (double)c->n * (double)c->k, run_columns, c);
+    if (block) memory_give(block, capacity);
+    return 1;
+}
+
+int weight_int8_linear(const float *x, const int8_t *w, const float *scale, const float *bias, float *y, ptrdiff_t m,
+                       ptrdiff_t n, ptrdiff_t k) {
+    weight_call call = {.x = x, .w = w, .scale = scale, .bias = bias, .y = y, .m = m, .n = n, .k = k, .groups = 1};
+    return multiply(&call);
+}
+
+int weight_int4_linear(const float *x, const uint8_t *w, const float *scale, const float *zero, const float *bias, float *y,
+                       ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, ptrdiff_t groups) {
+    weight_call call = {.x = x, .w = w, .scale = scale, .zero = zero, .bias = bias, .y = y, .m = m, .n = n, .k = k,
+                        .groups = groups};
+    return multiply(&call);
+}
+
+/* -- rows of a table ------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    weight_call table;
+    const int64_t *index;
+    ptrdiff_t scales;
+} table_call;
+
+VECTOR static void rows_of_8(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const table_call *t = context;
+    const ptrdiff_t width = t->table.k;
+    for (ptrdiff_t row = begin; row < end; row++) {
+        const ptrdiff_t at = t->index[row];
+        const int8_t *w = (const int8_t *)t->table.w + at * width;
+        const float scale = t->table.scale[t->scales > 1 ? at : 0];
+        float *y = t->table.y + row * width;
+        for (ptrdiff_t i = 0; i < width; i++) y[i] = (float)w[i] * scale;
+    }
+}
+
+static void rows_of_4(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const table_call *t = context;
+    for (ptrdiff_t row = begin; row < end; row++)
+        line_of_4(&t->table, t->index[row], 0, t->table.k, t->table.y + row * t->table.k);
+}
+
+void int8_embedding(const int8_t *w, const int64_t *index, const float *scale, ptrdiff_t scales, float *y, ptrdiff_t rows,
+                    ptrdiff_t width) {
+    table_call call = {{.w = w, .scale = scale, .y = y, .k = width}, index, scales};
+    parallel_for(rows, (double)rows * (double)width, rows_of_8, &call);
+}
+
+void int4_embedding(const uint8_t *w, const int64_t *index, const float *scale, const float *zero, float *y, ptrdiff_t rows,
+                    ptrdiff_t width, ptrdiff_t groups) {
+    table_call call = {{.w = w, .scale = scale, .zero = zero, .y = y, .k = width, .groups = groups}, index, 0};
+    parallel_for(rows, 2.0 * (double)rows * (double)width, rows_of_4, &call);
+}
