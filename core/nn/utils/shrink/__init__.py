@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from . import rules_layers, rules_views
+from .patterns import PatternStructured, pattern_structured
 from .plan import Group, ShrinkPlan, plan, shrink
+from .schedules import GradualPruning, GradualShrink, cubic_amount
 from .scores import Movement
 from .trace import ShrinkError
 
-__all__ = ["Group", "Movement", "ShrinkError", "ShrinkPlan", "plan", "shrink"]
+__all__ = ["GradualPruning", "GradualShrink", "Group", "Movement", "PatternStructured", "ShrinkError", "ShrinkPlan",
+           "cubic_amount", "pattern_structured", "plan", "shrink"]  # fmt: skip

@@ -14,9 +14,10 @@ from ....ops.creation import tensor
 from ....tensors.tensor import Tensor
 from ...modules.module import Module
 from ...modules.multihead import MultiheadAttention
+from ...modules.transformer import Transformer
 from .choice import Fitting
 from .rules_layers import attention_sizes, layer_sizes
-from .trace import Call, Trace, as_it_was
+from .trace import Call, Trace, as_it_was, is_declared
 
 Indices = dict[int, Any]  # axis -> the indices that stay
 
@@ -61,6 +62,9 @@ class Swap:
             found = layer_sizes(module) if type(module).__module__.startswith("core.nn.") else {}
             if isinstance(module, MultiheadAttention):
                 found |= attention_sizes(module)
+            if isinstance(module, Transformer):
+                heads = {m.num_heads for m in module.modules() if isinstance(m, MultiheadAttention)}
+                found |= {"nhead": heads.pop()} if len(heads) == 1 else {}
             for key, size in found.items():
                 self._set(vars(module), key, int(size))
         for holder, key, axes in self.trace.tuples:
@@ -96,7 +100,7 @@ class _Trial(observe.Observer):
         self.calls, self.fitting, self.count, self.wrong = trace.calls, fitting, 0, -1
 
     def op(self, event: observe.OpEvent) -> None:
-        if event.declared is None or self.wrong >= 0:
+        if not is_declared(event.declared) or self.wrong >= 0:
             return
         k, self.count = self.count, self.count + 1
         if k >= len(self.calls) or self.calls[k].op != event.declared.name:

@@ -29,6 +29,7 @@ class Family:
         self.order: Any = np.arange(len(atoms))  # the least important first
         self.keep = self.wanted = len(atoms)
         self.why = ""  # why nothing is removed
+        self.fitted = ""  # why another number than wanted is
 
     def __len__(self) -> int:
         return len(self.atoms)
@@ -104,15 +105,18 @@ def score(trace: Trace, made: Sequence[Family], way: Way) -> None:
 
 
 def amounts(made: Sequence[Family], amount: float | Mapping[str, float], round_to: int, heads: bool,
-            partner: Mapping[int, set[int]], globally: bool) -> None:  # fmt: skip
-    """Say of each family how many of it should be kept."""
+            partner: Mapping[int, set[int]], globally: bool, once: Mapping[Any, int]) -> None:  # fmt: skip
+    """Say of each family how many of it should be kept. `once` has by their places how many there were once, of which
+    the amount then is."""
     chosen: set[int] = set()
     for f in sorted(made, key=lambda f: -f.weight if heads else f.weight):
         share = _share(f, amount)
         f.keep = f.wanted = len(f)
+        f.fitted = ""
         if f.why or not share or partner.get(id(f), set()) & chosen:
             continue
-        keep = _rounded(len(f) - math.floor(share * len(f) + 1e-9), f, round_to)
+        size = once.get(f.places, len(f))
+        keep = _rounded(size - math.floor(share * size + 1e-9), f, round_to)
         if keep < len(f):
             chosen.add(id(f))
             f.keep = f.wanted = keep
@@ -244,7 +248,7 @@ class Fitting:
                 self._set(f, keep)
                 if keep != now and self.fits(n):
                     far = abs(keep - f.wanted) / len(f)
-                    ways.append((3 * touched[id(f)] + 0.1 + far, self._setter(f, keep), id(f)))
+                    ways.append((3 * touched[id(f)] + 0.1 + far, self._setter(f, keep, n), id(f)))
             self._set(f, now)
         ways = [w for w in ways if touched[w[2]] < 4]
         if not ways:
@@ -254,11 +258,15 @@ class Fitting:
         touched[key] += 1
         return True
 
-    def _setter(self, f: Family, keep: int) -> Callable[[], None]:
-        return lambda: self._set(f, keep)
+    def _setter(self, f: Family, keep: int, n: Number) -> Callable[[], None]:
+        def change() -> None:
+            f.fitted = f"a number in {_at(n)}"
+            self._set(f, keep)
+
+        return change
 
     def _whole(self, n: Number) -> None:
-        said = f"a number in {n.op} at {describe(n.place)} cannot follow"
+        said = f"a number in {_at(n)} cannot follow"
         involved = [f for f in self.families_of(self._axes_of(n)) if f.keep < len(f)]
         for f in involved or [f for f in self.made if f.keep < len(f)]:
             f.why = said
@@ -267,6 +275,10 @@ class Fitting:
     def shapes(self, call: Call) -> list[tuple[int, ...]]:
         """Return the shapes that an op will give."""
         return [tuple(self.left(a) for a in self.trace.axes[k]) for k in call.outputs]
+
+
+def _at(n: Number) -> str:
+    return f"{n.op} at {describe(n.place)}" if n.place else n.op
 
 
 def _put(values: dict[Attribute, int], key: Attribute, v: int) -> Callable[[], None]:

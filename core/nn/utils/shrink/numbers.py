@@ -17,7 +17,8 @@ from ....export.sizes import COMPARISONS, Dim, Formula, evaluate, formula_of, le
 from ...modules.module import Module
 from .atoms import Axis
 
-_OURS = {"groups", "num_groups", "num_heads", "embed_dim", "num_features", "num_channels", "unflattened_size"}  # what core.nn's decide by
+_OURS = {"groups", "num_groups", "num_heads", "embed_dim", "num_features", "num_channels", "unflattened_size",
+         "d_model"}  # what core.nn's decide by
 
 
 class Attribute(NamedTuple):

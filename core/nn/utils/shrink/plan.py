@@ -100,7 +100,7 @@ class ShrinkPlan:
         changed = [n for n, t, _ in self._swap.trace.own.values() if tuple(t._a.shape) != self._shapes[n]]
         if self.applied or changed:
             raise ShrinkError(text("this plan is of a model that has changed since", op=f"ShrinkPlan.{what}",
-                                   came=", ".join(changed[:3]) or "applied already",
+                                   came="applied already" if self.applied else ", ".join(changed[:3]),
                                    remedy="a new plan: core.nn.utils.shrink.plan(model, example_inputs)"))  # fmt: skip
 
     def __str__(self) -> str:
@@ -131,6 +131,8 @@ def _group(f: Family, inexact: str) -> Group:
     makers = [n for n, d in f.places if d == 0] or [n for n, _ in f.places]
     what = "heads or groups" if f.around else "features of each" if f.inside else "channels"
     said = f.why or (f"not as with zeros: {inexact}" if inexact and f.keep < len(f) else "")
+    if f.keep != f.wanted:
+        said = said or f"{f.wanted} would not go with {f.fitted}"
     return Group(tuple(dict.fromkeys(map(_layer, makers))), what, len(f), f.keep, not inexact, said)
 
 
@@ -164,6 +166,24 @@ def plan(model: Module, example_inputs: Any, amount: float | Mapping[str, float]
     stays whole: 0.weight axis 1: input 0 of the model (linear at ...)
     stays whole: 2.weight axis 0, 2.bias axis 0: an output of the model
     """
+    result, made = planned(model, example_inputs, amount, by, globally=globally, round_to=round_to, keep=keep,
+                           heads=heads, example_kwargs=example_kwargs)  # fmt: skip
+    if not result.keep and (not isinstance(amount, int | float) or amount):
+        reasons = list(dict.fromkeys([f.why or f.fitted for f in made if f.why or f.fitted]
+                                     + [why for _, why in result.kept]))  # fmt: skip
+        raise ShrinkError(text("nothing can be removed from this model", op="shrink",
+                               came="; ".join(reasons[:4]) or f"{len(made)} groups of channels, all too small",
+                               remedy="sizes taken from tensors (x.shape) or attributes (self.heads) in place of "
+                               "numbers in the source, a larger amount, or heads=False"))  # fmt: skip
+    return result
+
+
+def planned(model: Module, example_inputs: Any, amount: float | Mapping[str, float], by: Any = "magnitude", *,
+            globally: bool = False, round_to: int = 1, keep: Iterable[str | Module] = (), heads: bool = True,
+            example_kwargs: Mapping[str, Any] | None = None,
+            once: Mapping[Any, int] | None = None) -> tuple[ShrinkPlan, list[Family]]:  # fmt: skip
+    """Return a plan, which may be to remove nothing, and the families. `once` has by their places how many there were
+    before the first of several plans."""
     shares = amount.values() if isinstance(amount, Mapping) else [amount]
     if not all(isinstance(a, int | float) and 0 <= a < 1 for a in shares):
         raise ValueError(text("amount is a share of what is there, at least 0 and below 1", op="shrink",
@@ -177,7 +197,7 @@ def plan(model: Module, example_inputs: Any, amount: float | Mapping[str, float]
     for _ in range(_TRIALS):
         whole = -1
         while whole != (whole := sum(bool(f.why) for f in made)):  # what cannot follow may let another
-            amounts(made, amount, round_to, heads, together, globally)
+            amounts(made, amount, round_to, heads, together, globally, once or {})
             fitting = Fitting(trace, made)
             fitting.run()
         swap = Swap(model, trace, fitting)
@@ -186,14 +206,7 @@ def plan(model: Module, example_inputs: Any, amount: float | Mapping[str, float]
             break
         at, what = found
         _pin(trace, fitting, at, refused(trace.calls[at], what), made)
-    result = ShrinkPlan(model, trace, fitting, swap, made)
-    if not result.keep and any(shares):
-        reasons = list(dict.fromkeys([f.why for f in made if f.why] + [why for _, why in result.kept]))
-        raise ShrinkError(text("nothing can be removed from this model", op="shrink",
-                               came="; ".join(reasons[:4]) or f"{len(made)} groups of channels, all too small",
-                               remedy="sizes taken from tensors (x.shape) or attributes (self.heads) in place of "
-                               "numbers in the source, a larger amount, or heads=False"))  # fmt: skip
-    return result
+    return ShrinkPlan(model, trace, fitting, swap, made), made
 
 
 def _pin(trace: Trace, fitting: Fitting, at: int, why: str, made: Sequence[Family]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ...modules.conv import _ConvNd, _ConvTranspose
@@ -121,8 +123,11 @@ def _im2col(t: Trace, call: Call) -> list[list[Axis]]:
     return [found]
 
 
-def _gates(t: Trace, a: Axis, gates: int) -> Axis:
-    return t.atoms.reshaped([a], (len(a),), (gates, len(a) // gates))[1]
+def _gates(t: Trace, a: Axis, gates: int, call: Call) -> Axis:
+    """Return what stands in each gate of an axis."""
+    gate, each = t.atoms.reshaped([a], (len(a),), (gates, len(a) // gates))
+    t.atoms.pin(gate, f"the gates of {call.where}")
+    return each
 
 
 @rule("lstm", "gru", "rnn")
@@ -133,7 +138,7 @@ def _recurrent(t: Trace, call: Call) -> list[list[Axis]]:
     x, w, u = got["x"], got["weight_ih"], got["weight_hh"]
     t.atoms.join(w[1], x[-1], call.where)
     each = [w[0], u[0], *(got[n][0] for n in ("bias_ih", "bias_hh") if n in got)]
-    hidden = joined(t, [_gates(t, a, gates) for a in each], call)
+    hidden = joined(t, [_gates(t, a, gates, call) for a in each], call)
     state, out = hidden, hidden
     if "weight_hr" in got:
         out = got["weight_hr"][0]
@@ -151,7 +156,11 @@ def layer_sizes(module: Module) -> dict[str, int]:
     found: dict[str, int] = {}
     own = {n: p._a.shape for n, p in module._parameters.items() if p is not None}
     held = vars(module)
-    weight = own.get("weight") or own.get("weight_orig") or own.get("weight_ih_l0") or own.get("weight_ih")
+    made = module._modules.get("parametrizations")
+    if made is not None and "weight" in made:
+        own["weight"] = max((p._a.shape for p in made["weight"]._parameters.values()), key=math.prod)
+    names = ("weight", "weight_orig", "weight_v", "weight_ih_l0", "weight_ih")
+    weight = next((own[n] for n in names if n in own), None)
     if weight is None:
         return found
     if "in_features" in held and len(weight) == 2:

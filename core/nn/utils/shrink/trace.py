@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ from .... import native
 from ....base.modes import state as mode
 from ....base.shape import Size
 from ....base.source import describe, here, is_ours
+from ....declare import op as declarations
 from ....declare.op import Elementwise
 from ....events import observe
 from ....export import sizes
@@ -22,6 +24,7 @@ from ....tensors.tensor import Tensor
 from ....utils._pytree import tree_leaves
 from ...modules.module import Module
 from ...modules.multihead import MultiheadAttention
+from ...modules.transformer import Transformer, TransformerDecoderLayer, TransformerEncoderLayer
 from .atoms import Atoms, Axis
 from .numbers import Attribute, Held, Number, formula_of, trusted
 
@@ -112,6 +115,12 @@ class Trace(observe.Observer):
             self.atoms.pin(*self._positions[k])
         return k
 
+    def asserted(self, attribute: Attribute, weight: Tensor) -> None:
+        """Note that a module of core asserts an attribute to be the inputs of a weight."""
+        if attribute in self.held.values and id(weight) in self.own:
+            size = "size", attribute, "attribute"
+            self.numbers.append(Number(size, self.own[id(weight)][2][1], "assertion", None))
+
     def is_positions(self, call: Call, output: int, axis: Axis) -> None:
         """Note that an output is places along an axis, which have to stay if anybody uses them."""
         self._positions[call.outputs[output]] = axis, f"{call.where} gives places along it"
@@ -143,9 +152,9 @@ class Trace(observe.Observer):
 
     def op(self, event: observe.OpEvent) -> None:
         """Tie what the op ties."""
-        if threading.get_ident() != self._thread or event.declared is None:
-            return
         declared = event.declared
+        if threading.get_ident() != self._thread or not is_declared(declared):
+            return
         numbers: list[int | None] = [self.used(t) if isinstance(t, Tensor) else None for t in event.inputs]
         axes = tuple([None if k is None else self.axes[k] for k in numbers])
         params = {} if isinstance(declared, Elementwise) else dict(event.params)
@@ -231,8 +240,14 @@ class Trace(observe.Observer):
         """Note a comparison of sizes in the user's code, which has to come out as it did."""
         place = here(3)
         if threading.get_ident() == self._thread and place is not None:
-            if not is_ours(sys._getframe(2).f_code.co_filename):
+            file = sys._getframe(2).f_code.co_filename
+            if not is_ours(file) or os.path.basename(os.path.dirname(file)) == "modules":
                 self.numbers.append(Number(left, None, "comparison", place, (symbol, right, truth)))
+
+
+def is_declared(op: Any) -> bool:
+    """Return whether an op is one of core's or of a library's; the ops of a custom Function are heard one by one."""
+    return op is not None and declarations.table.get(op.name) is op
 
 
 def _of_core(module: Module) -> bool:
@@ -286,8 +301,11 @@ def traced(model: Module, args: tuple[Any, ...], kwargs: dict[str, Any], kept: d
     for path, module in model.named_modules():
         if isinstance(module, MultiheadAttention):  # what it asserts of its query
             weight = module.in_proj_weight if module._qkv_same_embed_dim else module.q_proj_weight
-            size = "size", Attribute(path, "embed_dim"), "attribute"
-            trace.numbers.append(Number(size, trace.own[id(weight)][2][1], "linear", None))
+            trace.asserted(Attribute(path, "embed_dim"), weight)
+        elif isinstance(module, Transformer):
+            for part in module.modules():
+                if isinstance(part, TransformerEncoderLayer | TransformerDecoderLayer):
+                    trace.asserted(Attribute(path, "d_model"), part.linear1.weight)
     for x in tree_leaves(result):
         if isinstance(x, Tensor):
             for a in trace.axes[trace.used(x)]:
