@@ -8,11 +8,13 @@ data and random numbers stay as they are.
 from __future__ import annotations
 
 import copy
+import os
 import statistics
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -20,12 +22,15 @@ from core.base.pytorch import libraries
 from widgets import shrunk
 from widgets.figures import count_text, share, size_text
 from widgets.shrunk import Shrunk, Variant
+from widgets.still import escape
 
+from ..report.export import PAGE
 from ..training.put_back import put_back
 from . import layers, scoring
 from .samples import Samples, samples_of
 from .variants import RECIPES, Made, Recipe, refusal_of
 
+FORMS = (".html", ".txt")
 ITEMS = 2048
 """Of the data, at most."""
 ROUNDS = 7
@@ -43,6 +48,17 @@ class Shrinking:
 
     def __getitem__(self, name: str) -> Variant:
         return next(v for v in self.view.variants if v.name == name)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file: `.html` the card as a page that needs nothing else, `.txt` the text.
+
+        *Raises*: ValueError for another suffix.
+        """
+        target = Path(path)
+        if target.suffix not in FORMS:
+            raise ValueError(f"shrink: got {target.name!r}, needs a name that ends in {', '.join(FORMS)}")
+        page = PAGE.format(title=escape(self.view.title), about=escape(self.view.place), card=shrunk.html(self.view))
+        target.write_text(page if target.suffix == ".html" else f"{self}\n", encoding="utf-8")
 
     def __str__(self) -> str:
         return shrunk.text(self.view)
