@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from .still import escape
 
-WIDE, TALL = 520, 264
-LEFT, RIGHT, TOP, BOTTOM = 58, 18, 16, 44
+WIDE, TALL = 450, 256
+LEFT, RIGHT, TOP, BOTTOM = 52, 14, 18, 42
 LETTER, LINE = 6.5, 13.0  # of a name, in units of the box
 Box = tuple[float, float, float, float]
 """Left, top, right, bottom."""

@@ -272,7 +272,9 @@ def _plots(view: Shrunk) -> str:
                 points.append(Point(v.name, x, y, f"{said(x)} {worth_text(view, y)}"))
         if len(points) > 1:
             drawn = pareto.svg(points, f"{measure} by {across}", across, axis, said)
-            out.append(f"<figure>{drawn}<figcaption>{escape(measure)} by {across}: filled are those that no other one "
+            label = f"plot of {measure} by {across} of {view.title}"
+            box = f'<div class="scroll" tabindex="0" role="region" aria-label="{_prose(label)}">{drawn}</div>'
+            out.append(f"<figure>{box}<figcaption>{escape(measure)} by {across}: filled are those that no other one "
                        "beats</figcaption></figure>")  # fmt: skip
     return f'<div class="plots">{"".join(out)}</div>' if out else ""
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
+from lab.shrinking.variants import RECIPES
+
 from .access import axe, check, faint
 
 MODEL = """
@@ -52,7 +54,7 @@ def test_a_model_in_light_and_dark(notebook):
     card = nb.output(1).locator(".gradlab-shrunk")
     expect(card.locator(".head")).to_contain_text("variants model", timeout=120_000)
     rows = card.locator(".scroll").first.locator("tbody tr")
-    expect(rows).to_have_count(9)
+    expect(rows).to_have_count(len(RECIPES))
     expect(rows.first).to_contain_text("float32")
     expect(card.locator("svg")).to_have_count(2)
     first = card.locator("details", has_text="pruned 50 %")
@@ -65,7 +67,8 @@ def test_a_model_in_light_and_dark(notebook):
         nb.page.set_viewport_size({"width": width, "height": 900})
         for theme in ("Light", "Dark"):
             nb.theme(f"JupyterLab {theme}")
-            card.scroll_into_view_if_needed()
+            expect(nb.page.locator("#jupyterlab-splash")).to_be_hidden()  # of the change of the theme
+            card.locator(".head").scroll_into_view_if_needed()
             shot(nb, f"shrink-jupyterlab-{theme.lower()}-{width}")
             assert faint(card) == []
             assert check(card) == []
