@@ -15,6 +15,7 @@ from .base.errors import text
 from .dispatch.out import into
 from .nn import functional
 from .ops.creation import arange
+from .ops.quantised.fake import fake_quantise, numbers
 from .tensors.tensor import Tensor, from_array
 
 __all__ = ["binomial", "cond", "dropout", "dsmm", "eig", "expand_copy", "fake_quantize_per_channel_affine",
@@ -89,14 +90,6 @@ def expand_copy(input: Tensor, size: Any, *, implicit: bool = False, out: Tensor
     return into(out, input.expand(size).contiguous().clone(), "expand_copy")  # type: ignore[attr-defined]
 
 
-def _rounded(x: Any, scale: Any, zero_point: Any, low: int, high: int) -> Tensor:
-    """Return `x` as it is after a way through whole numbers; the gradient passes where these are in their range."""
-    whole = (x.detach() / scale).round() + zero_point
-    inside = (whole >= low) & (whole <= high)
-    kept = x * inside
-    return kept + ((whole.clamp(low, high) - zero_point) * scale - kept).detach()  # type: ignore[no-any-return]
-
-
 def fake_quantize_per_tensor_affine(input: Tensor, scale: Any, zero_point: Any, quant_min: int,
                                     quant_max: int) -> Tensor:  # fmt: skip
     """Return what is left of `input` after rounding to ``scale * (whole - zero_point)``, `whole` within the bounds.
@@ -107,7 +100,8 @@ def fake_quantize_per_tensor_affine(input: Tensor, scale: Any, zero_point: Any, 
     >>> core.fake_quantize_per_tensor_affine(core.tensor([0.26, 9.0]), 0.5, 0, -2, 2)
     tensor([0.5000, 1.0000])
     """
-    return _rounded(input, scale, zero_point, quant_min, quant_max)
+    scale, zero_point = (t.reshape(()) for t in numbers(input, scale, zero_point))  # type: ignore[attr-defined]
+    return fake_quantise(input, scale, zero_point, low=quant_min, high=quant_max, axis=0)  # type: ignore[no-any-return]
 
 
 def fake_quantize_per_channel_affine(input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int,
@@ -119,13 +113,8 @@ def fake_quantize_per_channel_affine(input: Tensor, scale: Tensor, zero_point: T
     tensor([[0.8000],
             [1.0000]])
     """
-    shape = [-1 if d == axis % input.ndim else 1 for d in _numbers(input.ndim)]
-    both: Any = (scale, zero_point)
-    return _rounded(input, both[0].reshape(shape), both[1].reshape(shape), quant_min, quant_max)
-
-
-def _numbers(n: int) -> list[int]:
-    return list(np.arange(n))
+    return fake_quantise(input, scale, zero_point, low=quant_min, high=quant_max,
+                         axis=axis % input.ndim)  # type: ignore[no-any-return]  # fmt: skip
 
 
 def from_file(filename: str, shared: bool | None = None, size: int = 0, *, dtype: Any = None,

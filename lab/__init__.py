@@ -15,6 +15,7 @@ from .report.tables import compare
 from .session.backward_walk import Step, Walk, walk
 from .session.gpustat import gpustat
 from .session.recording import Recording, last, record, recording
+from .shrinking.shrink import shrink
 from .training import History, fit
 from .training.loading import dataload
 
@@ -33,6 +34,7 @@ __all__ = [
     "progress",
     "record",
     "recording",
+    "shrink",
     "unload_ipython_extension",
     "walk",
 ]

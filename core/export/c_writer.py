@@ -14,6 +14,7 @@ import numpy as np
 from . import lower_losses as _losses  # noqa: F401
 from . import lower_moves as _moves  # noqa: F401 - they enter their rows in LOWERED
 from . import lower_nn as _nn  # noqa: F401
+from . import lower_quantised as _quantised  # noqa: F401
 from . import lower_views as _views  # noqa: F401
 from .c_elements import GroupWriter, real_text
 from .c_header import header_text

@@ -23,6 +23,7 @@ from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..declare.op import Operation
 from ..ops import precision
+from ..ops.quantised import integers
 from .ir import ExportError, Names
 
 _MARK = "@"  # before a name that means something of the file, while a tree is worked on
@@ -83,6 +84,12 @@ _ROUNDED = """
 def {name}(y, dtype):
     return y.astype(dtype, copy=False)
 """
+_FINISHED = '''
+def {name}(total, scale, bias, activation, dtype):
+    """Exact sums as numbers: times the scale, plus the bias."""
+    y = total.astype(scale.dtype) * scale
+    return (y if bias is None else y + bias).astype(dtype, copy=False)
+'''
 
 
 class Copies:
@@ -133,6 +140,8 @@ class Copies:
             return self.own(function, "wide", lambda name: _WIDE.format(name=name))
         if function is precision.rounded:
             return self.own(function, "rounded", lambda name: _ROUNDED.format(name=name))
+        if function is integers.finished:  # the activation is an op of its own in the file
+            return self.own(function, "finished", lambda name: _FINISHED.format(name=name))
         if function in self._names:
             return self._names[function]
         node = definition(function)

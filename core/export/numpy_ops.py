@@ -30,6 +30,10 @@ def {name}(x):
 '''
 
 
+_ACTIVATED = {"int8_linear", "int8_conv2d"}
+"""Ops with an activation, which the file has as an op of its own."""
+
+
 class Calls:
     """Writes the ops of one file."""
 
@@ -49,7 +53,13 @@ class Calls:
             return [f"{self._to(node)} = {self.elementwise(op, node)}"]
         if not isinstance(op, Operation):
             raise ExportError(text(f"there is no op {node.op}", op="export"))
-        return [f"{self._to(node, op)} = {self._structured(op, node)}"]
+        line = f"{self._to(node, op)} = {self._structured(op, node)}"
+        name = node.params.get("activation")
+        if not name or op.name not in _ACTIVATED:
+            return [line]
+        after: Any = declarations.table[{"gelu": "gelu_erf"}.get(name, name)]
+        activated = Node(after.name, node.outputs, {}, node.outputs, node.line)
+        return [line, f"{self._to(activated)} = {self.elementwise(after, activated)}"]
 
     def _to(self, node: Node, op: Operation | None = None) -> str:
         names = ["_" if v is None else self.said(v) for v in node.outputs]

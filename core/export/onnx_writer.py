@@ -13,7 +13,7 @@ from typing import Any
 
 from ..declare import op as declarations
 from ..declare.op import Elementwise
-from . import onnx_layers, onnx_losses  # noqa: F401 # their rows
+from . import onnx_layers, onnx_losses, onnx_quantised  # noqa: F401 # their rows
 from .ir import Block, ExportError, Node, Sized, Value, values_in
 from .onnx_elementwise import write_elementwise
 from .onnx_graph import IR_VERSION, OPSET, Graph, element, is_real, onnx_package, refused, tensor_of

@@ -29,6 +29,9 @@ COMMANDS = {
     "doctor": Command("what this machine can do, and what to do about the rest", "doctor"),
     "bench": Command("measurements, as ratios", "benchmarks.command"),
     "tune": Command("a kernel at a shape: tune matmul_f32 512x512x512 float32 --budget 60s", "tuning.command"),
+    "shrink": Command(
+        "a model in fewer bits and with fewer channels: shrink train.py:model --data loader", "shrinking.command"
+    ),
     "run": Command("a script, recorded: run script.py --report report.html", "run"),
     "serve": Command("saved programs behind HTTP: serve model.gl --port 8000", "serving.command", optional=True),
     "rows": Command("what is built, with the command that shows each: rows --run", "rows"),

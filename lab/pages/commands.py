@@ -10,6 +10,9 @@ from typing import Any
 
 from ..console.commands import COMMANDS
 from ..notebook.magics import LabMagics
+from ..notebook.op_magics import OpMagics
+from ..notebook.shrink_magic import ShrinkMagics
+from ..notebook.tool_magics import ToolMagics
 from .prose import fenced
 
 
@@ -20,7 +23,7 @@ def page() -> str:
         "name, say the same there.\n\n## Magics"
     ]
     for name, kind, function in _magics():
-        said = _asked(lambda f=function: f(LabMagics(None), "--help"))  # type: ignore[misc]
+        said = _asked(lambda f=function: f("--help"))  # type: ignore[misc]
         parts.append(f"### {'%%' if kind == 'cell' else '%'}{name}\n\n{fenced(said or _doc(function), 'text')}")
     parts.append("## Commands\n\nIn a shell: `python -m lab COMMAND`.")
     for name, command in COMMANDS.items():
@@ -32,9 +35,14 @@ def page() -> str:
 
 def _magics() -> Iterable[tuple[str, str, Callable[..., Any]]]:
     """Go through the magics; one that is both stands there once, as a line's."""
-    line, cell = LabMagics.magics["line"], LabMagics.magics["cell"]
-    for name in sorted({*line, *cell}):
-        yield name, "cell" if name in cell and name not in line else "line", getattr(LabMagics, (cell | line)[name])
+    found: dict[str, tuple[str, Callable[..., Any]]] = {}
+    for home in (LabMagics, OpMagics, ShrinkMagics, ToolMagics):
+        line, cell = home.magics["line"], home.magics["cell"]
+        for name in {*line, *cell}:
+            kind = "cell" if name in cell and name not in line else "line"
+            found[name] = kind, getattr(home(None), (cell | line)[name])
+    for name in sorted(found):
+        yield name, *found[name]
 
 
 def _doc(thing: Any) -> str:

@@ -27,6 +27,7 @@ const TARGETS = [
   { entry: 'styles/tuner.css', bundle: 'tuner.css' },
   { entry: 'styles/training.css', bundle: 'training.css' },
   { entry: 'styles/exported.css', bundle: 'exported.css' },
+  { entry: 'styles/shrunk.css', bundle: 'shrunk.css' },
 ];
 
 /** What bundles are made of, besides the files below src and styles. */
