@@ -114,7 +114,7 @@ def doubled(trace: Trace, explained: set[Leaf]) -> list[Found]:
             said = _no_log(trace, row, before)
         elif row.op == "logsumexp" and before.op in ("softmax", "sigmoid"):
             said = _twice(trace, row, before, "what takes logits normalises them by itself", before.op)
-        elif row.op == "cross_entropy" and before.op == "relu":
+        elif (row.op == "cross_entropy" or row.op in WITH_LOGITS) and before.op == "relu":
             said = _clipped(trace, row, before)
         if said is not None:
             found.append(said)
@@ -293,7 +293,7 @@ def _wrong_dimension(trace: Trace, row: Row, before: Row) -> Found:
 def _clipped(trace: Trace, row: Row, before: Row) -> Found:
     line, col, place = where(trace, before.chain)
     message = capital(
-        f"{place} ends the model with a relu (`{code_of(trace, before)}`) before cross_entropy: a logit below 0 "
+        f"{place} ends the model with a relu (`{code_of(trace, before)}`) before {ORDERED[row.op]}: a logit below 0 "
         "becomes 0 and gets no gradient."
     )
     return Found("loss", "warning", line, col, message, "Leave out the relu after the last layer.", [before, row], [])

@@ -48,6 +48,15 @@ class Source:
         return list(ast.walk(self.tree))
 
     @cached_property
+    def calls(self) -> dict[str, list[ast.Call]]:
+        """The calls of the program by the last name of what they call."""
+        found: dict[str, list[ast.Call]] = {}
+        for node in self.nodes if self.name else ast.walk(self.program):
+            if isinstance(node, ast.Call):
+                found.setdefault(called(node), []).append(node)
+        return found
+
+    @cached_property
     def flows(self) -> dict[ast.AST, Any]:
         """What `flow_of` has made of its functions."""
         return {}

@@ -91,6 +91,8 @@ class ValueFacts:
     """Cross entropies of sequences -> their commonest target, its share, and the class that is left out."""
     blank: dict[Row, tuple[int, float]] = field(default_factory=dict)
     """Embeddings of sequences -> batches looked at, and the mean share of places at which all samples are alike."""
+    filled: dict[Row, tuple[int, float]] = field(default_factory=dict)
+    """Embeddings of sequences -> the number that they end with more or less often, and its share of all places."""
     masked: dict[Row, bool] = field(default_factory=dict)
     """Attention that runs as one op -> whether it was given a mask."""
     future: set[Row] = field(default_factory=set)
@@ -127,6 +129,7 @@ def note(trace: Trace, row: Row, e: observe.OpEvent) -> None:
         if ids is not None and ids._a.ndim == 2 and min(ids._a.shape) > 1:
             facts._numbers = row, np.array(on_host(ids._a)[:8, :256])
             _blank(facts, row, on_host(ids._a))
+            _filled(facts, row, on_host(ids._a))
     elif e.op in ATTENDING:
         facts.masked[row] = _masked(e)
         if _future(e):
@@ -293,6 +296,17 @@ def _blank(facts: ValueFacts, row: Row, ids: Any) -> None:
     last = int(np.argmin(alike[::-1]))
     looked, share = facts.blank.get(row, (0, 0.0))
     facts.blank[row] = looked + 1, (looked * share + last / len(alike)) / (looked + 1)
+
+
+def _filled(facts: ValueFacts, row: Row, ids: Any) -> None:
+    """Note the number with which sequences of different lengths are filled up."""
+    if row in facts.filled or len(ids) < 4 or ids.shape[1] < 4 or ids.size > MANY:
+        return
+    ends, counts = np.unique(ids[:, -1], return_counts=True)
+    number = ends[np.argmax(counts)]
+    at_end = np.cumprod((ids == number)[:, ::-1], axis=1).sum(axis=1)
+    if len(np.unique(at_end)) > 1 and (at_end > 1).mean() > 0.25 and not (ids[at_end < ids.shape[1], 0] == number).any():
+        facts.filled[row] = int(number), float(at_end.sum() / ids.size)
 
 
 def _common(facts: ValueFacts, row: Row, target: Any) -> None:
