@@ -70,6 +70,8 @@ def _batch_norm(t: Trace, call: Call) -> list[list[Axis]]:
     x, *rest = tensors(call)
     channel = joined(t, [x[1] if len(x) > 1 else x[0], *(a[0] for a in rest)], call)
     _attribute(t, call, "num_features", channel)
+    if call.op == "batch_norm":
+        t.inexact += [(a, call.where) for d, a in enumerate(x) if d != 1]  # weights that are standardised
     return [list(x), *([channel] for _ in call.shapes[1:])]
 
 
@@ -79,7 +81,7 @@ def _group_norm(t: Trace, call: Call) -> list[list[Axis]]:
     for a in rest:
         t.atoms.join(x[1], a[0], call.where)
     group, each = _grouped(t, x[1], int(call.params["num_groups"]))
-    t.inexact.append((each, call.where))
+    t.inexact += [(a, call.where) for a in (each, *x[2:])]
     if call.params["num_groups"] == len(x[1]):  # InstanceNorm, or GroupNorm with a group a channel
         _attribute(t, call, "num_features", x[1])
     _groups(t, call, "num_groups", group)

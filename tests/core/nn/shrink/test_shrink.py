@@ -356,3 +356,15 @@ def test_an_op_nobody_follows_is_named():
 
     with pytest.raises(shrink.ShrinkError, match=r"fft\w* at test_shrink.py line \d+ .* is not followed"):
         shrink.shrink(Fourier(), core.randn(3, 4))
+
+
+def test_standardised_weights_are_not_as_with_zeros():
+    class StdConv(nn.Conv2d):
+        def forward(self, x):
+            w = F.batch_norm(self.weight.reshape(1, self.out_channels, -1), None, None, training=True)
+            return F.conv2d(x, w.reshape_as(self.weight), self.bias)
+
+    model = nn.Sequential(StdConv(2, 8, 3), nn.ReLU(), StdConv(8, 8, 3), nn.ReLU(), nn.Conv2d(8, 3, 1))
+    plan = shrink.shrink(model, core.randn(2, 2, 6, 6))
+    assert [g.exact for g in plan.groups] == [False, True]
+    assert model[2].weight.shape == (4, 4, 3, 3)
