@@ -103,6 +103,8 @@ class LineRow:
     count: int = 0
     total_ms: float = 0.0
     """How long the cell was on this line, whatever it did there: all lines are its time. 0 where nobody looked."""
+    other_ms: float = 0.0
+    """Of that, what was neither an op, a step nor a backward pass: Python, data, waiting."""
 
     @property
     def ran_ops(self) -> bool:
