@@ -131,16 +131,16 @@ export function createSource(card) {
     const width = ms && Math.min(100, Math.max(2, (100 * ms) / slowest));
     return html('u', { class: className, style: `width:${width}%` });
   };
-  const bars = (times) =>
-    html(
-      'span',
-      { class: 'bars' },
-      times && [
-        bar(times.forward, 'f'),
-        bar(times.backward, 'b'),
-        times.other > 0.01 * slowest && bar(times.other, 'o'),
-      ],
-    );
+  const bars = (times) => {
+    const drawn = [];
+    if (times?.forward || times?.backward) {
+      drawn.push(bar(times.forward, 'f'), bar(times.backward, 'b'));
+    }
+    if (times?.other > 0.01 * slowest) {
+      drawn.push(bar(times.other, 'o'));
+    }
+    return html('span', { class: 'bars' }, drawn);
+  };
 
   /** What a line took and which way a branch went, in words. */
   const describe = (page, line, times, branch) => {
