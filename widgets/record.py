@@ -106,11 +106,6 @@ class LineRow:
     other_ms: float = 0.0
     """Of that, what was neither an op, a step nor a backward pass: Python, data, waiting."""
 
-    @property
-    def ran_ops(self) -> bool:
-        """Whether ops ran on the line, or backward went through them; else it is here for its time alone."""
-        return bool(self.count or self.forward_ms or self.backward_ms)
-
 
 @dataclass
 class Page:

@@ -79,8 +79,8 @@ class Loop:
         if self.unrecorded_ns and (ops := _op_ns(more)) > self.unrecorded_ns:  # an op that is heard takes longer
             share = self.unrecorded_ns / ops
             more = {key: _shortened(key, sums, share) for key, sums in more.items()}
-        for key, sums in more.items():
-            _add(trace, key, sums)
+        for key, added in more.items():
+            _add(trace, key, added)
 
 
 def _plus(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
