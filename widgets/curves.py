@@ -111,10 +111,12 @@ def _columns(x: Any, mean: Any, below: Any, above: Any, columns: int) -> tuple[A
     n = len(x)
     if n <= columns:
         return x, mean, below, above
+    mean_ends = mean[0], mean[-1]  # where the line begins and ends is said in words too
     starts = (np.arange(columns) * n) // columns
     sizes = np.diff([*starts, n])
     x_mean, mean = np.add.reduceat(x, starts) / sizes, np.add.reduceat(mean, starts) / sizes
     x_mean[0], x_mean[-1] = x[0], x[-1]
+    mean[0], mean[-1] = mean_ends
     return x_mean, mean, np.minimum.reduceat(below, starts), np.maximum.reduceat(above, starts)
 
 

@@ -47,7 +47,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
         "by_op": (_BY_OP, _by(record, lambda op: op.op)),
         "by_module": (_BY_OP, _by(record, lambda op: op.module or "outside modules")),
         "tensors": (_TENSOR, record.tensors),
-        "lines": (_LINE, [row for row in record.lines if row.ran_ops]),
+        "lines": (_LINE, record.lines),
         "pages": (_PAGE, record.pages),
         "gradients": (_GRADIENT, record.gradients),
         "runs": (_RUN | {"op": lambda r: op_index[r.op]}, runs),
@@ -300,6 +300,7 @@ _LINE: Columns = {
     "line": attrgetter("line"),
     "forward": lambda row: figure(row.forward_ms),
     "backward": lambda row: figure(row.backward_ms),
+    "other": lambda row: figure(row.other_ms),
     "count": attrgetter("count"),
 }
 _GRADIENT: Columns = {

@@ -103,11 +103,8 @@ class LineRow:
     count: int = 0
     total_ms: float = 0.0
     """How long the cell was on this line, whatever it did there: all lines are its time. 0 where nobody looked."""
-
-    @property
-    def ran_ops(self) -> bool:
-        """Whether ops ran on the line, or backward went through them; else it is here for its time alone."""
-        return bool(self.count or self.forward_ms or self.backward_ms)
+    other_ms: float = 0.0
+    """Of that, what was neither an op, a step nor a backward pass: Python, data, waiting."""
 
 
 @dataclass

@@ -4,7 +4,10 @@ text. Curves are laid out by `widgets.curves` and drawn as the training plot is.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from . import curves, training
 from .figures import count_text, number, plain, shorten, size_text
@@ -35,6 +38,8 @@ def view(run: RunCurves, curve: Curve | None, columns: int = curves.COLUMNS) -> 
     """Return one curve as a plot: the loss with the validation's, and those of the last runs beside it."""
     check = run.check() if curve is not None and curve is run.main() else None
     made = Training(axis=run.unit, columns=columns)
+    if curve is not None and curve.kind == "memory":
+        curve = _in_bytes_unit(curve)
     if curve is not None:
         made.losses, made.names = curve.values, (curve.name, check.name if check else "validation")
         made.knots = [(k, float(a)) for k, a in enumerate(curve.at, 1)] or [(0.0, 0.0)]
@@ -46,6 +51,20 @@ def view(run: RunCurves, curve: Curve | None, columns: int = curves.COLUMNS) -> 
         ]
     if check is not None:
         made.checks = [(float(a), v) for a, v in zip(*check.finite(), strict=True)]
+    return made
+
+
+def _in_bytes_unit(curve: Curve) -> Curve:
+    """Return a curve of bytes in a unit of which it has few.
+
+    >>> in_gb = _in_bytes_unit(Curve("memory", "memory", at=[1, 2], values=[1.5e9, 3e9]))
+    >>> in_gb.name, in_gb.values
+    ('memory, GB', [1.5, 3.0])
+    """
+    most = max(curve.finite()[1], default=0.0)
+    size, unit = (1e9, "GB") if most >= 1e9 else (1e6, "MB") if most >= 1e6 else (1e3, "kB")
+    made = replace(curve, name=f"{curve.name}, {unit}")
+    made.values, made.low, made.high = ([v / size for v in row] for row in (curve.values, curve.low, curve.high))
     return made
 
 
@@ -123,10 +142,16 @@ def summary(run: RunCurves) -> str:
     for curve in run.curves:
         values = curve.finite()[1]
         if curve.kind in ("loss", "validation", "metric") and values:
-            parts.append(f"{curve.name} {number(values[0])} → {number(values[-1])}")
+            parts.append(f"{curve.name} {number(values[0])} → {number(_end(curve))}")
     if run.memory_bytes:
         parts.append(f"at most {size_text(run.memory_bytes)} of memory")
     return "; ".join(parts[: FIGURES + 2])
+
+
+def _end(curve: Curve) -> float | None:
+    """Return where a curve ends as the picture has it: the loss of a single batch says little."""
+    values = curve.finite()[1]
+    return float(curves.smoothed(np.array(values))[-1]) if values else None
 
 
 def shown_curves(run: RunCurves) -> list[Curve]:
@@ -171,14 +196,19 @@ def tab(run: RunCurves) -> dict[str, Any]:
 
 
 def _course(values: list[float | None]) -> list[Any]:
+    """Return the first and the last of a course as words, and its picture between: of a single value the first alone.
+
+    >>> _course([None, 0.5]), _course([2.0, 0.5])[2]
+    (['0.500', '', ''], '0.500')
+    """
     known = [v for v in values if v is not None]
-    return [number(known[0]) if known else "", curves.spark(values), number(known[-1]) if known else ""]
+    return [number(known[0]) if known else "", curves.spark(values), number(known[-1]) if len(known) > 1 else ""]
 
 
 def _past_row(past: PastRun) -> list[str]:
     main = RunCurves(curves=past.curves).main()
     check = RunCurves(curves=past.curves).check()
-    ends = [number(c.finite()[1][-1]) if c is not None and c.finite()[1] else "" for c in (main, check)]
+    ends = [number(_end(c)) if c is not None and c.finite()[1] else "" for c in (main, check)]
     size = size_text(past.memory_bytes) if past.memory_bytes else ""
     speed = number(past.steps / past.seconds) if past.seconds else ""
     return [past.title, f"{past.steps:,}", seconds_text(past.seconds), speed, size, *ends]
@@ -213,9 +243,11 @@ def text(run: RunCurves) -> list[str]:
 def thinned(curve: Curve, most: int = 100) -> Curve:
     """Return a curve of at most so many points, without its edges: as much as is kept of an earlier run.
 
-    >>> thinned(Curve("loss", at=[1, 2, 3, 4], values=[1.0, 2.0, 3.0, 4.0]), 2).values
-    [1.0, 3.0]
+    >>> thinned(Curve("loss", at=[1, 2, 3, 4], values=[1.0, 2.0, 3.0, math.nan]), 2).values
+    [1.5, 3.0]
     """
     step = max(math.ceil(len(curve.at) / most), 1)
-    return Curve(curve.name, curve.kind, curve.line, curve.at[::step], curve.values[::step], [], [], curve.last,
+    parts = [[v for v in curve.values[k : k + step] if math.isfinite(v)] for k in range(0, len(curve.at), step)]
+    values = [sum(part) / len(part) if part else math.nan for part in parts]
+    return Curve(curve.name, curve.kind, curve.line, curve.at[::step], values, [], [], curve.last,
                  curve.count, curve.lost)  # fmt: skip

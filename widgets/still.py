@@ -231,13 +231,13 @@ def _gradients(record: Record) -> str:
 def _lines(record: Record) -> str:
     source = lines_of(record.source)
     rows = []
-    ran = [row for row in record.lines if row.ran_ops]
-    for row in ran[:LINE_ROWS]:
+    for row in record.lines[:LINE_ROWS]:
         code = source[row.line - 1] if 0 < row.line <= len(source) else ""
-        times = [time_text(row.forward_ms), time_text(row.backward_ms), time_text(row.forward_ms + row.backward_ms)]
+        parts = row.forward_ms, row.backward_ms, row.other_ms
+        times = [time_text(ms) for ms in (*parts, sum(parts))]
         rows.append([str(row.line), f"{row.count:,}", *map(_whole, times), f"<code>{_name(code, CODE)}</code>"])
-    heads = ["line", "runs", "forward", "backward", "sum", "source"]
-    return _table("Time by line", heads, rows, len(ran), LINE_ROWS, {5})
+    heads = ["line", "runs", "forward", "backward", "other", "sum", "source"]
+    return _table("Time by line", heads, rows, len(record.lines), LINE_ROWS, {6})
 
 
 def _memory(record: Record) -> str:

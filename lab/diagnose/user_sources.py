@@ -224,11 +224,22 @@ def _parsed(text: str) -> ast.Module | None:
 
 def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes of a function or a module that are in no function or class inside it, in the order of the
-    text."""
+    text. They are kept with the scope: many rules ask, and the trees of a recording stay as they are.
+
+    >>> [type(node).__name__ for node in own_nodes(ast.parse("x = lambda: 1"))]
+    ['Assign', 'Name', 'Store', 'Lambda']
+    """
+    found: tuple[ast.AST, ...] | None = vars(scope).get("own_nodes")
+    if found is None:
+        found = vars(scope)["own_nodes"] = tuple(_own_nodes(scope))
+    return iter(found)
+
+
+def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
     for inner in ast.iter_child_nodes(scope):
         yield inner
         if not isinstance(inner, Function | ast.ClassDef | ast.Lambda):
-            yield from own_nodes(inner)
+            yield from _own_nodes(inner)
 
 
 def ran(trace: Trace, source: Source, node: ast.expr) -> bool:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .snapshot import Order, Scene
 
 FILE = "<the cell again>"
+LONGEST = 160  # characters of an error, as it is told
 
 
 def warm() -> None:
@@ -107,14 +108,22 @@ def _run(scene: Scene, tree: ast.Module, measured: Measured | None) -> None:
 
 
 def said(error: BaseException | None) -> str | None:
-    """Return an exception in a line."""
+    """Return an exception in a line: of a long message the sentences that have room in it.
+
+    >>> said(ValueError("It is wrong. " + "Much is said of what to do about it, " * 9))
+    'ValueError: It is wrong.'
+    """
     if error is None:
         return None
     try:
         text = str(error)
     except Exception:
         text = ""
-    return f"{type(error).__name__}: {text}".rstrip(": ").splitlines()[0][:300]
+    line = f"{type(error).__name__}: {text}".rstrip(": ").splitlines()[0]
+    if len(line) <= LONGEST:
+        return line
+    whole, _, _ = line[:LONGEST].rpartition(". ")
+    return f"{whole}." if whole else f"{line[:LONGEST]}…"
 
 
 def _silence(scene: Scene) -> io.StringIO:

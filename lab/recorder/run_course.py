@@ -87,7 +87,7 @@ class RunCourse(observe.Follower):
         self._lead: Any = None  # without an optimizer, the place that counts the steps
         self._since = 0  # passes since the last step
         self._fresh: list[Named] = []
-        self._loss = float("nan")
+        self._losses: deque[float] = deque(maxlen=ROOTS)  # of late, of all the models that the loop trains
         self._pending: list[tuple[Series, int, Library, Any]] = []
         self._recent: deque[int] = deque(maxlen=8)
         self._known: dict[int, None] = {}  # optimizers, in the order in which they were seen
@@ -215,7 +215,7 @@ class RunCourse(observe.Follower):
                 self._wait(named.series, step, library, t)
                 continue
             named.series.add(step, value)
-            self._loss = value
+            self._losses.append(value)
             if self._fresh:
                 for other in self._fresh:
                     other.twins += other.series.last == value
@@ -237,7 +237,7 @@ class RunCourse(observe.Follower):
             named.at = self.steps
             named.quiet += library.quiet()
             named.whole += isinstance(value, int)
-            if value == self._loss:
+            if value in self._losses:
                 named.twins += 1
             elif len(self._fresh) < ROOTS:
                 self._fresh.append(named)
@@ -344,7 +344,7 @@ class RunCourse(observe.Follower):
             mine = [entry for entry in waiting if entry[2] is library]
             for (series, step, _, _), value in zip(mine, library.numbers([e[3] for e in mine]), strict=True):
                 series.add(step, value)
-                self._loss = value
+                self._losses.append(value)
 
     def _seen(self, begin: int, turns: bool = False) -> None:
         now = perf_counter_ns()

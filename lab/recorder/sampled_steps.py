@@ -79,6 +79,7 @@ class SampledSteps:
         self._fresh = False  # the steps that follow are another loop's, though the same optimizer ends them
         self._since = self._from = perf_counter_ns()  # the first step of the loop ended; the last switch
         self._at = 0  # steps when that was
+        self._off = 0  # since when nothing is recorded; 0 while it is
         self._cost = [[0, 0], [0, 0]]  # [steps, ns] without and with recording
         self.passes = 0
         """Backward passes that have begun since an optimizer stepped."""
@@ -247,6 +248,7 @@ class SampledSteps:
 
     def _another(self) -> None:
         """The first step of a loop has ended: what went before it is no part of those that follow."""
+        self._unheard()
         self._loop, self._fresh = Loop(), False
         self.loops.append(self._loop)
         self._whole, self._left = True, self.first - 1
@@ -320,6 +322,13 @@ class SampledSteps:
             cost[0], cost[1] = cost[0] + steps, cost[1] + now - self._from
         self._from, self._at = now, self.ends.count
 
+    def _unheard(self) -> None:
+        """Add to the loop how long it was unrecorded until now."""
+        if not self.on and self._off:
+            now = perf_counter_ns()
+            self._loop.unrecorded_ns += now - self._off
+            self._off = now
+
     def _switch_off(self) -> None:
         if self.recorder.steps.entered is None:
             self._clocked(True)
@@ -335,7 +344,7 @@ class SampledSteps:
             watch.pause()
         if self.collect is not None and gc.get_threshold() == self.collect[0]:
             gc.set_threshold(*self.collect[1])
-        self._from = perf_counter_ns()
+        self._from = self._off = perf_counter_ns()
 
     def _gap(self) -> int:
         """Return after how many steps the next ones are recorded: as many as make the time of those a small share."""
@@ -361,6 +370,7 @@ class SampledSteps:
             return False
         if not self._whole:
             self._clocked(False)
+        self._unheard()
         self._left, self._due = self._due or BURST, 0
         self.recorder.goes_on()
         if self.collect is not None and gc.get_threshold() == self.collect[1]:
@@ -397,6 +407,7 @@ class SampledSteps:
         if not self.alive:
             return
         self._caught_up()
+        self._unheard()
         self.alive = False
         for loop in self.loops:
             loop.stand_for_all(self.recorder.trace)

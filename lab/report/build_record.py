@@ -38,7 +38,7 @@ from ..recorder.variable_names import assigned, attributes, is_module, operand
 from .call_places import calls, sites
 from .called_functions import pages
 from .kept_graphs import kept
-from .line_times import line_times, starved
+from .line_times import line_times, starved, timed
 from .memory_course import record_memory
 
 LEAST = 0.005  # of a cell's time: a line without ops that takes less has no row
@@ -347,9 +347,11 @@ def _lines(trace: Trace, record: Record) -> None:
     for line, ns in total.items():
         if ns >= LEAST * sum(total.values()):
             lines.setdefault(line, [0, 0, 0])
-    record.lines = [
-        LineRow(line, f / 1e6, b / 1e6, n, total.get(line, 0) / 1e6) for line, (f, b, n) in sorted(lines.items())
-    ]
+    known = timed(trace)
+    for line, (f, b, n) in sorted(lines.items()):
+        all_ns = total.get(line, 0)
+        other = max(all_ns - known.get(line, 0), 0) / 1e6
+        record.lines.append(LineRow(line, f / 1e6, b / 1e6, n, all_ns / 1e6, other))
 
 
 def _runs(trace: Trace, record: Record, numbers: dict[Ref, int]) -> None:

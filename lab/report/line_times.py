@@ -18,7 +18,7 @@ def line_times(trace: Trace) -> dict[int, int]:
         sampled[line] = sampled.get(line, 0) + spent.ns
     if not trace.sampled_ns or not sampled:
         return {}
-    known = _known(trace)
+    known = timed(trace)
     whole = max(trace.wall_ns - trace.own_ns - trace.around_ns - starved(trace), 0)
     return _shared_out(sampled, known, whole)
 
@@ -33,8 +33,8 @@ def starved(trace: Trace) -> int:
     return min(trace.starved_ns, trace.wall_ns) * (trace.wall_ns - own) // max(trace.wall_ns, 1)
 
 
-def _known(trace: Trace) -> dict[int, int]:
-    """What was timed by itself on each line: ops going forward, steps, and whole backward passes where they ran."""
+def timed(trace: Trace) -> dict[int, int]:
+    """Return line -> ns of what was timed by itself: ops going forward, steps, whole backward passes where they ran."""
     known: dict[int, int] = {}
     for row in trace.rows:
         if row.cut or row.line is None or row.phase == "backward" or (row.phase == "update" and trace.update_ns):

@@ -55,6 +55,8 @@ def _diverges(curve: Curve) -> str | None:
     first, last = median(values[:few]), median(values[-few:])
     runs = [median(values[k : k + few]) for k in range(0, len(values) - few + 1, few)]
     best = min(runs)
+    if last < max(runs[:-1], default=last):  # it has been there before and has come down again: noise
+        return None
     if not (last > 2 * first or (last > RISEN * best and last > 0.5 * first)):
         return None
     since = at[runs.index(best) * few]

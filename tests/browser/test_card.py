@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from lab.report import export
+from widgets.record import LineRow
 
 from ..widgets import samples
 from .access import axe, check, faint
@@ -155,6 +156,47 @@ def test_timings_sum_up(show):
     expect(tables.nth(3).locator("tbody tr").first).to_contain_text("linear_backward_f32")
     lines.get_by_role("button", name="7").click()
     expect(page.locator(".lines .lit")).to_contain_text("optimizer.step()")
+
+
+def test_a_line_says_what_was_no_op_too(show, monkeypatch):
+    """A line that waits for data has its time beside it, and a bar of its own."""
+    waits = samples.mlp()
+    waits.lines.insert(0, LineRow(2, total_ms=900.0, other_ms=900.0))
+    monkeypatch.setitem(samples.ALL, "mlp", lambda: waits)
+    page = show("mlp")
+    line = page.locator(".lines > div").nth(1)
+    expect(line.locator(".ms")).to_have_text("900 ms")
+    expect(line.locator(".bars .o")).to_be_visible()
+    expect(line).to_have_attribute("aria-label", re.compile("^line 2: no op ran, other 900 ms"))
+    tab(page, "Timings").click()
+    row = page.locator("table").first.locator("tbody tr").first
+    assert [cell.strip() for cell in row.locator("td").all_inner_texts()][4:7] == ["0.0", "900.0", "900.0"]
+
+
+def test_a_long_line_is_wrapped_where_a_person_would(show, monkeypatch):
+    long = samples.mlp()
+    long.source += "\n    optimizer_of_it.state_dict_of_all_groups(set_to_none=True)"
+    monkeypatch.setitem(samples.ALL, "mlp", lambda: long)
+    page = show("mlp", width=860)
+    line = page.locator(".lines .t").last
+    assert line.text_content() == "    optimizer_of_it.state_dict_of_all_groups(set_to_none=True)"
+    first = line.evaluate("""e => {
+      const range = document.createRange(), walker = document.createTreeWalker(e, NodeFilter.SHOW_TEXT);
+      const node = walker.nextNode(), at = node.data.search(/\\S/);
+      range.setStart(node, at);
+      range.setEnd(node, at + 1);
+      return range.getBoundingClientRect().top - e.getBoundingClientRect().top;
+    }""")
+    assert first < 15  # it begins on the row of its number
+
+
+def test_details_that_scroll_are_reached_by_keyboard(show):
+    page = show("mlp", width=360)
+    details = page.locator(".details")
+    details.evaluate("e => { e.style.maxHeight = '20px' }")
+    expect(details).to_have_attribute("tabindex", "0")
+    details.evaluate("e => { e.style.maxHeight = '' }")
+    expect(details).not_to_have_attribute("tabindex", "0")
 
 
 def test_drill_in_and_out_by_keyboard(show):

@@ -74,6 +74,21 @@ def by_name(run: RunCurves) -> dict[str, Curve]:
     return {curve.name: curve for curve in run.curves}
 
 
+def test_a_loss_that_is_read_after_another_has_gone_backward_is_no_second_curve(library: Any) -> None:
+    text = """other = nn.Linear(4, 1)
+for _ in range(8):
+    errD = F.mse_loss(model(x), y)
+    errD.backward()
+    errG = (other(x) ** 2).mean()
+    errG.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    print(errD.item(), errG.item())
+"""
+    run, _, _ = follow(library, text, "<two losses>")
+    assert sorted(curve.name for curve in run.curves if curve.kind != "rate") == ["errD", "errG"]
+
+
 def test_the_loss_and_what_is_read_beside_it(library: Any) -> None:
     text = """for epoch in range(4):
     for _ in range(5):

@@ -20,6 +20,8 @@ from lab.recorder.cell_trace import Trace
 from lab.recorder.places import Places
 from lab.report.line_times import line_times
 from lab.session.recording import Recording
+from widgets.graph import build
+from widgets.payload import payload
 
 StackSampler = getattr(native.module, "StackSampler", None)
 known = pytest.mark.skipif(
@@ -302,6 +304,11 @@ def test_a_record_tells_of_lines_without_an_op(cell: Any) -> None:
     assert {row.line for row in record.lines if row.total_ms} >= {4}
     assert sum(row.total_ms for row in record.lines) <= record.wall_ms
     assert "share" in str(record)
+    waited = next(row for row in record.lines if row.line == 4)
+    assert not waited.count
+    assert waited.other_ms == pytest.approx(waited.total_ms)
+    shown = {line: other for line, _, _, other, _ in payload(record, build(record))["lines"]}  # on the page too
+    assert shown[4] == pytest.approx(waited.other_ms, rel=0.01)
 
 
 def test_without_the_extension_a_thread_of_pythons_samples(cell: Any, monkeypatch: pytest.MonkeyPatch) -> None:

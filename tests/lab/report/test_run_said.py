@@ -34,6 +34,15 @@ def test_a_run_that_goes_well_is_left_alone(seed: int) -> None:
     assert said(RunCurves(200, curves=[curve(spiked), curve(checks, "validation", 20, "val_loss")])) == []
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_loss_that_goes_up_and_down_does_not_diverge(seed: int) -> None:
+    """Episodes of a game: each loss is a sum over as many moves as it had."""
+    draw = random.Random(seed)
+    losses = [draw.lognormvariate(6.5, 1.2) for _ in range(60)]
+    losses[25:31] = [8000.0] * 6
+    assert said(RunCurves(60, curves=[curve(losses)])) == []
+
+
 def test_a_run_that_diverges_overfits_or_is_lost() -> None:
     grows = [*noisy(0)[:100], *(0.2 * 1.1**k for k in range(60))]
     assert "diverges" in said(RunCurves(160, curves=[curve(grows)]))[0]

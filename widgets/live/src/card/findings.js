@@ -36,7 +36,7 @@ export function createHeader({ record: { data, ops } }) {
     figure('backward', time(head.backward), 'b'),
     figure('update', time(head.update)),
     head.recording && figure('recording', time(head.recording)),
-    isNumber(head.other) && figure('other', time(head.other)),
+    isNumber(head.other) && figure('other', time(head.other), 'o'),
     head.wall && figure('wall', time(head.wall)),
     html('span', { class: 'quiet end' }, clip(head.device)),
   );

@@ -1,6 +1,16 @@
 // The graph of the cell: boxes and edges of one view, the way into groups and out again, the search.
 
-import { fill, html, linkButton, makeReachable, moveFocus, scrollIn, svg } from '../shared/dom.js';
+import {
+  fill,
+  html,
+  linkButton,
+  makeReachable,
+  moveFocus,
+  reachIfScrolls,
+  scrollAcross,
+  scrollIn,
+  svg,
+} from '../shared/dom.js';
 import { count } from '../shared/format.js';
 import { tool, toolbar } from '../shared/toolbar.js';
 import { drawBox, drawEdge } from './box.js';
@@ -37,9 +47,14 @@ export function createGraph(card) {
 
   const crumbs = html('div', { class: 'crumbs', role: 'group', 'aria-label': 'modules' });
   const canvas = html('div', { class: 'scroll' });
-  const details = html('div', { class: 'foot details', 'aria-live': 'polite' });
+  const details = html('div', { class: 'foot details', role: 'group', 'aria-label': 'details', 'aria-live': 'polite' });
 
-  const tell = (item) => fill(details, detailsOf(item, record));
+  /** Say something below the graph; what is too much for it can be scrolled by keyboard. */
+  const say = (...words) => {
+    fill(details, ...words);
+    reachIfScrolls(details);
+  };
+  const tell = (item) => say(detailsOf(item, record));
 
   /** Show a view and give one of its boxes the focus. */
   const enter = (view, box) => {
@@ -179,7 +194,11 @@ export function createGraph(card) {
       scrollIn(canvas, nodes[focus]);
     } else {
       canvas.scrollTop = 0;
-      fill(details, data.help);
+      const longest = drawn.reduce((best, { heat }, box) => (heat > (drawn[best]?.heat || 0) ? box : best), -1);
+      if (nodes[longest]) {
+        scrollAcross(canvas, nodes[longest]); // a wide view begins with rows of inputs
+      }
+      say(data.help);
     }
   };
 
@@ -235,7 +254,7 @@ export function createGraph(card) {
     fill(canvas, overview.drawing);
     zoom.begin();
     drawOverview();
-    fill(details, OVERVIEW_HELP);
+    say(OVERVIEW_HELP);
   };
   const overviewButton = tool('Overview', () => setOverview(!isOverview), { 'aria-pressed': false });
 
@@ -250,7 +269,7 @@ export function createGraph(card) {
     });
   });
 
-  const search = createSearch(card, (words) => fill(details, words));
+  const search = createSearch(card, say);
   const onchange = () => {
     measure = measures[selector.selectedIndex];
     if (isOverview) {

@@ -1,6 +1,7 @@
 // The live card: takes the place of the still one inside its <div class="gradlab-card"> once this script runs.
 
 import { fill, html, keepKey, OWN_KEYS, swatch } from '../shared/dom.js';
+import { sum } from '../shared/format.js';
 import { drawSaved } from '../shared/saved.js';
 import { tabBar } from '../shared/tabs.js';
 import { changesTab } from './changes.js';
@@ -93,8 +94,12 @@ function glance(card) {
   }
 }
 
-function sourcePane({ source }) {
-  const legend = [html('span', { class: 'end' }, swatch('f'), 'forward'), html('span', {}, swatch('b'), 'backward')];
+function sourcePane({ source, record: { lines } }) {
+  const legend = [
+    html('span', { class: 'end' }, swatch('f'), 'forward'),
+    html('span', {}, swatch('b'), 'backward'),
+    sum(lines, 'other') > 0 && html('span', {}, swatch('o'), 'other'),
+  ];
   const folds = source.folds.length > 0 && html('div', { class: 'folds' }, source.folds);
   return html(
     'div',

@@ -1,6 +1,6 @@
 // What the boxes of the graph are coloured by.
 
-import { both, bytes, number, time } from '../shared/format.js';
+import { bytes, number, time, took } from '../shared/format.js';
 
 /**
  * @typedef {object} Measure
@@ -34,7 +34,7 @@ export function createMeasures({ ops, tensors, gradients }) {
   };
   const size = (inside) => inside.reduce((total, op) => total + ops[op].size_bytes, 0);
   return [
-    { title: 'time', superlative: 'longest', scale: '', figure: both, write: time, place: linear },
+    { title: 'time', superlative: 'longest', scale: '', figure: took, write: time, place: linear },
     {
       title: 'gradient norm',
       superlative: 'largest',

@@ -1,7 +1,7 @@
 // The source of the cell with times, and below it the functions of other cells and files that it called, folded.
 
 import { clip, fill, HIDDEN, html, moveFocus, quiet, scrollIn } from '../shared/dom.js';
-import { both, count, largest, sum, time } from '../shared/format.js';
+import { count, largest, sum, time, took } from '../shared/format.js';
 import { choose } from './selection.js';
 import { icon, known } from './severity.js';
 
@@ -10,6 +10,9 @@ const MOST_UNFOLDED = 3;
 
 /** Characters that the rest of a wrapped line stands further in at most. */
 const DEEPEST = 16;
+
+/** Where a line may be wrapped besides its spaces: before a method's dot, behind an opening bracket, a comma, a "=". */
+const WRAPS = /(?<=[)\]]|\w{4})(?=\.[A-Za-z_])|(?<=[([{,=])(?=[^\s)\]},=])/;
 
 /**
  * @typedef {object} Page  The cell (page 0), or a function that it called.
@@ -20,6 +23,11 @@ const DEEPEST = 16;
  * @property {Map<number, {forward: number, backward: number, count: number}>} times by line number
  */
 
+/** Text with the places where it may be wrapped. */
+function wrappable(text) {
+  return text.split(WRAPS).flatMap((part, index) => (index ? [html('wbr', {}), part] : [part]));
+}
+
 /** The columns from `from` to `to` of a line in the colours that Python found. */
 function colouredPart(page, index, from, to) {
   const text = page.text[index];
@@ -29,11 +37,14 @@ function colouredPart(page, index, from, to) {
     const start = Math.max(colourStart, at);
     const end = Math.min(colourEnd, to);
     if (start < end) {
-      parts.push(text.slice(at, start), html('span', { class: className }, text.slice(start, end)));
+      parts.push(
+        ...wrappable(text.slice(at, start)),
+        html('span', { class: className }, wrappable(text.slice(start, end))),
+      );
       at = end;
     }
   }
-  parts.push(text.slice(at, to));
+  parts.push(...wrappable(text.slice(at, to)));
   return parts;
 }
 
@@ -109,7 +120,7 @@ export function createSource(card) {
     page: index + 1,
     times: new Map(page.lines.map(([line, forward, backward, runs]) => [line, { forward, backward, count: runs }])),
   }));
-  const slowest = largest(lines, (line) => Math.max(line.forward, line.backward));
+  const slowest = largest(lines, (line) => Math.max(line.forward, line.backward, line.other));
   const severities = gravest(record);
   const status = html('div', { class: 'foot', 'aria-live': 'polite' }, data.hint);
 
@@ -120,7 +131,16 @@ export function createSource(card) {
     const width = ms && Math.min(100, Math.max(2, (100 * ms) / slowest));
     return html('u', { class: className, style: `width:${width}%` });
   };
-  const bars = (times) => html('span', { class: 'bars' }, times && [bar(times.forward, 'f'), bar(times.backward, 'b')]);
+  const bars = (times) => {
+    const drawn = [];
+    if (times?.forward || times?.backward) {
+      drawn.push(bar(times.forward, 'f'), bar(times.backward, 'b'));
+    }
+    if (times?.other > 0.01 * slowest) {
+      drawn.push(bar(times.other, 'o'));
+    }
+    return html('span', { class: 'bars' }, drawn);
+  };
 
   /** What a line took and which way a branch went, in words. */
   const describe = (page, line, times, branch) => {
@@ -128,8 +148,15 @@ export function createSource(card) {
     if (!times) {
       return `${place}: ${branch || 'no op ran'}`;
     }
-    const spent = `forward ${time(times.forward)}, backward ${time(times.backward)}, ${count(times.count, 'run')}`;
-    return branch ? `${place}: ${spent}; ${branch}` : `${place}: ${spent}`;
+    const ops = `forward ${time(times.forward)}, backward ${time(times.backward)}`;
+    const spent = [took({ ...times, other: 0 }) > 0 || times.count ? ops : 'no op ran'];
+    if (times.other) {
+      spent.push(`other ${time(times.other)}`);
+    }
+    if (times.count) {
+      spent.push(count(times.count, 'run'));
+    }
+    return branch ? `${place}: ${spent.join(', ')}; ${branch}` : `${place}: ${spent.join(', ')}`;
   };
 
   /** A click on a line: what ran there is pinned, the functions that it called unfold, its boxes come in sight. */
@@ -187,7 +214,7 @@ export function createSource(card) {
       html('span', { class: 'n' }, severity && html('b', HIDDEN, `${icon(severity)} `), line),
       code,
       bars(times),
-      html('span', { class: 'ms' }, times ? time(both(times)) : shortly(branch)),
+      html('span', { class: 'ms' }, times ? time(took(times)) : shortly(branch)),
     );
     const mark = (op) => fill(code, colouredLine(page, index, op));
     rows.set(`${page.page}:${line}`, { element, mark, marked: null });
@@ -242,7 +269,7 @@ export function createSource(card) {
       attributes,
       html('span', { class: 't' }, html('span', { class: 'code' }, clip(page.name)), quiet(` ${place}`)),
       bars(total),
-      html('span', { class: 'ms' }, time(both(total))),
+      html('span', { class: 'ms' }, time(took(total))),
     );
     const element = html('div', {}, head);
     let body = null;

@@ -25,7 +25,7 @@ function shownText({ row }, { index }) {
 /** A value as a field: a figure in full, anything else as it is shown. */
 function field(value) {
   if (isNumber(value)) {
-    return String(value);
+    return String(+value.toPrecision(12)); // a sum of figures has digits that none of them has
   }
   const text = FORMULA.test(value) ? `'${value}` : value;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

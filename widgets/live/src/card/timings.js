@@ -1,7 +1,7 @@
 // Timings: a timeline, then by line, op, module and kernel.
 
 import { track } from '../shared/dom.js';
-import { both, isNumber, largest, sum, whole } from '../shared/format.js';
+import { isNumber, largest, sum, took, whole } from '../shared/format.js';
 import { kernelsTable } from './kernels.js';
 import { lineLink } from './reveal.js';
 import { table } from './table.js';
@@ -22,15 +22,16 @@ function digitsFor(longest) {
  * @returns {{columns: Column[], totals: string[]}}
  */
 function timeColumns(rows, onlyForward = false) {
-  const longest = largest(rows, both);
+  const longest = largest(rows, took);
   const digits = digitsFor(longest);
   const write = (ms) => (isNumber(ms) ? ms.toFixed(digits) : (ms ?? ''));
   const bar = {
     title: '',
-    cell: ({ forward, backward }) =>
+    cell: ({ forward, backward, other }) =>
       track([
         ['f', forward / longest],
         ['b', backward / longest],
+        ['o', (other || 0) / longest],
       ]),
     kind: 'text',
   };
@@ -42,14 +43,17 @@ function timeColumns(rows, onlyForward = false) {
     return { columns: [runs, total, bar], totals: [runsTotal, write(forward), ''] };
   }
   const backward = sum(rows, 'backward');
+  const other = sum(rows, 'other');
   const columns = [
     runs,
     { title: 'forward ms', by: 'forward', write },
     { title: 'backward ms', by: 'backward', write },
-    { title: 'sum ms', cell: (row) => write(both(row)), by: both },
+    ...(other ? [{ title: 'other ms', by: 'other', write }] : []),
+    { title: 'sum ms', cell: (row) => write(took(row)), by: took },
     bar,
   ];
-  return { columns, totals: [runsTotal, write(forward), write(backward), write(forward + backward), ''] };
+  const sums = [write(forward), write(backward), ...(other ? [write(other)] : []), write(forward + backward + other)];
+  return { columns, totals: [runsTotal, ...sums, ''] };
 }
 
 function byLine(card) {

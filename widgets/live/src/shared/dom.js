@@ -95,6 +95,25 @@ export function clip(value) {
   return typeof value === 'string' && value.length > LONGEST_TEXT ? `${value.slice(0, LONGEST_TEXT - 1)}…` : value;
 }
 
+/** Let the Tab key come to a box whose contents are higher than it is, now and when its size changes. */
+export function reachIfScrolls(box) {
+  const reach = () => {
+    if (box.scrollHeight > box.clientHeight) {
+      box.tabIndex = 0;
+    } else {
+      box.removeAttribute('tabindex');
+    }
+  };
+  if (!sizes.has(box)) {
+    sizes.set(box, new ResizeObserver(reach));
+    sizes.get(box).observe(box);
+  }
+  reach();
+}
+
+/** What watches the sizes of boxes. */
+const sizes = new WeakMap();
+
 /** Scroll `box` until `element` is in sight; scrollIntoView would move the whole notebook. */
 export function scrollIn(box, element) {
   const outer = box.getBoundingClientRect();
@@ -105,6 +124,13 @@ export function scrollIn(box, element) {
   if (inner.left < outer.left || inner.right > outer.right) {
     box.scrollLeft += inner.left - outer.left - (outer.width - inner.width) / 2;
   }
+}
+
+/** Scroll `box` from side to side until `element` is in sight. */
+export function scrollAcross(box, element) {
+  const { scrollTop } = box;
+  scrollIn(box, element);
+  box.scrollTop = scrollTop;
 }
 
 /** Make `to` the one element of a group that the Tab key reaches, in place of `from`. */

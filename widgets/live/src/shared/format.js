@@ -82,9 +82,9 @@ export function sum(rows, key) {
   return rows.reduce((total, row) => total + (+row[key] || 0), 0);
 }
 
-/** Time of forward and backward together. */
-export function both(row) {
-  return (+row.forward || 0) + (+row.backward || 0);
+/** Time of a row: forward, backward, and of a line what was neither. */
+export function took(row) {
+  return (+row.forward || 0) + (+row.backward || 0) + (+row.other || 0);
 }
 
 /** The largest figure of rows, and 1 where there is none: bars are drawn as shares of it. */
