@@ -177,11 +177,17 @@ def past_hidden(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for row in trace.rows:
         if row in trace.values.future:
             line, col, place = where(trace, row.chain)
-            message = capital(
-                f"{place} keeps what comes later and hides the past (the mask of `{code_of(trace, row)}` is True above "
-                "the diagonal): scaled_dot_product_attention takes True where a key takes part."
-            )
-            remedy = "Turn it round: attn_mask=~mask, or is_causal=True without a mask."
+            does = f"{place} keeps what comes later and hides the past"
+            if row.op == "softmax":
+                message = f"{does}: the weights of `{code_of(trace, row)}` are 0 below the diagonal, and above it not."
+                remedy = "Hide what is above the diagonal: masked_fill(torch.tril(torch.ones(T, T)) == 0, float('-inf'))."
+            else:
+                message = (
+                    f"{does} (the mask of `{code_of(trace, row)}` is True above the diagonal): "
+                    "scaled_dot_product_attention takes True where a key takes part."
+                )
+                remedy = "Turn it round: attn_mask=~mask, or is_causal=True without a mask."
+            message = capital(message)
             return [Found("mask", _severity(trace), line, col, message, remedy, [row])]
     layers = {kind for path in trace.entered for kind, _ in path} & LAYERS
     for source in sources(trace):

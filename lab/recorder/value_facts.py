@@ -31,7 +31,7 @@ ATTENDING = {"scaled_dot_product_attention", "multi_head_attention_forward"}
 COMPARES = {"eq", "ne"}
 CHOOSES = {"argmax", "max", "max_dim", "topk"}
 SHAPES = {"squeeze", "view", "reshape", "flatten", "select", "getitem"}
-NOTED = DIFFERENCES | SUMS | LOSSES | ATTENDING | COMPARES | {"embedding"}
+NOTED = DIFFERENCES | SUMS | LOSSES | ATTENDING | COMPARES | {"embedding", "softmax"}
 
 
 CALL = "call"
@@ -130,8 +130,9 @@ def note(trace: Trace, row: Row, e: observe.OpEvent) -> None:
             facts._numbers = row, np.array(on_host(ids._a)[:8, :256])
             _blank(facts, row, on_host(ids._a))
             _filled(facts, row, on_host(ids._a))
-    elif e.op in ATTENDING:
-        facts.masked[row] = _masked(e)
+    elif e.op in ATTENDING or e.op == "softmax":
+        if e.op in ATTENDING:
+            facts.masked[row] = _masked(e)
         if _future(e):
             facts.future.add(row)
     elif e.op in LOSSES:
@@ -231,7 +232,14 @@ def _masked(e: observe.OpEvent) -> bool:
 
 
 def _future(e: observe.OpEvent) -> bool:
-    """Return whether a mask keeps what lies above the diagonal, and nothing else."""
+    """Return whether a mask keeps what lies above the diagonal, and nothing else; or a softmax gives that no weight."""
+    if e.op == "softmax":
+        weights = on_host(e.outputs[0]._a)
+        if weights.ndim < 3 or weights.shape[-1] != weights.shape[-2] or not 2 < weights.shape[-1] <= 256:
+            return False
+        one = weights[(0,) * (weights.ndim - 2)]
+        past, later = one[np.tril_indices(len(one), -1)], one[np.triu_indices(len(one), 1)]
+        return bool((past == 0).all() and (later > 0).all())
     mask = next((t for t in e.inputs[3:4] if isinstance(t, TENSORS)), None)
     if mask is None or e.op != "scaled_dot_product_attention":
         return False

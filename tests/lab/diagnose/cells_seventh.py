@@ -108,7 +108,32 @@ for step in range(40):
         W.grad.zero_()
 """
 
+_BY_HAND = """
+class Head(nn.Module):
+    def __init__(self, d=16, most=12):
+        super().__init__()
+        self.q, self.k, self.v = nn.Linear(d, d), nn.Linear(d, d), nn.Linear(d, d)
+        self.register_buffer("seen", torch.{triangle}(torch.ones(most, most)))
+    def forward(self, h):
+        T = h.shape[1]
+        scores = self.q(h) @ self.k(h).transpose(-2, -1) / 4.0
+        scores = scores.masked_fill(self.seen[:T, :T] == 0, float("-inf"))
+        return F.softmax(scores, dim=-1) @ self.v(h)
+
+torch.manual_seed(0)
+tokens = torch.randint(0, 9, (20, 11))
+tok, att, head = nn.Embedding(9, 16), Head(), nn.Linear(16, 9)
+opt = torch.optim.Adam([*tok.parameters(), *att.parameters(), *head.parameters()], lr=1e-3)
+for step in range(6):
+    logits = head(att(tok(tokens[:, :-1])))
+    loss = F.cross_entropy(logits.reshape(-1, 9), tokens[:, 1:].reshape(-1))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
 PLANTED = {
+    "a triangle by hand that keeps the future": Planted("mask", (10,), _BY_HAND.format(triangle="triu")),
     "a boolean mask that keeps the future": Planted("mask", (10,), _ATTENDS.format(mask="self.blocked[:T, :T]")),
     "the square of a variance for a spread": Planted(
         "scale", (8,), _NORM.format(spread="(variance + 1e-5) ** 2", **_VARIANCE)
@@ -120,6 +145,7 @@ PLANTED = {
 }
 
 HEALTHY = {
+    "a triangle by hand that keeps the past": _BY_HAND.format(triangle="tril"),
     "a boolean mask that keeps the past": _ATTENDS.format(mask="~self.blocked[:T, :T]"),
     "the root of a variance": _NORM.format(spread="(variance + 1e-5) ** 0.5", **_VARIANCE),
     "a spread that is one": _NORM.format(variance="h.var(-1, keepdim=True)", spread="(variance + 1e-5).sqrt()"),
