@@ -341,7 +341,7 @@ def _weights(layer: Any, config: QConfig, watching: Any) -> tuple[Form, Any]:
         raise NotImplementedError(text("weights have a scale for each row", op="convert", came=f"ch_axis={axis}",
                                        needed="ch_axis=0"))  # fmt: skip
     scale = scale * ones(len(weight), device=weight.device)
-    q = (weight.detach() / scale.reshape(-1, *[1] * (weight.ndim - 1))).round()
+    q = (weight.detach() * (1.0 / scale).reshape(-1, *[1] * (weight.ndim - 1))).round()  # as PyTorch rounds
     q = q.clamp(watching.quant_min, watching.quant_max)
     return Ints(8), {"weight": {"values": q.to(dtypes.int8), "scale": scale}}
 
