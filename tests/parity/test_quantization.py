@@ -1,4 +1,4 @@
-"""`ao.quantization` against PyTorch: what observers choose, what fake quantisers give, and what converted models answer."""
+"""`ao.quantization` against PyTorch: what observers choose, fake quantisers give, and converted models answer."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import core
-
-from ..core.ao.tutorials import load
+from tests.core.ao.tutorials import load
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's flow says at each call that it is deprecated
@@ -253,7 +252,6 @@ def test_layers_join_to_the_same_classes_or_are_refused(layers, training):
 
 @pytest.mark.parametrize("name", ["static_and_training", "dynamic"])
 def test_the_tutorials_text_answers_alike_on_both(name):
-    from tests.core.ao.tutorials import load
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
