@@ -103,12 +103,16 @@ class AOBaseConfig:
                      came=f"'{name}', chosen by filter_fn",
                      remedy="filter_fn=core.ao.quantization.every_layer, or leave it out"))  # fmt: skip
         forms = self.forms(layer)
-        for kept_name, form in forms.items():
-            reason = form.fits(layer._parameters[kept_name])
-            if reason:
-                warn(f"quantize_: '{name}' keeps its floating weights: {reason}")
-                return
-        keep(layer, kept, forms, self.inputs)
+        if _fit(layer, name, forms):
+            keep(layer, kept, forms, self.inputs)
+
+
+def _fit(layer: Any, name: str, forms: dict[str, Form]) -> bool:
+    """Return whether all weights of a layer can be kept in their forms; warn where not."""
+    reason = next((r for n, form in forms.items() if (r := form.fits(layer._parameters[n]))), "")
+    if reason:
+        warn(f"quantize_: '{name}' keeps its floating weights: {reason}")
+    return not reason
 
 
 def keep(layer: Any, kept: type[Any], forms: dict[str, Form], inputs: str = "", packed: Any = None,
@@ -357,6 +361,8 @@ class QATConfig(AOBaseConfig):
         if type(layer) not in TRAINED:
             raise TypeError(text(f"a {type(layer).__name__} has no weights to round", op="quantize_", came=f"'{name}'",
                                  remedy="filter_fn=core.ao.quantization.every_layer"))  # fmt: skip
+        if self.base_config is not None and not _fit(layer, name, self.base_config.forms(layer)):
+            return
         weight, inputs = self._roundings(layer)
         layer.__class__ = TRAINED[type(layer)]
         layer.rounded_by(weight, inputs)

@@ -161,9 +161,24 @@ def test_a_layer_is_changed_where_it_stands():
 
 def test_rows_that_do_not_fit_are_left_with_a_warning():
     model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Conv2d(4, 2, 3))
-    with pytest.warns(UserWarning, match="'0' keeps its floating weights: rows of 9"):
-        core.quantize_(model, q.Int4WeightOnlyConfig(32), q.every_layer)
-    assert [m._get_name() for m in model] == ["Conv2d", "QuantizedConv2d"]
+    config = q.IntxWeightOnlyConfig(core.int4, q.PerGroup(12))
+    for made, name in ((q.QATConfig(config), "Conv2d"), (config, "QuantizedConv2d")):
+        some = copy.deepcopy(model)
+        with pytest.warns(UserWarning, match="'0' keeps its floating weights: rows of 9"):
+            core.quantize_(some, made, q.every_layer)
+        assert [m._get_name() for m in some] == ["Conv2d", name]
+
+
+@pytest.mark.parametrize("config", [q.Int4WeightOnlyConfig(4), q.IntxWeightOnlyConfig(core.int2)])
+def test_rows_of_an_odd_length_end_in_half_a_byte(config):
+    model = nn.ModuleList([nn.Conv2d(1, 4, 3), nn.Linear(7, 3), nn.Embedding(5, 3)])
+    inputs = [core.randn(2, 1, 5, 5), core.randn(2, 7), core.tensor([0, 4])]
+    real = [m(x).detach() for m, x in zip(model, inputs, strict=True)]
+    core.quantize_(model, config, q.every_layer)
+    assert [tuple(m.weight_values.shape) for m in model] == [(4, 5), (3, 4), (5, 2)]
+    for m, x, y in zip(model, inputs, real, strict=True):
+        assert m(x).shape == y.shape
+        assert (m(x) - y).abs().max() < (0.6 if config.__class__ is q.Int4WeightOnlyConfig else 3)
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [

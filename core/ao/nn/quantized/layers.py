@@ -50,7 +50,7 @@ class Linear(Stored, linear.Linear):
             return int8_linear(input, kept["values"], kept["scale"], bias, self._input_scale(), self._zero,
                                activation=self.activation)  # fmt: skip
         x = self._rounded(input)
-        if not whole:
+        if not whole or (form.halved and self.in_features % 2):
             y = F.linear(x, like(self.weight, x), like(bias, x))
         elif form.halved:
             y = weight_int4_linear(x, kept["values"], like(kept["scale"], x), like(kept["zero"], x), like(bias, x))
@@ -140,7 +140,8 @@ class Embedding(Stored, sparse.Embedding):
             rows: Any = kept["values"][input].to(kept["scale"].dtype)
             return rows if kept["scale"].ndim == 0 else rows * kept["scale"][input].unsqueeze(-1)
         if form.halved:
-            return int4_embedding(input, kept["values"], kept["scale"], kept["zero"])
+            rows = int4_embedding(input, kept["values"], kept["scale"], kept["zero"])
+            return rows[..., : self.embedding_dim] if self.embedding_dim % 2 else rows  # type: ignore[index]
         return int8_embedding(input, kept["values"], kept["scale"])
 
 
