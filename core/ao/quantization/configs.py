@@ -18,7 +18,7 @@ from ...ops.quantised.integers import MOST_TERMS
 from ..nn.qat import FLOAT, TRAINED, RoundRows, RoundTrip, as_float
 from ..nn.quantized.forms import Floats, Form, Ints
 from ..nn.quantized.layers import kept_class
-from .fake_quantize import FakeQuantize
+from .fake_quantize import FakeQuantize, FakeQuantizeBase
 from .histogram import HistogramObserver
 from .observer import MovingAverageMinMaxObserver
 
@@ -103,12 +103,16 @@ class AOBaseConfig:
                      came=f"'{name}', chosen by filter_fn",
                      remedy="filter_fn=core.ao.quantization.every_layer, or leave it out"))  # fmt: skip
         forms = self.forms(layer)
-        for kept_name, form in forms.items():
-            reason = form.fits(layer._parameters[kept_name])
-            if reason:
-                warn(f"quantize_: '{name}' keeps its floating weights: {reason}")
-                return
-        keep(layer, kept, forms, self.inputs)
+        if _fit(layer, name, forms):
+            keep(layer, kept, forms, self.inputs)
+
+
+def _fit(layer: Any, name: str, forms: dict[str, Form]) -> bool:
+    """Return whether all weights of a layer can be kept in their forms; warn where not."""
+    reason = next((r for n, form in forms.items() if (r := form.fits(layer._parameters[n]))), "")
+    if reason:
+        warn(f"quantize_: '{name}' keeps its floating weights: {reason}")
+    return not reason
 
 
 def keep(layer: Any, kept: type[Any], forms: dict[str, Form], inputs: str = "", packed: Any = None,
@@ -243,16 +247,19 @@ def forget(module: Any, hook: Any) -> None:
             del hooks[key]
 
 
-def input_steps(watched: Any) -> tuple[float, int]:
-    """Return the scale and the zero that an observer chose, the zero as for numbers from -128 to 127."""
+def input_steps(watched: Any) -> tuple[float, int, tuple[int, int]]:
+    """Return the scale, the zero and the limits that an observer chose, as for numbers from -128 to 127.
+
+    A range of 7 bits is left to those of 8, which cut less off, unless a fake quantiser cut there in training.
+    """
     scale, zero = watched.calculate_qparams()
     if scale.numel() != 1:
         _refuse("a scale for each channel of the inputs", f"{scale.numel()} scales", "a per_tensor qscheme")
-    if watched.quant_max - watched.quant_min < 127:
-        _refuse("a layer whose inputs have fewer than 7 bits", f"{watched.quant_min} to {watched.quant_max}",
-                "inputs of 8 bits")  # fmt: skip
     shift = 128 if watched.dtype in (dtypes.quint8, dtypes.uint8) else 0
-    return float(scale), int(zero) - shift
+    low, high = watched.quant_min, watched.quant_max
+    if high - low >= 127 and not isinstance(watched, FakeQuantizeBase):
+        low, high = -128 + shift, 127 + shift
+    return float(scale), int(zero) - shift, (low - shift, high - shift)
 
 
 @dataclass
@@ -354,6 +361,8 @@ class QATConfig(AOBaseConfig):
         if type(layer) not in TRAINED:
             raise TypeError(text(f"a {type(layer).__name__} has no weights to round", op="quantize_", came=f"'{name}'",
                                  remedy="filter_fn=core.ao.quantization.every_layer"))  # fmt: skip
+        if self.base_config is not None and not _fit(layer, name, self.base_config.forms(layer)):
+            return
         weight, inputs = self._roundings(layer)
         layer.__class__ = TRAINED[type(layer)]
         layer.rounded_by(weight, inputs)

@@ -67,9 +67,6 @@ def gptq_(model: Any, batches: Iterable[Any], group_size: int = 128, damping: fl
             raise ValueError(text("a layer saw no inputs", op="gptq_", came=f"'{name}' did not run",
                                   remedy="leave it out with filter_fn, or give batches that reach it"))  # fmt: skip
         form: Any = config.form(layer.weight)
-        if form.fits(layer.weight):
-            config.change(layer, name)  # which warns
-            continue
         moment = (moments[layer] * (2 / rows[layer])).cpu().numpy()
         packed = rounded_by_inputs(layer.weight, moment, form, damping)
         keep(layer, _kept(layer), {"weight": form}, "", {"weight": packed})

@@ -13,7 +13,7 @@ from typing import Any
 from ....base import dtypes
 from ....base.errors import text
 from ....ops.creation import ones, zeros_like
-from ....ops.joining import stack
+from ....ops.joining import cat, stack
 from ....ops.where import where
 from ....tensors.tensor import Tensor
 
@@ -33,8 +33,10 @@ def halves(packed: Tensor) -> Any:
 
 
 def paired(q: Any) -> Tensor:
-    """Return numbers 0 to 15 as bytes of two, what `halves` takes apart."""
+    """Return numbers 0 to 15 as bytes of two, what `halves` takes apart; a row of an odd length ends in half a byte."""
     q = q.to(dtypes.uint8)
+    if q.shape[1] % 2:
+        q = cat([q, zeros_like(q[:, :1])], 1)
     return q[:, ::2] | (q[:, 1::2] << 4)
 
 
@@ -78,8 +80,6 @@ class Ints:
     def fits(self, weight: Tensor) -> str:
         """Return why a weight cannot be kept so, or ""."""
         row = self._row(weight)
-        if self.halved and row % 2:
-            return f"rows of {row} numbers are no whole bytes of two"
         if self.group is not None and row % self.group:
             return f"rows of {row} numbers are no whole groups of {self.group}"
         return ""
@@ -133,7 +133,7 @@ class Ints:
         if not self.halved:
             spread = scale.reshape(-1, *[1] * (len(shape) - 1))
             return values.to(scale.dtype) * spread
-        q = halves(values).to(scale.dtype).reshape(*scale.shape, -1)
+        q = halves(values)[:, : math.prod(shape[1:])].to(scale.dtype).reshape(*scale.shape, -1)
         return ((q - kept["zero"].unsqueeze(-1)) * scale.unsqueeze(-1)).reshape(shape)
 
     def __str__(self) -> str:

@@ -45,11 +45,12 @@ class Linear(Stored, linear.Linear):
         form: Any = self.forms["weight"]
         kept, bias = self.kept(), self.bias
         whole = isinstance(form, Ints)
+        input = self._cut(input)
         if whole and not form.halved and self.inputs:
             return int8_linear(input, kept["values"], kept["scale"], bias, self._input_scale(), self._zero,
                                activation=self.activation)  # fmt: skip
         x = self._rounded(input)
-        if not whole:
+        if not whole or (form.halved and self.in_features % 2):
             y = F.linear(x, like(self.weight, x), like(bias, x))
         elif form.halved:
             y = weight_int4_linear(x, kept["values"], like(kept["scale"], x), like(kept["zero"], x), like(bias, x))
@@ -73,6 +74,7 @@ class _Conv(Stored):
 
     def forward(self, input: Tensor) -> Tensor:
         form: Any = self.forms["weight"]
+        input = self._cut(input)
         if not self.inputs:
             y = super().forward(input)  # type: ignore[misc]
         elif self.n > 2 or not isinstance(form, Ints) or form.halved:
@@ -138,7 +140,8 @@ class Embedding(Stored, sparse.Embedding):
             rows: Any = kept["values"][input].to(kept["scale"].dtype)
             return rows if kept["scale"].ndim == 0 else rows * kept["scale"][input].unsqueeze(-1)
         if form.halved:
-            return int4_embedding(input, kept["values"], kept["scale"], kept["zero"])
+            rows = int4_embedding(input, kept["values"], kept["scale"], kept["zero"])
+            return rows[..., : self.embedding_dim] if self.embedding_dim % 2 else rows  # type: ignore[index]
         return int8_embedding(input, kept["values"], kept["scale"])
 
 
