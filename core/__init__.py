@@ -215,6 +215,8 @@ if TYPE_CHECKING:
     )
     from ._C import PyTorchFileReader, PyTorchFileWriter
     from .alias import as_torch
+    from .ao import quantization
+    from .ao.quantization import quantize_
     from .base.gpu_errors import AcceleratorError, OutOfMemoryError
     from .compiler import compile
     from .cuda.streams import Event, Stream
@@ -309,6 +311,8 @@ _LATE = {
                      "per_tensor_affine", "per_tensor_symmetric", "qscheme"], "base.qschemes"),
     **dict.fromkeys(["Storage", "StorageBase"], "storage"),
     "GradScaler": "amp",
+    "quantization": "ao",
+    "quantize_": "ao.quantization",
     "version": "",
 }  # fmt: skip
 if not TYPE_CHECKING:  # a type checker would take any name for a good one
@@ -318,9 +322,9 @@ if not TYPE_CHECKING:  # a type checker would take any name for a good one
 _MODULES = {
     "accelerator", "amp", "ao", "array_api", "audio", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
     "distributions", "export", "fft", "func", "futures", "fx", "hub", "jit", "library", "linalg", "masked", "metrics",
-    "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "optim", "overrides", "profiler", "random",
-    "return_types", "serialization", "signal", "sparse", "special", "storage", "testing", "text", "types", "utils",
-    "version", "vision", "xpu",
+    "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "optim", "overrides", "profiler", "quantization",
+    "random", "return_types", "serialization", "signal", "sparse", "special", "storage", "testing", "text", "types",
+    "utils", "version", "vision", "xpu",
 }  # fmt: skip
 
 __version__ = "0.1.0"

@@ -1,7 +1,8 @@
-"""PyTorch's ``ao``: of its quantisation, the parts that change no numbers."""
+"""PyTorch's ``ao``: models in fewer bits."""
 
 from __future__ import annotations
 
-from . import quantization
+from . import quantization  # isort: skip - before nn, of which it has the parts
+from . import nn
 
-__all__ = ["quantization"]
+__all__ = ["nn", "quantization"]

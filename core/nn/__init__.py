@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _LATE = {
     **dict.fromkeys(modules.__all__, "modules"),
     **dict.fromkeys(["attention", "parallel", "utils"], ""),
+    **dict.fromkeys(["intrinsic", "qat"], ".ao.nn"),
     "factory_kwargs": "modules.older",
 }
 if not TYPE_CHECKING:  # a type checker would take any name for a good one

@@ -1,11 +1,12 @@
 """Sums and products as modules, under ``nn.quantized`` and ``ao.quantization``: what models put where numbers may be
-rounded later. Nothing is rounded here."""
+rounded later. An observer may watch the results; converted, they are floating numbers as before."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ..declare import op as declarations
+from .modules.linear import Identity
 from .modules.module import Module
 
 __all__ = ["DeQuantStub", "FloatFunctional", "QuantStub"]
@@ -19,33 +20,37 @@ class FloatFunctional(Module):
     tensor([0., 2.])
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.activation_post_process: Any = Identity()
+
     def forward(self, x: Any) -> Any:
         """Refuse to be called. *Raises*: RuntimeError: its methods are."""
         raise RuntimeError("FloatFunctional is not intended to use the 'forward'. Please use the underlying operation")
 
     def add(self, x: Any, y: Any) -> Any:
         """Return the sum."""
-        return x + y
+        return self.activation_post_process(x + y)
 
     add_scalar = add
 
     def mul(self, x: Any, y: Any) -> Any:
         """Return the product."""
-        return x * y
+        return self.activation_post_process(x * y)
 
     mul_scalar = mul
 
     def cat(self, x: Any, dim: int = 0) -> Any:
         """Return tensors one after the other."""
-        return declarations.functions["cat"](x, dim)
+        return self.activation_post_process(declarations.functions["cat"](x, dim))
 
     def add_relu(self, x: Any, y: Any) -> Any:
         """Return the sum, and 0 where it is below."""
-        return (x + y).relu()
+        return self.activation_post_process((x + y).relu())
 
     def matmul(self, x: Any, y: Any) -> Any:
         """Return the product of matrices."""
-        return x @ y
+        return self.activation_post_process(x @ y)
 
 
 class QuantStub(Module):
