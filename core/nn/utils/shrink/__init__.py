@@ -7,7 +7,7 @@ from .patterns import PatternStructured, pattern_structured
 from .plan import Group, ShrinkPlan, plan, shrink
 from .schedules import GradualPruning, GradualShrink, cubic_amount
 from .scores import Movement
-from .trace import ShrinkError
+from .tracing import ShrinkError
 
 __all__ = ["GradualPruning", "GradualShrink", "Group", "Movement", "PatternStructured", "ShrinkError", "ShrinkPlan",
            "cubic_amount", "pattern_structured", "plan", "shrink"]  # fmt: skip

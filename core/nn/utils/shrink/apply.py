@@ -17,7 +17,7 @@ from ...modules.multihead import MultiheadAttention
 from ...modules.transformer import Transformer
 from .choice import Fitting
 from .rules_layers import attention_sizes, layer_sizes
-from .trace import Call, Trace, as_it_was, is_declared
+from .tracing import Call, Trace, as_it_was, is_declared
 
 Indices = dict[int, Any]  # axis -> the indices that stay
 
@@ -46,6 +46,7 @@ class Swap:
     def __init__(self, model: Module, trace: Trace, fitting: Fitting) -> None:
         self.model, self.trace, self.fitting = model, trace, fitting
         self.keep = remaining(trace, fitting)
+        self.scaled: list[Call] = []  # ops that are given another number by the smaller model
         self._before: list[tuple[Tensor, Any, Any]] = []
         self._sizes: list[tuple[dict[str, Any], str, Any]] = []
 
@@ -97,16 +98,37 @@ class _Trial(observe.Observer):
     wants = frozenset({"as ops"})
 
     def __init__(self, trace: Trace, fitting: Fitting) -> None:
-        self.calls, self.fitting, self.count, self.wrong = trace.calls, fitting, 0, -1
+        self.calls, self.fitting = trace.calls, fitting
+        self.order = [k for k, c in enumerate(trace.calls) if c.op not in _COPIES]
+        self.count, self.wrong = 0, -1
+        self.scaled: list[Call] = []  # ops that are given another number than before
+
+    @property
+    def at(self) -> int:
+        """The number of the op that is due, or went wrong."""
+        return self.order[min(self.wrong if self.wrong >= 0 else self.count, len(self.order) - 1)]
 
     def op(self, event: observe.OpEvent) -> None:
-        if not is_declared(event.declared) or self.wrong >= 0:
+        """Compare an op with the one that ran when the model was traced."""
+        if not is_declared(event.declared) or self.wrong >= 0 or event.declared.name in _COPIES:
             return
         k, self.count = self.count, self.count + 1
-        if k >= len(self.calls) or self.calls[k].op != event.declared.name:
-            self.wrong = min(k, len(self.calls) - 1)
-        elif [t._a.shape for t in event.outputs] != self.fitting.shapes(self.calls[k]):
+        call = self.calls[self.order[k]] if k < len(self.order) else None
+        if (
+            call is None
+            or call.op != event.declared.name
+            or [t._a.shape for t in event.outputs] != self.fitting.shapes(call)
+        ):
             self.wrong = k
+        elif _numbers(event.inputs) != _numbers(call.inputs):
+            self.scaled.append(call)
+
+
+_COPIES = {"contiguous"}  # whether one is made depends on strides
+
+
+def _numbers(inputs: Sequence[Any]) -> list[float]:
+    return [float(x) for x in inputs if isinstance(x, int | float)]
 
 
 def tried(swap: Swap, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, str] | None:
@@ -122,11 +144,10 @@ def tried(swap: Swap, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[i
             failed = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         finally:
             swap.undo()
-    calls = swap.trace.calls
-    if not failed and trial.wrong < 0 and trial.count == len(calls):
+    if not failed and trial.wrong < 0 and trial.count == len(trial.order):
+        swap.scaled = trial.scaled
         return None
-    at = min(trial.wrong if trial.wrong >= 0 else trial.count, len(calls) - 1)
-    return at, failed or "it gives another shape than it should"
+    return trial.at, failed or "it gives another shape than it should"
 
 
 def refused(call: Call, what: str) -> str:
@@ -141,7 +162,7 @@ def update_optimizer(optimizer: Any, keep: Mapping[str, Indices], named: Mapping
     for group in optimizer.param_groups:
         for p in group["params"]:
             name = names.get(id(p))
-            if name not in keep or p not in optimizer.state:
+            if name is None or name not in keep or p not in optimizer.state:
                 continue
             state = optimizer.state[p]
             for key, value in state.items():

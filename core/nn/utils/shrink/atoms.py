@@ -1,6 +1,6 @@
 """What can be removed alone, and which indices of which axes go with it.
 
-An atom is a decision: something stays, or is removed. An axis is an array ``(n, k)`` of atoms: index `i` is removed with
+An atom is a decision: something stays or is removed. An axis is an array ``(n, k)`` of atoms: index `i` is removed with
 any of the `k` atoms of its row (-1 stands for none), so that an axis of heads times features has a column for the head
 and one for the feature. Atoms that turn out to be one decision are joined, one that is several is written as these, and
 one that nothing may remove is pinned, with the reason.

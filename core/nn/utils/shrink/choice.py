@@ -11,9 +11,9 @@ import numpy as np
 
 from ....base.source import describe
 from .atoms import NONE, Axis
-from .numbers import Attribute, Number, asked, needed
+from .python_numbers import Attribute, Number, asked, needed
 from .scores import Way
-from .trace import Call, Trace
+from .tracing import Call, Trace
 
 _ROUNDS = 400
 
@@ -56,7 +56,11 @@ def families(trace: Trace) -> list[Family]:
     for atom, where in places.items():
         if any(place[0] in trained for place in where):
             alike[tuple(where)].append(atom)
-    made = [Family(np.array(sorted(a)), list(dict.fromkeys(p[:2] for p in where)), weights[a[0]]) for where, a in alike.items() if len(a) > 1]
+    made = [
+        Family(np.array(sorted(a)), list(dict.fromkeys(p[:2] for p in where)), weights[a[0]])
+        for where, a in alike.items()
+        if len(a) > 1
+    ]
     of = {atom: f for f in made for atom in f.atoms.tolist()}
     for row in {tuple(r) for plain in rows for r in plain.tolist()}:
         together = sorted({id(of[a]): of[a] for a in row if a in of}.values(), key=lambda f: -f.weight)

@@ -12,9 +12,7 @@ from ...modules.module import Module
 from .apply import Indices, Swap, refused, tried, update_optimizer
 from .choice import Family, Fitting, amounts, families, partners, score
 from .scores import way_of
-from .trace import ShrinkError, Trace, traced
-
-_TRIALS = 200
+from .tracing import ShrinkError, Trace, traced
 
 
 class Group(NamedTuple):
@@ -47,10 +45,14 @@ class ShrinkPlan:
         for a, where in trace.inexact:
             for f in fitting.families_of([a]):
                 inexact.setdefault(id(f), where)
+        for call in swap.scaled:  # a mean that is written out, a scale
+            there = fitting.families_of([a for v in call.values if v is not None for a in trace.axes[v]])
+            for f in [f for f in there if f.keep < len(f)] or made:
+                inexact.setdefault(id(f), call.where)
         self.groups = [_group(f, inexact.get(id(f), "")) for f in made]
         self.kept = _kept(trace, made)
         self.parameters = sum(p._a.size for p in model.parameters())
-        lost = {name: 1.0 for name in self._shapes}
+        lost = dict.fromkeys(self._shapes, 1.0)
         for name, keep in self.keep.items():
             for axis, index in keep.items():
                 lost[name] *= len(index) / self._shapes[name][axis]
@@ -62,7 +64,8 @@ class ShrinkPlan:
         return all(g.exact for g in self.groups if g.keep < g.size)
 
     def zero(self) -> None:
-        """Set to zero what would be removed, to see what the model gives without it.
+        """Set to zero what would be removed, to see what the model gives without it (nan, where it divides by the norm
+        of a row that is removed).
 
         Raises
         ------
@@ -73,7 +76,7 @@ class ShrinkPlan:
         with no_grad():
             for name, t, _ in self._swap.trace.own.values():
                 for axis, index in self.keep.get(name, {}).items():
-                    gone = [i for i in range(t.shape[axis]) if i not in set(index.tolist())]
+                    gone = sorted(set(range(t.shape[axis])) - set(index.tolist()))
                     t.detach()[(slice(None),) * axis + (gone,)] = 0
 
     def apply(self, optimizer: Any = None) -> ShrinkPlan:
@@ -194,7 +197,7 @@ def planned(model: Module, example_inputs: Any, amount: float | Mapping[str, flo
     made = families(trace)
     together = partners(trace, made)
     score(trace, made, way_of(by))
-    for _ in range(_TRIALS):
+    while True:  # each trial that fails lets something more stay whole
         whole = -1
         while whole != (whole := sum(bool(f.why) for f in made)):  # what cannot follow may let another
             amounts(made, amount, round_to, heads, together, globally, once or {})

@@ -8,12 +8,13 @@ import numpy as np
 
 from ....tensors.tensor import Tensor
 from .atoms import Axis
-from .trace import Call, Trace, rule
+from .tracing import Call, Trace, rule
 
-_SAME = ("cast", "clone", "contiguous", "conj", "constant", "copy", "dropout", "fill", "move", "restride", "bitwise_not",
-         "digamma", "lgamma", "erfcx", "i0", "i0e", "i1", "i1e", "log_ndtr", "ndtri", "polygamma", "piecewise")  # fmt: skip
-_BROADCAST = ("elementwise", "bitwise_and", "bitwise_or", "bitwise_left_shift", "bitwise_right_shift", "complex", "isclose",
-              "nextafter", "gcd", "lcm", "zeta", "gammainc", "gammaincc", "bitwise_xor")  # fmt: skip
+_SAME = ("cast", "clone", "contiguous", "conj", "constant", "copy", "dropout", "fill", "move", "restride", "digamma",
+         "bitwise_not", "lgamma", "erfcx", "i0", "i0e", "i1", "i1e", "log_ndtr", "ndtri", "polygamma",
+         "piecewise")  # fmt: skip
+_BROADCAST = ("elementwise", "bitwise_and", "bitwise_or", "bitwise_left_shift", "bitwise_right_shift", "complex",
+              "isclose", "nextafter", "gcd", "lcm", "zeta", "gammainc", "gammaincc", "bitwise_xor")  # fmt: skip
 
 
 def nothing(n: int) -> Axis:
@@ -256,5 +257,3 @@ def _gather(t: Trace, call: Call) -> list[list[Axis]]:
 def _loss(t: Trace, call: Call) -> list[list[Axis]]:
     t.refuse(call, f"the classes of {call.where}")
     return [[t.atoms.fixed(n, call.where) for n in s] for s in call.shapes]
-
-

@@ -8,10 +8,11 @@ import numpy as np
 
 from ...modules.conv import _ConvNd, _ConvTranspose
 from ...modules.module import Module
+from ...modules.multihead import MultiheadAttention
 from .atoms import Axis
-from .numbers import Attribute, Number
+from .python_numbers import Attribute, Number
 from .rules import broadcast, joined, nothing, tensors
-from .trace import Call, Trace, rule
+from .tracing import Call, Trace, rule
 
 
 def _space(t: Trace, axes: list[Axis], call: Call) -> None:
@@ -69,6 +70,8 @@ def _batch_norm(t: Trace, call: Call) -> list[list[Axis]]:
     x, *rest = tensors(call)
     channel = joined(t, [x[1] if len(x) > 1 else x[0], *(a[0] for a in rest)], call)
     _attribute(t, call, "num_features", channel)
+    if call.op == "batch_norm":
+        t.inexact += [(a, call.where) for d, a in enumerate(x) if d != 1]  # weights that are standardised
     return [list(x), *([channel] for _ in call.shapes[1:])]
 
 
@@ -78,7 +81,7 @@ def _group_norm(t: Trace, call: Call) -> list[list[Axis]]:
     for a in rest:
         t.atoms.join(x[1], a[0], call.where)
     group, each = _grouped(t, x[1], int(call.params["num_groups"]))
-    t.inexact.append((each, call.where))
+    t.inexact += [(a, call.where) for a in (each, *x[2:])]
     if call.params["num_groups"] == len(x[1]):  # InstanceNorm, or GroupNorm with a group a channel
         _attribute(t, call, "num_features", x[1])
     _groups(t, call, "num_groups", group)
@@ -90,12 +93,11 @@ def _group_norm(t: Trace, call: Call) -> list[list[Axis]]:
 def _layer_norm(t: Trace, call: Call) -> list[list[Axis]]:
     x, *rest = tensors(call)
     n = int(call.params["normalized_ndim"])
-    for a in rest:
-        broadcast(t, [x[-n:], a], [len(d) for d in x[-n:]], call)
-    for a in x[-n:]:
-        t.inexact.append((a, call.where))
+    for weight in rest:
+        broadcast(t, [x[-n:], weight], [len(d) for d in x[-n:]], call)
+    t.inexact += [(a, call.where) for a in x[-n:]]
     held = None if call.module is None else vars(call.module).get("normalized_shape")
-    if isinstance(held, tuple) and len(held) == n:
+    if call.module is not None and isinstance(held, tuple) and len(held) == n:
         t.tuples.append((call.module, "normalized_shape", x[-n:]))
     return [list(x)]
 
@@ -157,8 +159,9 @@ def layer_sizes(module: Module) -> dict[str, int]:
     own = {n: p._a.shape for n, p in module._parameters.items() if p is not None}
     held = vars(module)
     made = module._modules.get("parametrizations")
-    if made is not None and "weight" in made:
-        own["weight"] = max((p._a.shape for p in made["weight"]._parameters.values()), key=math.prod)
+    parts = made._modules.get("weight") if made is not None else None
+    if parts is not None:
+        own["weight"] = max((p._a.shape for p in parts.parameters()), key=math.prod)
     names = ("weight", "weight_orig", "weight_v", "weight_ih_l0", "weight_ih")
     weight = next((own[n] for n in names if n in own), None)
     if weight is None:
@@ -178,19 +181,17 @@ def layer_sizes(module: Module) -> dict[str, int]:
     if "embedding_dim" in held:
         found |= {"num_embeddings": weight[0], "embedding_dim": weight[1]}
     if "hidden_size" in held and "input_size" in held:
-        u = own.get("weight_hh_l0") or own.get("weight_hh")
-        projected = own.get("weight_hr_l0")
-        found |= {"input_size": weight[1], "hidden_size": u[1] if projected is None else projected[1]}
-        if projected is not None:
-            found["proj_size"] = projected[0]
+        found |= {"input_size": weight[1], "hidden_size": own.get("weight_hh_l0", own.get("weight_hh", (0, 0)))[1]}
+        if "weight_hr_l0" in own:
+            found["proj_size"], found["hidden_size"] = own["weight_hr_l0"]
     return {k: v for k, v in found.items() if isinstance(held.get(k), int)}
 
 
-def attention_sizes(module: Module) -> dict[str, int]:
+def attention_sizes(module: MultiheadAttention) -> dict[str, int]:
     """Return what the sizes that a MultiheadAttention holds have to be."""
     size = module.embed_dim
     if module._qkv_same_embed_dim:
         key = value = size
     else:
-        key, value = module.k_proj_weight._a.shape[1], module.v_proj_weight._a.shape[1]
+        key, value = (w._a.shape[1] for w in (module.k_proj_weight, module.v_proj_weight) if w is not None)
     return {"head_dim": size // module.num_heads, "kdim": key, "vdim": value}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from .atoms import Axis
-from .numbers import trusted
+from .python_numbers import trusted
 from .rules import nothing, tensors
-from .trace import Call, Trace, rule
+from .tracing import Call, Trace, rule
 
 
 @rule("view")
@@ -104,7 +106,7 @@ def _stays(t: Trace, a: Axis, number: int | None, call: Call) -> None:
 def _split(t: Trace, call: Call) -> list[list[Axis]]:
     axes, d, sizes = tensors(call)[0], call.params["dim"], call.params["sizes"]
     ends = np.cumsum([0, *sizes])
-    parts = [axes[d][lo:hi] for lo, hi in zip(ends[:-1], ends[1:], strict=True)]
+    parts = [axes[d][lo:hi] for lo, hi in itertools.pairwise(ends)]
     for size, part in zip(sizes, parts, strict=True):
         t.number(size, part, call)
     if not any(trusted(size, -1) for size in sizes):
@@ -166,8 +168,8 @@ def _pad(t: Trace, call: Call) -> list[list[Axis]]:
             found.append(t.atoms.fixed(len(a) + before + after, call.where))
             continue
         if (before or after) and call.params["value"] == 0:
-            parts = [t.made_axis(before, call) if before else nothing(0), a,
-                     t.made_axis(after, call) if after else nothing(0)]  # fmt: skip
+            parts = [t.made_axis(n, call) if trusted(n, -1) else nothing(n) for n in (before, after)]
+            parts.insert(1, a)
         else:
             parts = [nothing(before), a, nothing(after)]
         wide = max(p.shape[1] for p in parts)
@@ -188,4 +190,6 @@ def _complex(t: Trace, call: Call) -> list[list[Axis]]:
     axes = tensors(call)[0]
     if call.op == "view_as_complex":
         t.atoms.pin(axes[-1], f"{call.where} takes pairs")
-    return [axes[:-1] if call.op == "view_as_complex" else [*axes, *([nothing(2)] if call.op == "view_as_real" else [])]]
+    return [
+        axes[:-1] if call.op == "view_as_complex" else [*axes, *([nothing(2)] if call.op == "view_as_real" else [])]
+    ]

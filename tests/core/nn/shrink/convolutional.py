@@ -25,11 +25,13 @@ def picture(*shape: int) -> torch.Tensor:
 def vgg():
     layers, c = [], 3
     for out in (8, "M", 16, 16, "M"):
-        layers += [nn.MaxPool2d(2)] if out == "M" else [nn.Conv2d(c, out, 3, padding=1), nn.BatchNorm2d(out), nn.ReLU(True)]
+        layers += (
+            [nn.MaxPool2d(2)] if out == "M" else [nn.Conv2d(c, out, 3, padding=1), nn.BatchNorm2d(out), nn.ReLU(True)]
+        )
         c = c if out == "M" else out
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(16 * 4 * 4, 32), nn.ReLU(), nn.Dropout(), nn.Linear(32, 10)), (
-        picture(2, 3, 16, 16),
-    )
+    return nn.Sequential(
+        *layers, nn.Flatten(), nn.Linear(16 * 4 * 4, 32), nn.ReLU(), nn.Dropout(), nn.Linear(32, 10)
+    ), (picture(2, 3, 16, 16),)
 
 
 class LeNet(nn.Module):
@@ -97,7 +99,11 @@ def resnet_basic():
 class Bottleneck(nn.Module):
     def __init__(self, c, mid, groups=1):
         super().__init__()
-        self.a, self.b, self.c = nn.Conv2d(c, mid, 1), nn.Conv2d(mid, mid, 3, padding=1, groups=groups), nn.Conv2d(mid, c, 1)
+        self.a, self.b, self.c = (
+            nn.Conv2d(c, mid, 1),
+            nn.Conv2d(mid, mid, 3, padding=1, groups=groups),
+            nn.Conv2d(mid, c, 1),
+        )
         self.n1, self.n2, self.n3 = nn.BatchNorm2d(mid), nn.BatchNorm2d(mid), nn.BatchNorm2d(c)
 
     def forward(self, x):
@@ -108,14 +114,26 @@ class Bottleneck(nn.Module):
 
 @case
 def resnet_bottleneck():
-    return nn.Sequential(nn.Conv2d(3, 16, 3), Bottleneck(16, 8), Bottleneck(16, 8), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
-                         nn.Linear(16, 5)), (picture(2, 3, 8, 8),)  # fmt: skip
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3),
+        Bottleneck(16, 8),
+        Bottleneck(16, 8),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(16, 5),
+    ), (picture(2, 3, 8, 8),)
 
 
 @case
 def resnext():
-    return nn.Sequential(nn.Conv2d(3, 16, 3), Bottleneck(16, 16, 4), Bottleneck(16, 16, 4), nn.AdaptiveAvgPool2d(1),
-                         nn.Flatten(), nn.Linear(16, 5)), (picture(2, 3, 8, 8),)  # fmt: skip
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3),
+        Bottleneck(16, 16, 4),
+        Bottleneck(16, 16, 4),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(16, 5),
+    ), (picture(2, 3, 8, 8),)
 
 
 class InvertedResidual(nn.Module):
@@ -124,9 +142,15 @@ class InvertedResidual(nn.Module):
         hidden = inp * expand
         self.use_res = stride == 1 and inp == oup
         self.conv = nn.Sequential(
-            nn.Conv2d(inp, hidden, 1, bias=False), nn.BatchNorm2d(hidden), nn.ReLU6(inplace=True),
-            nn.Conv2d(hidden, hidden, 3, stride, 1, groups=hidden, bias=False), nn.BatchNorm2d(hidden),
-            nn.ReLU6(inplace=True), nn.Conv2d(hidden, oup, 1, bias=False), nn.BatchNorm2d(oup))  # fmt: skip
+            nn.Conv2d(inp, hidden, 1, bias=False),
+            nn.BatchNorm2d(hidden),
+            nn.ReLU6(inplace=True),
+            nn.Conv2d(hidden, hidden, 3, stride, 1, groups=hidden, bias=False),
+            nn.BatchNorm2d(hidden),
+            nn.ReLU6(inplace=True),
+            nn.Conv2d(hidden, oup, 1, bias=False),
+            nn.BatchNorm2d(oup),
+        )
 
     def forward(self, x):
         return x + self.conv(x) if self.use_res else self.conv(x)
@@ -134,9 +158,15 @@ class InvertedResidual(nn.Module):
 
 @case
 def mobilenet_v2():
-    return nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), InvertedResidual(8, 8, 1, 2), InvertedResidual(8, 12, 2, 3),
-                         InvertedResidual(12, 12, 1, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
-                         nn.Linear(12, 4)), (picture(2, 3, 16, 16),)  # fmt: skip
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, 2, 1),
+        InvertedResidual(8, 8, 1, 2),
+        InvertedResidual(8, 12, 2, 3),
+        InvertedResidual(12, 12, 1, 2),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(12, 4),
+    ), (picture(2, 3, 16, 16),)
 
 
 class DenseLayer(nn.Module):
@@ -170,7 +200,9 @@ def densenet():
 
 class DoubleConv(nn.Sequential):
     def __init__(self, a, b):
-        super().__init__(nn.Conv2d(a, b, 3, padding=1), nn.BatchNorm2d(b), nn.ReLU(), nn.Conv2d(b, b, 3, padding=1), nn.ReLU())
+        super().__init__(
+            nn.Conv2d(a, b, 3, padding=1), nn.BatchNorm2d(b), nn.ReLU(), nn.Conv2d(b, b, 3, padding=1), nn.ReLU()
+        )
 
 
 class UNet(nn.Module):
@@ -209,8 +241,9 @@ class Inception(nn.Module):
 
 @case
 def inception():
-    return nn.Sequential(nn.Conv2d(3, 8, 3), Inception(8), Inception(20), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
-                         nn.Linear(20, 3)), (picture(2, 3, 8, 8),)  # fmt: skip
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3), Inception(8), Inception(20), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(20, 3)
+    ), (picture(2, 3, 8, 8),)
 
 
 class Fire(nn.Module):
@@ -226,8 +259,16 @@ class Fire(nn.Module):
 
 @case
 def squeezenet():
-    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), Fire(8, 4, 8), nn.MaxPool2d(2), Fire(16, 4, 8),
-                         nn.Conv2d(16, 5, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()), (picture(2, 3, 10, 10),)  # fmt: skip
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3),
+        nn.ReLU(),
+        Fire(8, 4, 8),
+        nn.MaxPool2d(2),
+        Fire(16, 4, 8),
+        nn.Conv2d(16, 5, 1),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+    ), (picture(2, 3, 10, 10),)
 
 
 class SqueezeExcite(nn.Module):
@@ -245,9 +286,17 @@ class MBConv(nn.Module):
     def __init__(self, c, expand):
         super().__init__()
         mid = c * expand
-        self.body = nn.Sequential(nn.Conv2d(c, mid, 1), nn.BatchNorm2d(mid), nn.SiLU(),
-                                  nn.Conv2d(mid, mid, 3, padding=1, groups=mid), nn.BatchNorm2d(mid), nn.SiLU(),
-                                  SqueezeExcite(mid, 4), nn.Conv2d(mid, c, 1), nn.BatchNorm2d(c))  # fmt: skip
+        self.body = nn.Sequential(
+            nn.Conv2d(c, mid, 1),
+            nn.BatchNorm2d(mid),
+            nn.SiLU(),
+            nn.Conv2d(mid, mid, 3, padding=1, groups=mid),
+            nn.BatchNorm2d(mid),
+            nn.SiLU(),
+            SqueezeExcite(mid, 4),
+            nn.Conv2d(mid, c, 1),
+            nn.BatchNorm2d(c),
+        )
 
     def forward(self, x):
         return x + self.body(x)
@@ -255,8 +304,9 @@ class MBConv(nn.Module):
 
 @case
 def efficientnet():
-    return nn.Sequential(nn.Conv2d(3, 8, 3), MBConv(8, 2), MBConv(8, 4), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
-                         nn.Linear(8, 3)), (picture(2, 3, 8, 8),)  # fmt: skip
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3), MBConv(8, 2), MBConv(8, 4), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 3)
+    ), (picture(2, 3, 8, 8),)
 
 
 def channel_shuffle(x, groups):
@@ -270,9 +320,15 @@ class ShuffleUnit(nn.Module):
     def __init__(self, c):
         super().__init__()
         half = c // 2
-        self.branch = nn.Sequential(nn.Conv2d(half, half, 1), nn.BatchNorm2d(half), nn.ReLU(),
-                                    nn.Conv2d(half, half, 3, padding=1, groups=half), nn.BatchNorm2d(half),
-                                    nn.Conv2d(half, half, 1), nn.ReLU())  # fmt: skip
+        self.branch = nn.Sequential(
+            nn.Conv2d(half, half, 1),
+            nn.BatchNorm2d(half),
+            nn.ReLU(),
+            nn.Conv2d(half, half, 3, padding=1, groups=half),
+            nn.BatchNorm2d(half),
+            nn.Conv2d(half, half, 1),
+            nn.ReLU(),
+        )
 
     def forward(self, x):
         x1, x2 = x.chunk(2, dim=1)
@@ -281,8 +337,15 @@ class ShuffleUnit(nn.Module):
 
 @case
 def shufflenet():
-    return nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), ShuffleUnit(16), ShuffleUnit(16), nn.AdaptiveAvgPool2d(1),
-                         nn.Flatten(), nn.Linear(16, 4)), (picture(2, 3, 8, 8),)  # fmt: skip
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3),
+        nn.ReLU(),
+        ShuffleUnit(16),
+        ShuffleUnit(16),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(16, 4),
+    ), (picture(2, 3, 8, 8),)
 
 
 class FPN(nn.Module):
@@ -310,10 +373,18 @@ def fpn():
 
 @case
 def autoencoder():
-    encoder = nn.Sequential(nn.Conv2d(1, 8, 3, 2, 1), nn.ReLU(), nn.Conv2d(8, 16, 3, 2, 1), nn.ReLU(), nn.Flatten(),
-                            nn.Linear(16 * 4, 12))  # fmt: skip
-    decoder = nn.Sequential(nn.Linear(12, 16 * 4), nn.Unflatten(1, (16, 2, 2)), nn.ReLU(),
-                            nn.ConvTranspose2d(16, 8, 2, 2), nn.ReLU(), nn.ConvTranspose2d(8, 1, 2, 2), nn.Sigmoid())  # fmt: skip
+    encoder = nn.Sequential(
+        nn.Conv2d(1, 8, 3, 2, 1), nn.ReLU(), nn.Conv2d(8, 16, 3, 2, 1), nn.ReLU(), nn.Flatten(), nn.Linear(16 * 4, 12)
+    )
+    decoder = nn.Sequential(
+        nn.Linear(12, 16 * 4),
+        nn.Unflatten(1, (16, 2, 2)),
+        nn.ReLU(),
+        nn.ConvTranspose2d(16, 8, 2, 2),
+        nn.ReLU(),
+        nn.ConvTranspose2d(8, 1, 2, 2),
+        nn.Sigmoid(),
+    )
     return nn.Sequential(encoder, decoder), (picture(2, 1, 8, 8),)
 
 
@@ -322,8 +393,15 @@ class Generator(nn.Module):
         super().__init__()
         self.channels = channels
         self.project = nn.Linear(latent, channels * 4)
-        self.body = nn.Sequential(nn.BatchNorm2d(channels), nn.ReLU(), nn.ConvTranspose2d(channels, 16, 4, 2, 1),
-                                  nn.BatchNorm2d(16), nn.ReLU(), nn.ConvTranspose2d(16, 3, 4, 2, 1), nn.Tanh())  # fmt: skip
+        self.body = nn.Sequential(
+            nn.BatchNorm2d(channels),
+            nn.ReLU(),
+            nn.ConvTranspose2d(channels, 16, 4, 2, 1),
+            nn.BatchNorm2d(16),
+            nn.ReLU(),
+            nn.ConvTranspose2d(16, 3, 4, 2, 1),
+            nn.Tanh(),
+        )
 
     def forward(self, z):
         return self.body(self.project(z).view(-1, self.channels, 2, 2))
@@ -337,9 +415,13 @@ def gan_generator():
 class Critic(nn.Module):
     def __init__(self):
         super().__init__()
-        self.body = nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Conv2d(3, 8, 4, 2, 1)), nn.LeakyReLU(0.2),
-                                  nn.utils.parametrizations.weight_norm(nn.Conv2d(8, 16, 4, 2, 1)),
-                                  nn.InstanceNorm2d(16), nn.LeakyReLU(0.2))  # fmt: skip
+        self.body = nn.Sequential(
+            nn.utils.parametrizations.spectral_norm(nn.Conv2d(3, 8, 4, 2, 1)),
+            nn.LeakyReLU(0.2),
+            nn.utils.parametrizations.weight_norm(nn.Conv2d(8, 16, 4, 2, 1)),
+            nn.InstanceNorm2d(16),
+            nn.LeakyReLU(0.2),
+        )
         self.score = nn.Linear(16 * 4, 1)
 
     def forward(self, x):
@@ -397,9 +479,15 @@ class Chomp(nn.Module):
 class TemporalBlock(nn.Module):
     def __init__(self, a, b, dilation):
         super().__init__()
-        self.net = nn.Sequential(nn.Conv1d(a, b, 3, padding=2 * dilation, dilation=dilation), Chomp(2 * dilation),
-                                 nn.ReLU(), nn.Dropout(0.1), nn.Conv1d(b, b, 3, padding=2 * dilation, dilation=dilation),
-                                 Chomp(2 * dilation), nn.ReLU())  # fmt: skip
+        self.net = nn.Sequential(
+            nn.Conv1d(a, b, 3, padding=2 * dilation, dilation=dilation),
+            Chomp(2 * dilation),
+            nn.ReLU(),
+            nn.Dropout(0.1),
+            nn.Conv1d(b, b, 3, padding=2 * dilation, dilation=dilation),
+            Chomp(2 * dilation),
+            nn.ReLU(),
+        )
         self.down = nn.Conv1d(a, b, 1) if a != b else None
 
     def forward(self, x):
@@ -450,8 +538,15 @@ def capsules():
 class Net3d(nn.Module):
     def __init__(self):
         super().__init__()
-        self.features = nn.Sequential(nn.Conv3d(1, 6, 3), nn.BatchNorm3d(6), nn.ReLU(), nn.MaxPool3d(2),
-                                      nn.Conv3d(6, 8, 2), nn.GroupNorm(4, 8), nn.ReLU())  # fmt: skip
+        self.features = nn.Sequential(
+            nn.Conv3d(1, 6, 3),
+            nn.BatchNorm3d(6),
+            nn.ReLU(),
+            nn.MaxPool3d(2),
+            nn.Conv3d(6, 8, 2),
+            nn.GroupNorm(4, 8),
+            nn.ReLU(),
+        )
         self.fc = nn.Linear(8 * 8, 3)
 
     def forward(self, x):

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from sklearn.datasets import load_digits
 
 import core
 from core import nn
@@ -29,8 +30,6 @@ RUNS = 40
 
 
 def digits():
-    from sklearn.datasets import load_digits
-
     data = load_digits()
     order = np.random.default_rng(0).permutation(len(data.target))
     x, y = core.tensor(data.images[order].astype("float32") / 16), core.tensor(data.target[order])
@@ -67,7 +66,10 @@ def windows(ids, steps, length, seed):
     rng = np.random.default_rng(seed)
     for _ in range(steps):
         starts = rng.integers(0, len(ids) - length - 1, 16).tolist()
-        yield core.stack([ids[s : s + length] for s in starts]), core.stack([ids[s + 1 : s + length + 1] for s in starts])
+        yield (
+            core.stack([ids[s : s + length] for s in starts]),
+            core.stack([ids[s + 1 : s + length + 1] for s in starts]),
+        )
 
 
 def cross_entropy(model, x, y):
@@ -108,9 +110,13 @@ def compare(name, model, x, measure, more, rate):
     train(model, more, cross_entropy, rate)
     before, after = times([whole, model], x)
     ops = operations(model, x) / operations(whole, x)
-    print(f"{name}: parameters {plan.parameters:,} -> {plan.parameters_after:,} ({plan.parameters_after / plan.parameters:.3f}), "
-          f"operations {ops:.3f}, time {before:.2f} -> {after:.2f} ms ({after / before:.3f}); "
-          f"{first} -> {cut} without training -> {measure(model)} with", flush=True)  # fmt: skip
+    share = plan.parameters_after / plan.parameters
+    print(
+        f"{name}: parameters {plan.parameters:,} -> {plan.parameters_after:,} ({share:.3f}), operations {ops:.3f}, "
+        f"time {before:.2f} -> {after:.2f} ms ({after / before:.3f}); "
+        f"{first} -> {cut} without training -> {measure(model)} with",
+        flush=True,
+    )
     return after / before
 
 
@@ -119,8 +125,14 @@ def mlp():
     data, held = digits()
     model = nn.Sequential(nn.Linear(64, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10))
     train(model, classes(data, 12, (64,), 0), cross_entropy, 1e-3)
-    return compare("MLP", model, held[0].reshape(-1, 64)[:64], lambda m: f"{accuracy(m, held, (64,)):.2f} %",
-                   classes(data, 6, (64,), 100), 5e-4)  # fmt: skip
+    return compare(
+        "MLP",
+        model,
+        held[0].reshape(-1, 64)[:64],
+        lambda m: f"{accuracy(m, held, (64,)):.2f} %",
+        classes(data, 6, (64,), 100),
+        5e-4,
+    )
 
 
 class OneColour(nn.Module):
@@ -136,8 +148,14 @@ def resnet():
     core.manual_seed(0)
     data, held = digits()
     model = train(OneColour((64, 128, 256)), classes(data, 4, (1, 8, 8), 0), cross_entropy, 2e-3)
-    return compare("ResNet", model, held[0].reshape(-1, 1, 8, 8)[:32], lambda m: f"{accuracy(m, held, (1, 8, 8)):.2f} %",
-                   classes(data, 3, (1, 8, 8), 100), 1e-3)  # fmt: skip
+    return compare(
+        "ResNet",
+        model,
+        held[0].reshape(-1, 1, 8, 8)[:32],
+        lambda m: f"{accuracy(m, held, (1, 8, 8)):.2f} %",
+        classes(data, 3, (1, 8, 8), 100),
+        1e-3,
+    )
 
 
 def gpt():

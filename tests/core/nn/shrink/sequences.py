@@ -14,7 +14,9 @@ from .convolutional import CASES, case
 
 @case
 def mlp():
-    return nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 3)), (torch.randn(4, 10),)
+    return nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 3)), (
+        torch.randn(4, 10),
+    )
 
 
 @dataclass
@@ -53,7 +55,10 @@ class Block(nn.Module):
         super().__init__()
         self.ln_1, self.attn = nn.LayerNorm(config.n_embd), CausalSelfAttention(config)
         self.ln_2 = nn.LayerNorm(config.n_embd)
-        self.c_fc, self.c_proj = nn.Linear(config.n_embd, 4 * config.n_embd), nn.Linear(4 * config.n_embd, config.n_embd)
+        self.c_fc, self.c_proj = (
+            nn.Linear(config.n_embd, 4 * config.n_embd),
+            nn.Linear(4 * config.n_embd, config.n_embd),
+        )
 
     def forward(self, x):
         x = x + self.attn(self.ln_1(x))
@@ -64,14 +69,17 @@ class GPT(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.config = config
-        self.wte, self.wpe = nn.Embedding(config.vocab_size, config.n_embd), nn.Embedding(config.block_size, config.n_embd)
+        self.wte, self.wpe = (
+            nn.Embedding(config.vocab_size, config.n_embd),
+            nn.Embedding(config.block_size, config.n_embd),
+        )
         self.h = nn.ModuleList(Block(config) for _ in range(config.n_layer))
         self.ln_f = nn.LayerNorm(config.n_embd)
         self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
         self.wte.weight = self.lm_head.weight
 
     def forward(self, idx):
-        b, t = idx.size()
+        _b, t = idx.size()
         assert t <= self.config.block_size
         x = self.wte(idx) + self.wpe(torch.arange(0, t))
         for block in self.h:
@@ -150,7 +158,11 @@ class BertSelfAttention(nn.Module):
 class Bert(nn.Module):
     def __init__(self, hidden=16, heads=4, layers=2):
         super().__init__()
-        self.word, self.position, self.kind = nn.Embedding(30, hidden), nn.Embedding(10, hidden), nn.Embedding(2, hidden)
+        self.word, self.position, self.kind = (
+            nn.Embedding(30, hidden),
+            nn.Embedding(10, hidden),
+            nn.Embedding(2, hidden),
+        )
         self.norm = nn.LayerNorm(hidden)
         self.attention = nn.ModuleList(BertSelfAttention(hidden, heads) for _ in range(layers))
         self.out = nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(layers))
@@ -236,11 +248,19 @@ class Llama(nn.Module):
         super().__init__()
         self.n_heads, self.n_kv, self.head_dim = n_heads, n_kv, dim // n_heads
         self.emb = nn.Embedding(20, dim)
-        self.wq, self.wk = nn.Linear(dim, n_heads * self.head_dim, bias=False), nn.Linear(dim, n_kv * self.head_dim, bias=False)
-        self.wv, self.wo = nn.Linear(dim, n_kv * self.head_dim, bias=False), nn.Linear(n_heads * self.head_dim, dim, bias=False)
+        self.wq, self.wk = (
+            nn.Linear(dim, n_heads * self.head_dim, bias=False),
+            nn.Linear(dim, n_kv * self.head_dim, bias=False),
+        )
+        self.wv, self.wo = (
+            nn.Linear(dim, n_kv * self.head_dim, bias=False),
+            nn.Linear(n_heads * self.head_dim, dim, bias=False),
+        )
         self.w1, self.w2, self.w3 = nn.Linear(dim, hidden), nn.Linear(hidden, dim), nn.Linear(dim, hidden)
         self.n1, self.n2 = RMSNorm(dim), nn.RMSNorm(dim)
-        angles = torch.outer(torch.arange(12).float(), 1.0 / 100 ** (torch.arange(0, self.head_dim, 2).float() / self.head_dim))
+        angles = torch.outer(
+            torch.arange(12).float(), 1.0 / 100 ** (torch.arange(0, self.head_dim, 2).float() / self.head_dim)
+        )
         self.register_buffer("cos", angles.cos())
         self.register_buffer("sin", angles.sin())
 
@@ -366,7 +386,9 @@ def mlp_mixer():
 class Siamese(nn.Module):
     def __init__(self):
         super().__init__()
-        self.tower = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(32, 16))
+        self.tower = nn.Sequential(
+            nn.Conv2d(1, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(32, 16)
+        )
         self.out = nn.Linear(16, 1)
 
     def forward(self, a, b):
@@ -431,7 +453,10 @@ class GAT(nn.Module):
         super().__init__()
         self.heads, self.each = heads, each
         self.w = nn.Linear(a, heads * each, bias=False)
-        self.att_src, self.att_dst = nn.Parameter(torch.randn(1, heads, each)), nn.Parameter(torch.randn(1, heads, each))
+        self.att_src, self.att_dst = (
+            nn.Parameter(torch.randn(1, heads, each)),
+            nn.Parameter(torch.randn(1, heads, each)),
+        )
         self.out = nn.Linear(heads * each, 2)
 
     def forward(self, x, adjacency):
@@ -451,7 +476,9 @@ def graph_attention():
 class PINN(nn.Module):
     def __init__(self, width=16):
         super().__init__()
-        self.net = nn.Sequential(nn.Linear(2, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh(), nn.Linear(width, 1))
+        self.net = nn.Sequential(
+            nn.Linear(2, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh(), nn.Linear(width, 1)
+        )
 
     def forward(self, x, t):
         return self.net(torch.stack([x, t], dim=-1)).squeeze(-1)

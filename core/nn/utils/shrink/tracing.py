@@ -26,7 +26,7 @@ from ...modules.module import Module
 from ...modules.multihead import MultiheadAttention
 from ...modules.transformer import Transformer, TransformerDecoderLayer, TransformerEncoderLayer
 from .atoms import Atoms, Axis
-from .numbers import Attribute, Held, Number, formula_of, trusted
+from .python_numbers import Attribute, Held, Number, formula_of, trusted
 
 
 class ShrinkError(RuntimeError):
@@ -141,9 +141,10 @@ class Trace(observe.Observer):
         self.numbers.append(Number(0, a, call.op, call.place, b))
 
     def made_axis(self, x: Any, call: Call) -> Axis:
-        """Return the axis of what is alike all along it, such as zeros: any index can go where the number follows."""
-        if x == 1 or not trusted(x, -1):
-            return np.zeros((int(x), 0), int)
+        """Return the axis of what is alike all along it, such as zeros: any index can go where the number follows, and
+        where nobody knows of the number the trial tells."""
+        if x == 1:
+            return np.zeros((1, 0), int)
         axis = self.atoms.axis(int(x))
         self.number(x, axis, call)
         return axis
@@ -168,9 +169,21 @@ class Trace(observe.Observer):
             self.refuse(call, f"{call.where} is not followed")
             found = [self._unknown(s, call) for s in call.shapes]
         else:
-            found = known(self, call)
+            found = self._ruled(known, call)
         for t, a in zip(event.outputs, found, strict=True):
             self._note(t, a)
+
+    def _ruled(self, known: Rule, call: Call) -> list[list[Axis]]:
+        """Return what a rule says; of a call for which it was not written nothing is removed."""
+        try:
+            found = known(self, call)
+            if [tuple(map(len, axes)) for axes in found] == list(call.shapes):
+                return found
+            why = "its rule does not give its shape"
+        except (IndexError, KeyError, TypeError, ValueError) as error:
+            why = f"{type(error).__name__} in its rule"
+        self.refuse(call, f"{call.where} is not followed: {why}")
+        return [self._unknown(s, call) for s in call.shapes]
 
     def refuse(self, call: Call, reason: str, which: Sequence[int] = ()) -> None:
         """Let nothing of an op's inputs be removed."""
@@ -199,8 +212,9 @@ class Trace(observe.Observer):
             return
         t = event.tensor
         call = Call(event.how, (), (), (), {}, event.place, self._modules[-1] if self._modules else None)
-        if event.how == "full":
-            self._note(t, [self.made_axis(n, call) for n in event.given[0]])
+        if event.how in ("full", "random"):
+            sizes = event.given[0] if event.how == "full" else t._a.shape
+            self._note(t, [self.made_axis(n, call) for n in sizes])
         else:
             self.value(t, f"made by {event.how} at {describe(event.place)}")
 

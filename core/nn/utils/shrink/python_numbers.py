@@ -1,8 +1,8 @@
 """Numbers of Python's that have to change with the shapes: ``self.num_heads``, ``x.view(b, t, self.heads, -1)``.
 
 While the model is traced, the whole numbers that its modules hold and the sizes of tensors remember where they come
-from (`core.export.sizes.Dim`). What an op is called with is then a formula of attributes and sizes, and it is known what
-it has to be once something is removed: the number of indices that are left of an axis.
+from (`core.export.sizes.Dim`). What an op is called with is then a formula of attributes and sizes, and it is known
+what it has to be once something is removed: the number of indices that are left of an axis.
 """
 
 from __future__ import annotations
@@ -17,8 +17,16 @@ from ....export.sizes import COMPARISONS, Dim, Formula, evaluate, formula_of, le
 from ...modules.module import Module
 from .atoms import Axis
 
-_OURS = {"groups", "num_groups", "num_heads", "embed_dim", "num_features", "num_channels", "unflattened_size",
-         "d_model"}  # what core.nn's decide by
+_OURS = {
+    "groups",
+    "num_groups",
+    "num_heads",
+    "embed_dim",
+    "num_features",
+    "num_channels",
+    "unflattened_size",
+    "d_model",
+}  # what core.nn's decide by
 
 
 class Attribute(NamedTuple):
