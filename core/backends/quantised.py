@@ -1,7 +1,8 @@
 """The CPU's kernels of layers of 8- and 4-bit numbers (native/kernels/int8_*.c).
 
-They compute in float32: halves are widened before and rounded after, an input of float64 is left to the reference. Which
-instructions multiply changes no bit of `int8_linear` and `int8_conv2d`; `ways` chooses among those that are there.
+They compute in float32: halves are widened before and rounded after, an input of float64 is left to the reference.
+Which instructions multiply changes no bit of `int8_linear` and `int8_conv2d`; `way` chooses among those that are
+there.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ kernel(
     "x: float32[*rows, k], weight: int8[n, k], scale: float32[...], bias: float32[n]?, input_scale: float32[...]?, "
     "input_zero: int, activation: text",
     gives="y: float32[*rows, n]",
-    call="int8_linear(x, weight, scale, scale.size, bias, input_scale, input_zero, int8_activation(activation), y, rows, n, k)",
+    call="int8_linear(x, weight, scale, scale.size, bias, input_scale, input_zero, int8_activation(activation), y,"
+    " rows, n, k)",
     fails="memory",
     quiet=_MANY,
     misfit=True,
@@ -37,9 +39,9 @@ kernel(
 )  # fmt: skip
 kernel(
     "int8_conv",
-    "x: float32[batch, channels, height, width], weight: int8[n, each, kh, kw], scale: float32[...], bias: float32[n]?, "
-    "input_scale: float32[...]?, stride: ints, padding: ints, dilation: ints, out: ints, groups: int, input_zero: int, "
-    "activation: text",
+    "x: float32[batch, channels, height, width], weight: int8[n, each, kh, kw], scale: float32[...], "
+    "bias: float32[n]?, input_scale: float32[...]?, stride: ints, padding: ints, dilation: ints, out: ints, "
+    "groups: int, input_zero: int, activation: text",
     gives="y: float32[batch, n, out[0], out[1]]",
     call="int8_conv(struct('int8_conv_shape', batch, channels, n, groups, list_of(height, width), list_of(kh, kw),"
     " list_of(out[0], out[1]), list_of(stride[0], stride[1]), list_of(padding[0], padding[1]),"

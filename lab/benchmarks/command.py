@@ -2,7 +2,8 @@
 
 Sections (all of them if none is named): `overhead`, `ops`, `layers`, `steps` (core beside NumPy and PyTorch, eager and
 compiled, at what an op costs, at the kernels, at layers, at training steps), `memory` (the peak of a training step),
-`observer` and `recording` (lab's cost when nobody looks, and when it does). Commands of their own: `check` (has core
+`observer` and `recording` (lab's cost when nobody looks, and when it does), `small` (layers of 8 and 4 bits beside
+float32, onnxruntime and PyTorch). Commands of their own: `check` (has core
 become slower than the committed ratios?), `launch` and `--device cuda` (a GPU's), `tuning-replay`, `serving`
 (`lab serve` beside LitServe).
 """
@@ -19,10 +20,10 @@ from typing import Any
 import core
 
 from ..console.options import Parser, meant
-from . import cpu, cuda, memory, plot, recording, watching
+from . import cpu, cuda, memory, plot, recording, small, watching
 from .timing import Ratio, ratio
 
-SECTIONS = (*cpu.SECTIONS, "memory", "observer", "recording")
+SECTIONS = (*cpu.SECTIONS, "memory", "observer", "recording", "small")
 COMMANDS = {"check": "check", "launch": "launch", "tuning-replay": "tuning_replay", "serving": "serving"}
 
 _ADD = """
@@ -113,6 +114,8 @@ def main(argv: list[str] | None = None) -> int:
     for name in ("observer", "recording"):
         if name in what:
             content[name] = _lab_costs(name)
+    if "small" in what:
+        content["small"] = small.run(options.rounds, options.only)
     if options.json:
         Path(options.json).write_text(cpu.text_of(content))
     if options.svg and content["results"]:

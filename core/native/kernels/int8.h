@@ -37,6 +37,8 @@ typedef struct {
 } int8_rows;
 void int8_quantise(const int8_rows *r, ptrdiff_t begin, ptrdiff_t end);
 
+enum { INT8_SLACK = 16 };
+
 /* y[i * y_row + j] = activation((sum_k (q[i, k] - zero) w[j, k]) * (scales[i] * scale[j]) + bias[j]); one
    of y_row and y_column is 1. */
 typedef struct {
@@ -53,10 +55,11 @@ typedef struct {
     ptrdiff_t m, n, k;
     int zero, activation;
     /* Of a convolution, whose q is the weight: it is w that is moved by a zero point, and bias has an item a row. lines:
-       instead of w, gives `count` of its lines from `column` on. */
+       instead of w, gives `count` of its lines from `column` on, and may write INT8_SLACK bytes behind them. */
     int w_zero, bias_rows;
     void (*lines)(const void *from, ptrdiff_t column, ptrdiff_t count, int8_t *to);
     const void *from;
+    int32_t *totals; /* instead of y: (m, n), the sums themselves; or NULL */
 } int8_product;
 int int8_multiply(const int8_product *p); /* 0 without memory */
 

@@ -2,8 +2,8 @@
 
    A sample is quantised, and laid with the channels of a pixel side by side and the padding around it: what a place sees
    is then a few long pieces, which are gathered for as many places as a panel of int8_product.c has. The weight, in the
-   same order, is what is multiplied by. A group of one channel has sums too short for that: its rows are added place by
-   place, as they lie.
+   same order, is what is multiplied by. A group of one output would read all that for a single row: its rows are added
+   up place by place of the kernel, as they lie.
 
    Bytes: x, w and y, and a quarter of x three times. Operations: 2 a place of the output, channel and place of the
    kernel. Source: Chellapilla, Puri and Simard, High Performance Convolutional Neural Networks (2006). */
@@ -18,11 +18,14 @@
 
 static const double COST = 0.3; /* of one of the direct way's multiplications, in additions of adjacent floats */
 
+enum { SLACK = INT8_SLACK };
+
 typedef struct {
     const int8_conv_shape *s;
     const float *x;
     const int8_t *q;     /* the sample as it was: (channels, height, width) */
-    int8_t *image;       /* with its padding: (height, width, channels), or of the direct way (channels, height, width) */
+    int8_t *image;       /* with its padding: (height, width, channels) */
+    int16_t *planes;     /* of the direct way, without the zero point: (channels, height, width) */
     ptrdiff_t high, wide; /* the image's size */
     ptrdiff_t group;
     const float *scale, *sample_scale, *bias;
@@ -38,15 +41,15 @@ static void see(const void *from, ptrdiff_t column, ptrdiff_t count, int8_t *to)
     const int8_conv_shape *s = c->s;
     const ptrdiff_t each = s->channels / s->groups, across = s->kernel[1], step = s->dilation[1] * s->channels;
     const int joined = s->groups == 1 && (s->dilation[1] == 1 || across == 1);
+    const ptrdiff_t piece = joined ? across * each : each;
     for (ptrdiff_t j = column; j < column + count; j++) {
         const ptrdiff_t row = j / s->out[1] * s->stride[0], place = j % s->out[1] * s->stride[1];
         for (ptrdiff_t i = 0; i < s->kernel[0]; i++) {
             const int8_t *at = c->image + ((row + i * s->dilation[0]) * c->wide + place) * s->channels + c->group * each;
-            if (joined) {
-                memcpy(to, at, (size_t)(across * each));
-                to += across * each;
-            } else
-                for (ptrdiff_t p = 0; p < across; p++, at += step, to += each) memcpy(to, at, (size_t)each);
+            for (ptrdiff_t p = 0; p < (joined ? 1 : across); p++, at += step, to += piece) {
+                if (piece <= SLACK) memcpy(to, at, SLACK); /* what is too much the next piece covers */
+                else memcpy(to, at, (size_t)piece);
+            }
         }
     }
 }
@@ -85,46 +88,78 @@ static void lay_rows(void *context, ptrdiff_t begin, ptrdiff_t end) {
     }
 }
 
-/* Outputs begin..end-1, row by row: the sums of a row are added up as the kernel passes over it. */
-VECTOR static void run_direct(void *context, ptrdiff_t begin, ptrdiff_t end) {
+/* Planes begin..end-1 of the sample into those with their padding. */
+VECTOR static void lay_planes(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const conv_call *c = context;
     const int8_conv_shape *s = c->s;
-    const ptrdiff_t each = s->channels / s->groups, of_group = s->outputs / s->groups, step = s->stride[1];
-    enum { SPAN = 256 };
+    const ptrdiff_t width = s->size[1];
+    const int16_t zero = (int16_t)c->zero;
+    for (ptrdiff_t k = begin; k < end; k++)
+        for (ptrdiff_t row = 0; row < s->size[0]; row++) {
+            int16_t *to = c->planes + (k * c->high + row + s->padding[0]) * c->wide + s->padding[1];
+            const int8_t *from = c->q + (k * s->size[0] + row) * width;
+            for (ptrdiff_t i = 0; i < width; i++) to[i] = (int16_t)(from[i] - zero);
+        }
+}
+
+/* sums (count,) of what the kernel sees from the item `at` of a plane on, in steps */
+VECTOR static void add_places(const conv_call *c, ptrdiff_t o, const int16_t *at, ptrdiff_t count, int32_t *sums) {
+    const int8_conv_shape *s = c->s;
+    const ptrdiff_t each = s->channels / s->groups, step = s->stride[1];
+    const int8_t *weight = c->w + o * each * s->kernel[0] * s->kernel[1];
+    memset(sums, 0, sizeof *sums * (size_t)count);
+    for (ptrdiff_t k = 0; k < each; k++)
+        for (ptrdiff_t i = 0; i < s->kernel[0]; i++)
+            for (ptrdiff_t p = 0; p < s->kernel[1]; p++, weight++) {
+                const int16_t *q = at + (k * c->high + i * s->dilation[0]) * c->wide + p * s->dilation[1];
+                const int16_t factor = *weight; /* times at most 255: it fits 16 bits */
+                INDEPENDENT
+                for (ptrdiff_t j = 0; step == 1 && j < count; j++) sums[j] += (int16_t)(factor * q[j]);
+                for (ptrdiff_t j = 0; step != 1 && j < count; j++) sums[j] += (int16_t)(factor * q[j * step]);
+            }
+}
+
+VECTOR static void finish_places(const int32_t *sums, ptrdiff_t count, float scale, float *y) {
+    INDEPENDENT
+    for (ptrdiff_t j = 0; j < count; j++) y[j] = (float)sums[j] * scale;
+}
+
+/* A function of its own, so that no product is joined with the addition. */
+VECTOR static __attribute__((noinline)) void shift_places(float *y, ptrdiff_t count, float bias) {
+    INDEPENDENT
+    for (ptrdiff_t j = 0; j < count; j++) y[j] += bias;
+}
+
+/* Outputs begin..end-1. With steps of 1 all rows are one line, in which the padding between them is summed too. */
+static void run_direct(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const conv_call *c = context;
+    const int8_conv_shape *s = c->s;
+    const ptrdiff_t each = s->channels / s->groups, wide = c->wide, across = s->out[1], places = s->out[0] * across;
+    const int joined = s->stride[0] == 1 && s->stride[1] == 1;
+    const ptrdiff_t lines = joined ? 1 : s->out[0], length = joined ? (s->out[0] - 1) * wide + across : across;
+    enum { SPAN = 2048 };
     int32_t sums[SPAN];
     for (ptrdiff_t o = begin; o < end; o++) {
-        const int8_t *w = c->w + o * each * s->kernel[0] * s->kernel[1];
         const float scale = *c->sample_scale * c->scale[c->scales > 1 ? o : 0];
-        float *y = c->y + o * s->out[0] * s->out[1];
-        for (ptrdiff_t row = 0; row < s->out[0]; row++, y += s->out[1])
-            for (ptrdiff_t at = 0; at < s->out[1]; at += SPAN) {
-                const ptrdiff_t count = s->out[1] - at < SPAN ? s->out[1] - at : SPAN;
-                memset(sums, 0, sizeof *sums * (size_t)count);
-                const int8_t *weight = w;
-                for (ptrdiff_t k = 0; k < each; k++)
-                    for (ptrdiff_t i = 0; i < s->kernel[0]; i++)
-                        for (ptrdiff_t p = 0; p < s->kernel[1]; p++, weight++) {
-                            const int8_t *q = c->image + ((o / of_group * each + k) * c->high + row * s->stride[0] +
-                                                          i * s->dilation[0]) * c->wide + at * step + p * s->dilation[1];
-                            const int32_t factor = *weight, zero = c->zero;
-                            if (step == 1)
-                                for (ptrdiff_t j = 0; j < count; j++) sums[j] += factor * (q[j] - zero);
-                            else
-                                for (ptrdiff_t j = 0; j < count; j++) sums[j] += factor * (q[j * step] - zero);
-                        }
-                /* two loops, so that no product is joined with the addition behind it */
-                for (ptrdiff_t j = 0; j < count; j++) {
-                    float value = (float)sums[j] * scale;
-                    memcpy(sums + j, &value, 4);
+        const int16_t *plane = c->planes + o * each * c->high * wide; /* a group has one output */
+        float *y = c->y + o * places;
+        for (ptrdiff_t line = 0; line < lines; line++)
+            for (ptrdiff_t at = 0; at < length; at += SPAN) {
+                const ptrdiff_t count = length - at < SPAN ? length - at : SPAN;
+                add_places(c, o, plane + line * s->stride[0] * wide + at * s->stride[1], count, sums);
+                if (!joined) {
+                    finish_places(sums, count, scale, y + line * across + at);
+                    continue;
                 }
-                __asm__ volatile("" : : : "memory");
-                for (ptrdiff_t j = 0; j < count; j++) {
-                    float value;
-                    memcpy(&value, sums + j, 4);
-                    y[at + j] = c->bias ? value + c->bias[o] : value;
+                for (ptrdiff_t j = 0; j < count;) {
+                    const ptrdiff_t row = (at + j) / wide, place = (at + j) % wide, left = count - j;
+                    const ptrdiff_t here = wide - place < left ? wide - place : left, there = across - place;
+                    if (there > 0) finish_places(sums + j, here < there ? here : there, scale, y + row * across + place);
+                    j += here;
                 }
-                int8_activate(y + at, count, c->activation);
             }
+        if (c->bias) shift_places(y, places, c->bias[o]);
+        int8_activate(y, places, c->activation);
     }
 }
 
@@ -150,8 +185,8 @@ int int8_conv(const int8_conv_shape *s, const float *x, const int8_t *w, const f
     const ptrdiff_t sample = s->channels * s->size[0] * s->size[1], places = s->out[0] * s->out[1];
     const ptrdiff_t of_group = s->outputs / s->groups, depth = int8_depth(terms), of_q = int8_depth(sample);
     const ptrdiff_t high = s->size[0] + 2 * s->padding[0], wide = s->size[1] + 2 * s->padding[1];
-    const ptrdiff_t of_image = (high * wide * s->channels + 63) & ~(ptrdiff_t)63;
-    const int direct = each == 1 || of_group == 1;
+    const int direct = of_group == 1;
+    const ptrdiff_t of_image = ((direct ? 2 : 1) * high * wide * s->channels + SLACK + 63) & ~(ptrdiff_t)63;
     const size_t floats = (size_t)(of_q + of_image + s->outputs * depth), size = floats + 8 * (size_t)s->outputs + 64;
     if (s->batch == 0 || places == 0 || s->outputs == 0) return 1;
     size_t capacity;
@@ -165,17 +200,15 @@ int int8_conv(const int8_conv_shape *s, const float *x, const int8_t *w, const f
     if (direct) took(PATH_int8_conv_direct);
     else lay_weight(s, w, depth, weight, sums);
     for (ptrdiff_t o = 0; o < s->outputs; o++) row_scales[o] = scale[scales > 1 ? o : 0];
-    memset(image, call.zero, (size_t)of_image);
+    call.planes = (int16_t *)image;
+    memset(image, direct ? 0 : call.zero, (size_t)of_image);
     int done = 1;
     for (ptrdiff_t b = 0; b < s->batch && done; b++) {
         const int8_rows row = {x + b * sample, sample, sample, of_q, given, zero, q, &ignored, &sample_scale};
         int8_quantise(&row, 0, 1);
         call.y = y + b * s->outputs * places;
         if (direct) {
-            for (ptrdiff_t k = 0; k < s->channels; k++)
-                for (ptrdiff_t i = 0; i < s->size[0]; i++)
-                    memcpy(image + (k * high + i + s->padding[0]) * wide + s->padding[1],
-                           q + (k * s->size[0] + i) * s->size[1], (size_t)s->size[1]);
+            parallel_for(s->channels, (double)sample, lay_planes, &call);
             parallel_for(s->outputs, COST * (double)s->outputs * (double)places * (double)terms, run_direct, &call);
             continue;
         }

@@ -3,7 +3,7 @@
 
 #include "kernels/int8_vnni.h"
 
-enum { HAS_DIGITS = 1 };
+enum { HAS_DIGITS = 1, IN_CACHE = 8 << 20, AHEAD = 8192 /* bytes */ };
 
 /* Groups whose scales make whole vectors: of 8, 16, 32, 64 weights, or of any number of 128. */
 static int groups_fit(const weight_call *c) {
@@ -101,13 +101,52 @@ static void make_digits(void *context, ptrdiff_t begin, ptrdiff_t end) {
     }
 }
 
+/* Whether weights come from memory. Then they are read line after line, which is the speed of it: lines of a page or two
+   that are read side by side it does not foresee. */
+INLINE int from_memory(const weight_call *c) { return c->n * c->k / (c->zero ? 2 : 1) > IN_CACHE; }
+
+/* sums[d * stride] of the digits by one line of w */
+AVX512 INLINE void digits_by_line(const int8_t *w, ptrdiff_t k, const int8_t *q, ptrdiff_t line, int32_t *sums,
+                                  ptrdiff_t stride) {
+    __m512i c[DIGITS][2];
+    const __m512i flip = _mm512_set1_epi8((char)0x80);
+    int32_t found[DIGITS];
+#pragma GCC unroll 4
+    for (int d = 0; d < DIGITS; d++) c[d][0] = c[d][1] = _mm512_setzero_si512();
+    ptrdiff_t p = 0;
+    for (; p + 128 <= k; p += 128) {
+        const __m512i u = _mm512_xor_si512(_mm512_loadu_si512(w + p), flip);
+        const __m512i v = _mm512_xor_si512(_mm512_loadu_si512(w + p + 64), flip);
+        _mm_prefetch((const char *)(w + p + AHEAD), _MM_HINT_T1);
+        _mm_prefetch((const char *)(w + p + AHEAD + 64), _MM_HINT_T1);
+#pragma GCC unroll 4
+        for (int d = 0; d < DIGITS; d++) {
+            DOT(c[d][0], u, _mm512_load_si512(q + d * line + p));
+            DOT(c[d][1], v, _mm512_load_si512(q + d * line + p + 64));
+        }
+    }
+    for (; p < k; p += 64) {
+        const __m512i u = _mm512_xor_si512(_mm512_maskz_loadu_epi8(bytes_there(k - p), w + p), flip);
+#pragma GCC unroll 4
+        for (int d = 0; d < DIGITS; d++) DOT(c[d][0], u, _mm512_load_si512(q + d * line + p));
+    }
+#pragma GCC unroll 4
+    for (int d = 0; d < DIGITS; d++) c[d][0] = _mm512_add_epi32(c[d][0], c[d][1]);
+    _mm_storeu_si128((__m128i *)found, folded(c[0][0], c[1][0], c[2][0], c[3][0]));
+    for (int d = 0; d < DIGITS; d++) sums[d * stride] = found[d];
+}
+
 /* 8 bits: the digits are four rows by lines of w. */
 AVX512 static void columns_of_8(const weight_call *c, ptrdiff_t row, ptrdiff_t first, ptrdiff_t last) {
     int32_t sums[DIGITS][COLUMNS + 16];
     const ptrdiff_t line = line_bytes(c);
     const int8_t *q = c->digits + row * c->digits_size, *w = c->w;
-    for (ptrdiff_t j = first; j < last; j += FEW)
-        few_rows(DIGITS, w + j * c->k, c->k, (int)least(last - j, FEW), q, line, *sums + j - first, COLUMNS + 16, NULL);
+    if (from_memory(c) && c->m == 1)
+        for (ptrdiff_t j = first; j < last; j++)
+            digits_by_line(w + j * c->k, c->k, q, line, *sums + j - first, COLUMNS + 16);
+    else
+        for (ptrdiff_t j = first; j < last; j += FEW)
+            few_rows(DIGITS, w + j * c->k, c->k, (int)least(last - j, FEW), q, line, *sums + j - first, COLUMNS + 16, NULL);
     const int32_t *less = c->sums + row * DIGITS;
     const double step = c->steps[row];
     for (ptrdiff_t j = first; j < last; j++) {
@@ -123,20 +162,24 @@ INLINE __mmask16 first_of(ptrdiff_t left, ptrdiff_t most) {
     return (__mmask16)((1u << count) - 1);
 }
 
-/* 4 bits, two lines at once, which share what is read of x: of 128 weights in 64 bytes 16 sums, each of 8 weights of one group; the
-   digits are added from the most significant on, the sums moved between. `lanes`: whose scale each sum has. */
-AVX512 INLINE void lines_of_4(const weight_call *c, const int8_t *q, ptrdiff_t line, const uint8_t *const *w,
-                              const float *const *scales, __m512i lanes, const int many, ptrdiff_t a_vector, __m512 *out) {
+/* 4 bits, two lines at once, which share what is read of x: of 128 weights in 64 bytes 16 sums, each of 8 weights
+   of one group; the digits' sums are put together before they are scaled. `many` groups a vector, whose scales `lanes`
+   spreads, or one; far: they come from memory. */
+AVX512 INLINE void lines_of_4(const int far, const int many, const weight_call *c, const int8_t *q, ptrdiff_t line,
+                              const uint8_t *const *w, const float *const *scales, __m512i lanes, ptrdiff_t a_vector,
+                              __m512 *sum) {
     const __m512i low = _mm512_set1_epi8(15);
     const ptrdiff_t bytes = c->k / 2, vectors = many ? 1 : c->k / c->groups / 128;
     ptrdiff_t left = vectors; /* of the group */
-    __m512 sum[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
+    sum[0] = sum[1] = _mm512_setzero_ps();
     for (ptrdiff_t p = 0, g = 0; p < bytes; p += 64) {
         const ptrdiff_t here = bytes - p; /* a load under a mask takes longer than one without */
         __m512i even[2], odd[2], s[2][DIGITS4];
 #pragma GCC unroll 2
         for (int j = 0; j < 2; j++) {
-            const __m512i v = here >= 64 ? _mm512_loadu_si512(w[j] + p) : _mm512_maskz_loadu_epi8(bytes_there(here), w[j] + p);
+            const __m512i v = here >= 64 ? _mm512_loadu_si512(w[j] + p)
+                                         : _mm512_maskz_loadu_epi8(bytes_there(here), w[j] + p);
+            if (far) _mm_prefetch((const char *)(w[j] + p + AHEAD), _MM_HINT_T1);
             even[j] = _mm512_and_si512(v, low);
             odd[j] = _mm512_and_si512(_mm512_srli_epi16(v, 4), low);
         }
@@ -152,25 +195,25 @@ AVX512 INLINE void lines_of_4(const weight_call *c, const int8_t *q, ptrdiff_t l
         }
 #pragma GCC unroll 2
         for (int j = 0; j < 2; j++) {
-            const __m512 scale = many ? _mm512_permutexvar_ps(lanes, _mm512_maskz_loadu_ps(first_of(c->groups - g, a_vector), scales[j] + g))
-                                      : _mm512_set1_ps(scales[j][g]);
+            const __m512 scale =
+                many ? _mm512_permutexvar_ps(lanes, _mm512_maskz_loadu_ps(first_of(c->groups - g, a_vector), scales[j] + g))
+                     : _mm512_set1_ps(scales[j][g]);
             const __m512i upper = _mm512_add_epi32(_mm512_slli_epi32(s[j][0], 16), _mm512_slli_epi32(s[j][1], 8));
             sum[j] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_add_epi32(upper, s[j][2])), scale, sum[j]);
         }
         if (many) g += a_vector;
         else if (!--left) left = vectors, g++;
     }
-    out[0] = sum[0];
-    out[1] = sum[1];
 }
 
 AVX512 static void columns_of_4(const weight_call *c, ptrdiff_t row, ptrdiff_t first, ptrdiff_t last) {
     const ptrdiff_t line = line_bytes(c), group = c->k / c->groups, padded = (c->groups + 15) & ~(ptrdiff_t)15;
     const ptrdiff_t a_vector = group < 128 ? 128 / group : 0;
+    const int far = from_memory(c) && row == 0, many = a_vector > 0;
     const float *totals = c->totals + row * padded;
     const int8_t *q = c->digits + row * c->digits_size;
     __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    for (ptrdiff_t each = group / 8; each > 1 && a_vector; each /= 2) lanes = _mm512_srli_epi32(lanes, 1);
+    for (ptrdiff_t wide = group / 8; wide > 1 && a_vector; wide /= 2) lanes = _mm512_srli_epi32(lanes, 1);
     for (ptrdiff_t j = first; j < last; j += 2) {
         const uint8_t *w[2];
         const float *scales[2];
@@ -180,13 +223,15 @@ AVX512 static void columns_of_4(const weight_call *c, ptrdiff_t row, ptrdiff_t f
             w[i] = (const uint8_t *)c->w + at * (c->k / 2);
             scales[i] = c->scale + at * c->groups;
         }
-        if (a_vector) lines_of_4(c, q, line, w, scales, lanes, 1, a_vector, sum);
-        else lines_of_4(c, q, line, w, scales, lanes, 0, 0, sum);
+        if (far && many) lines_of_4(1, 1, c, q, line, w, scales, lanes, a_vector, sum);
+        else if (far) lines_of_4(1, 0, c, q, line, w, scales, lanes, 0, sum);
+        else if (many) lines_of_4(0, 1, c, q, line, w, scales, lanes, a_vector, sum);
+        else lines_of_4(0, 0, c, q, line, w, scales, lanes, 0, sum);
         for (int i = 0; i < 2 && j + i < last; i++) {
             const float *zero = c->zero + (j + i) * c->groups;
             __m512 less = _mm512_setzero_ps();
             for (ptrdiff_t g = 0; g < c->groups; g += 16) {
-                const __mmask16 there = c->groups - g >= 16 ? 0xffff : (__mmask16)((1u << (c->groups - g)) - 1);
+                const __mmask16 there = first_of(c->groups - g, 16);
                 const __m512 shift = _mm512_mul_ps(_mm512_maskz_loadu_ps(there, scales[i] + g),
                                                    _mm512_maskz_loadu_ps(there, zero + g));
                 less = _mm512_fmadd_ps(shift, _mm512_loadu_ps(totals + g), less);

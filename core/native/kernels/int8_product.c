@@ -142,7 +142,7 @@ static void run_tasks(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const int plain = call->way == INT8_PLAIN || (call->way == INT8_AVX512 && !panels);
     const ptrdiff_t wide = panels ? WIDE : FEW_COLUMNS;
     const size_t size = plain ? 0 : (size_t)(panels ? WIDE * ((p->k + 63) & ~(ptrdiff_t)63) : 2 * FEW * p->depth);
-    const size_t of_lines = p->lines ? (size_t)(wide * p->k) : 0;
+    const size_t of_lines = p->lines ? (size_t)(wide * p->k + INT8_SLACK) : 0;
     uint8_t *ready = scratch_of(&kept, size + of_lines, small, sizeof small);
     if (!ready) {
         __atomic_store_n(&call->failed, 1, __ATOMIC_RELAXED);

@@ -19,7 +19,7 @@
 #include "runtime/parallel.h"
 #include "runtime/paths.h"
 
-enum { MANY = 9 /* rows from which on weights are packed */, COLUMNS = 64 /* of a task */, DIGITS = 4, DIGITS4 = 3 };
+enum { MANY = 9, MANY_4 = 24 /* rows from which on weights are packed */, MOST_DIGITS = 192 /* rows that are digits then */, COLUMNS = 64 /* of a task */, DIGITS = 4, DIGITS4 = 3 };
 static const double COST = 0.06; /* of one multiplication, in additions of adjacent floats */
 
 INLINE ptrdiff_t least(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
@@ -34,6 +34,7 @@ typedef struct {
     float *totals;  /* of each row: 4 bits: the sum of a group's x */
     ptrdiff_t digits_size;
     int32_t *sums; /* of each row's digits */
+    int32_t *joined; /* the sums of all digits by all columns */
     float *steps;  /* what a row's last digit is worth; NaN: the row is no whole numbers */
 } weight_call;
 
@@ -46,11 +47,16 @@ VECTOR static void line_of_8(const void *from, ptrdiff_t column, ptrdiff_t first
     for (ptrdiff_t i = 0; i < steps; i++) to[i] = (float)w[i] * scale;
 }
 
-/* (q - zero) scale of weights that begin at an even place of one group */
+/* (q - zero) scale of some weights of one group; the first at an even place */
 INLINE void pairs_of(const uint8_t *w, ptrdiff_t count, float scale, float zero, float *to) {
-    for (ptrdiff_t i = 0; i < count / 2; i++) {
-        to[2 * i] = ((float)(w[i] & 15) - zero) * scale;
-        to[2 * i + 1] = ((float)(w[i] >> 4) - zero) * scale;
+    uint8_t q[256];
+    for (ptrdiff_t at = 0; at < count; at += 256, w += 128, to += 256) {
+        const ptrdiff_t here = least(count - at, 256);
+        for (ptrdiff_t i = 0; i < here / 2; i++) {
+            q[2 * i] = w[i] & 15;
+            q[2 * i + 1] = w[i] >> 4;
+        }
+        for (ptrdiff_t i = 0; i < here; i++) to[i] = ((float)q[i] - zero) * scale;
     }
 }
 
@@ -126,13 +132,60 @@ static void run_columns(void *context, ptrdiff_t begin, ptrdiff_t end) {
     }
 }
 
+/* Rows begin..end-1 of what is put together of the sums of their digits. */
+VECTOR static void join_rows(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const weight_call *c = context;
+    const ptrdiff_t n = c->n;
+    for (ptrdiff_t row = begin; row < end; row++) {
+        const int32_t *t = c->joined + row * DIGITS * n;
+        const double step = c->steps[row];
+        float *y = c->y + row * n;
+        if (!(step == step)) continue; /* no whole numbers: done in another way */
+        for (ptrdiff_t j = 0; j < n; j++) {
+            const double total = ((t[j] * 256.0 + t[n + j]) * 256.0 + t[2 * n + j]) * 256.0 + t[3 * n + j];
+            y[j] = (float)(total * step * (double)c->scale[j]);
+        }
+        if (c->bias)
+            for (ptrdiff_t j = 0; j < n; j++) y[j] += c->bias[j];
+    }
+}
+
+static void plain_rows(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const weight_call *c = context;
+    for (ptrdiff_t row = begin; row < end; row++)
+        if (!(c->steps[row] == c->steps[row])) plain_row(c, row, 0, c->n);
+}
+
+/* 8 bits by more rows: the digits are rows of a product of bytes. */
+static int by_panels(weight_call *c) {
+    const size_t of_digits = digits_bytes(c), size = of_digits + sizeof(int32_t) * (size_t)(c->m * DIGITS * c->n);
+    size_t capacity;
+    void *memory = memory_take(size < MEMORY_SMALLEST ? MEMORY_SMALLEST : size, &capacity);
+    if (!memory) return 0;
+    lay_digits(c, memory);
+    c->joined = (int32_t *)((char *)memory + (of_digits & ~(size_t)63));
+    took(PATH_weights_digits);
+    parallel_for(c->m, 4.0 * (double)c->m * (double)c->k, make_digits, c);
+    const int8_product product = {.q = c->digits, .sums = c->sums, .depth = c->digits_size / DIGITS, .w = c->w,
+                                  .m = c->m * DIGITS, .n = c->n, .k = c->k, .totals = c->joined};
+    const int done = int8_multiply(&product);
+    if (done) {
+        parallel_for(c->m, 8.0 * (double)c->m * (double)c->n, join_rows, c);
+        parallel_for(c->m, (double)c->m, plain_rows, c);
+    }
+    memory_give(memory, capacity);
+    return done;
+}
+
 static int multiply(weight_call *c) {
     if (c->m == 0 || c->n == 0) return 1;
     if (c->k == 0) {
         for (ptrdiff_t i = 0; i < c->m * c->n; i++) c->y[i] = c->bias ? c->bias[i % c->n] : 0;
         return 1;
     }
-    if (c->m >= MANY) {
+    if (c->m >= MANY && !c->zero && c->m < MOST_DIGITS && HAS_DIGITS && int8_way() == INT8_AVX512 && c->k <= 65536)
+        return by_panels(c);
+    if (c->m >= (c->zero ? MANY_4 : MANY)) {
         took(PATH_weights_packed);
         const product_f32 product = {.a = c->x, .bias = c->bias, .c = c->y, .m = c->m, .n = c->n, .k = c->k,
                                      .a_row = c->k, .a_step = 1, .line = c->zero ? line_of_4 : line_of_8, .from = c};

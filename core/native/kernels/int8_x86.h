@@ -112,14 +112,15 @@ AVX512 INLINE void panel_rows(const int rows, const int8_product *p, const uint8
 #pragma GCC unroll 12
     for (int r = 0; r < rows; r++) {
         if (r >= count) break;
-        const float scale = p->scales[(row + r) / p->scale_rows];
-        float *y = p->y + (row + r) * p->y_row + column;
+        const float scale = p->totals ? 0 : p->scales[(row + r) / p->scale_rows];
+        float *y = p->totals ? NULL : p->y + (row + r) * p->y_row + column;
 #pragma GCC unroll 2
         for (int j = 0; j < 2; j++) {
             const ptrdiff_t left = wide - 16 * j;
             const __mmask16 there = left >= 16 ? 0xffff : left > 0 ? (__mmask16)((1u << left) - 1) : 0;
             const __m512i sum = moved(p, c[r][j], row + r, lines, 16 * j);
-            _mm512_mask_storeu_ps(y + 16 * j, there, finished(p, sum, row + r, scale, column + 16 * j, there));
+            if (p->totals) _mm512_mask_storeu_epi32(p->totals + (row + r) * p->n + column + 16 * j, there, sum);
+            else _mm512_mask_storeu_ps(y + 16 * j, there, finished(p, sum, row + r, scale, column + 16 * j, there));
         }
     }
 }

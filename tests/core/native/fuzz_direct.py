@@ -10,11 +10,13 @@ import ml_dtypes
 import numpy as np
 
 from core import native
+from core.backends import quantised
+from core.declare import op as declarations
 from core.optim import kernels
 from tests.conformance import harness as h
 from tests.conformance import test_updates as steps
 
-from .fuzz_inputs import size, sizes
+from .fuzz_inputs import convolved, eight, size, sizes
 
 c: Any = native.module
 
@@ -206,7 +208,31 @@ def updated(rng: Any) -> None:
             assert block.untouched(), f"{v.name} wrote beyond {name}"
 
 
+def integer_layer(rng: Any) -> None:
+    """int8_linear and int8_conv2d in any way, bit by bit as NumPy has them."""
+    with quantised.way(str(rng.choice(c.int8_ways()))), np.errstate(all="ignore"):
+        step, zero = (None, 0) if rng.random() < 0.5 else (np.asarray(0.03, "f"), int(rng.integers(-128, 128)))
+        activation = str(rng.choice(["", "relu"]))
+        op = str(rng.choice(["int8_linear", "int8_conv2d"]))
+        if op == "int8_linear":
+            (x, weight, scale, bias), params = eight(rng)
+        else:
+            (x, weight, bias), params = convolved(rng)
+            while x.ndim != 4:
+                (x, weight, bias), params = convolved(rng)
+            weight = rng.integers(-128, 128, weight.shape, np.int8)
+            scale = rng.uniform(0.01, 0.02, len(weight))
+        given = spoilt(rng, x).astype("f"), weight, scale.astype("f"), None if bias is None else bias.astype("f")
+        blocks: list[Any] = [None if a is None else guarded(rng, a) for a in given]
+        arrays = (*(None if b is None else b.array for b in blocks), step)
+        params |= {"input_zero": zero, "activation": activation}
+        found = quantised.rows[op].run(*arrays, **params)
+        differ(op, found, declarations.table[op].forward(np, *arrays, **params))  # type: ignore[attr-defined]
+        assert all(b is None or b.untouched() for b in blocks), f"{op} wrote into its input"
+
+
 DIRECT: dict[str, Callable[[Any], None]] = {
     "copied": copied, "halves": halves, "gemm_bf16": bf16_product, "unscale": unscaled, "into": into,
     "philox": random_words, "stats": told, "total": normed, "update": updated,
+    "int8": integer_layer,
 }  # fmt: skip

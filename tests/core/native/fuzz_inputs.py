@@ -234,6 +234,39 @@ def ordered(rng: Any, op: str) -> Made:
     return (x,), {"border": tuple((int(a), int(b)) for a, b in rng.integers(-most, 5, (x.ndim, 2))), "value": 1.5}
 
 
+def eight(rng: Any) -> Made:
+    """A layer with weights of 8 bits."""
+    inside, outside = size(rng), size(rng, 130)
+    x = rng.standard_normal((*sizes(rng, int(rng.integers(0, 3)), 200), inside))
+    return (x, rng.integers(-128, 128, (outside, inside), np.int8), rng.uniform(0.001, 0.002, outside),
+            rng.standard_normal(outside) if rng.random() < 0.6 else None), {}  # fmt: skip
+
+
+def four(rng: Any, most: int = 130) -> list[Any]:
+    """Weights of 4 bits, their scales and their zeros."""
+    group, groups, outside = int(rng.choice([2, 3, 8, 10, 16, 32, 64, 128])), int(rng.integers(1, 9)), size(rng, most)
+    group *= 1 + group * groups % 2  # whole bytes
+    return [rng.integers(0, 256, (outside, group * groups // 2), np.uint8),
+            *(rng.uniform(*r, (outside, groups)) for r in ((0.01, 0.02), (0, 15)))]  # fmt: skip
+
+
+def of_four(rng: Any) -> Made:
+    weight, scale, zero = four(rng)
+    x = rng.standard_normal((*sizes(rng, int(rng.integers(0, 3)), 200), 2 * weight.shape[1]))
+    return (x, weight, scale, zero, rng.standard_normal(len(weight)) if rng.random() < 0.6 else None), {}
+
+
+def small_rows(rng: Any, bits: int) -> Made:
+    """Rows of a table of 8 or 4 bits."""
+    table = four(rng, 100) if bits == 4 else [
+        rng.integers(-128, 128, (size(rng, 100), size(rng, 130)), np.int8), None]  # fmt: skip
+    rows = len(table[0])
+    if bits == 8:
+        table[1] = rng.uniform(0.01, 0.02, rows) if rng.random() < 0.7 else np.asarray(0.5)
+    index = rng.integers(0, rows, sizes(rng, int(rng.integers(1, 4)), 300))
+    return (table[0], index, *table[1:]), {}
+
+
 CASES: dict[str, Callable[[Any], Made]] = {
     "sum": reduced, "mean": extreme, "amax": extreme, "amin": extreme, "argmax": found, "argmin": found,
     "softmax": along, "log_softmax": along, "layer_norm": normed, "rms_norm": lambda rng: normed(rng, False),
@@ -245,5 +278,7 @@ CASES: dict[str, Callable[[Any], Made]] = {
     "tril": lambda rng: ordered(rng, "triangle"), "triu": lambda rng: ordered(rng, "triangle"),
     "flip": lambda rng: ordered(rng, "flip"), "roll": lambda rng: ordered(rng, "roll"),
     "constant_pad": lambda rng: ordered(rng, "pad"),
+    "weight_int8_linear": eight, "weight_int4_linear": of_four, "int8_embedding": lambda rng: small_rows(rng, 8),
+    "int4_embedding": lambda rng: small_rows(rng, 4),
     "cumsum": lambda rng: (along(rng)[0], {"dim": 0, "reverse": bool(rng.random() < 0.5)}),
 }  # fmt: skip

@@ -17,6 +17,14 @@ import pytest
 import core
 from core import native, nn
 from core.nn import functional as F
+from core.ops.quantised import (
+    int8_conv2d,
+    int8_linear,
+    quantised_int4,
+    quantised_int8,
+    weight_int4_linear,
+    weight_int8_linear,
+)
 
 pytestmark = pytest.mark.skipif(not native.available, reason="the C extension is not built")
 
@@ -398,6 +406,45 @@ CPU = Path("/proc/cpuinfo")
 WIDE = CPU.exists() and "avx512f" in CPU.read_text()
 """Whether the tiles of products are of AVX-512's vectors: narrower ones do without vectors of terms."""
 
+
+def integer_layer(rows: int) -> Case:
+    def call() -> tuple[Any, Any]:
+        x, weight = normal(rows, 40), np.arange(-60, 60, dtype=np.int8).reshape(3, 40)
+        q = np.rint(wide(x) * 127 / np.abs(wide(x)).max(1, keepdims=True))
+        y = int8_linear(core.tensor(x), core.tensor(weight), core.ones(3))
+        return y, q @ wide(weight).T * np.abs(wide(x)).max(1, keepdims=True) / 127
+
+    return call
+
+
+def weights_alone(rows: int, bits: int) -> Case:
+    def call() -> tuple[Any, Any]:
+        x, weight = normal(rows, 40), core.tensor(normal(3, 40, seed=1))
+        q, scale, *zero = quantised_int8(weight) if bits == 8 else quantised_int4(weight, 8)
+        y = (weight_int8_linear if bits == 8 else weight_int4_linear)(core.tensor(x), q, scale, *zero)
+        one = core.eye(40)[:8]  # by few rows, five times: the weights themselves
+        parts = [
+            (weight_int8_linear if bits == 8 else weight_int4_linear)(one.roll(8 * k, 1), q, scale, *zero)
+            for k in range(5)
+        ]
+        return y, wide(x) @ wide(core.cat(parts).numpy())
+
+    return call
+
+
+def integer_convolution(groups: int) -> Case:
+    def call() -> tuple[Any, Any]:
+        x, weight = normal(1, 4, 6, 6), np.arange(-18, 18, dtype=np.int8).repeat(4 // groups).reshape(4, -1, 3, 3)
+        q = core.tensor(np.rint(wide(x) * 127 / np.abs(wide(x)).max()))
+        y = int8_conv2d(core.tensor(x), core.tensor(weight), core.tensor(1.0), groups=groups)
+        exact = F.conv2d(q, core.tensor(wide(weight)), groups=groups).numpy() * np.abs(wide(x)).max() / 127
+        return y, exact
+
+    return call
+
+
+VNNI = "avx512" in getattr(native.module, "int8_ways", list)()
+
 CASES: list[tuple[str, Case, Case]] = [
     ("map_parts", relu_gradient(256), relu_gradient(257)),
     ("map_buffered", strided_sum(1), strided_sum(2)),
@@ -450,6 +497,17 @@ CASES: list[tuple[str, Case, Case]] = [
     ("conv_chunks", convolution(2, 8, 3, 64, 3, padding=1), convolution(40, 8, 3, 64, 3, padding=1)),
     ("conv_weight_chunks", convolution_weight(8), convolution_weight(9)),
     ("rnn_weight_depths", recurrent_weight(32), recurrent_weight(33)),
+    *(
+        [
+            ("int8_panels", integer_layer(10), integer_layer(11)),
+            ("weights_digits", weights_alone(8, 8), weights_alone(9, 8)),
+        ]
+        if VNNI
+        else []
+    ),
+    ("weights_packed", weights_alone(8, 8), weights_alone(192, 8)),
+    ("weights_packed", weights_alone(23, 4), weights_alone(24, 4)),
+    ("int8_conv_direct", integer_convolution(2), integer_convolution(4)),
     ("stats_sampled", figures(16384), figures(16385)),
     ("glance_sampled", glances(8192), glances(8208)),
     ("threads", threaded(64), threaded(1 << 20)),
@@ -470,7 +528,7 @@ def test_both_sides_of_a_threshold(path: str, below: Case, above: Case) -> None:
 def test_no_way_is_without_a_case() -> None:
     named = {path for path, _, _ in CASES} | {f"call_{path}" for path in ("python", *SERVED)}
     named |= {f"op_{way}" for way in RAN}
-    assert named | {"conv_few_columns"} == set(native.module.paths())
+    assert named | {"conv_few_columns", "int8_panels", "weights_digits"} == set(native.module.paths())
 
 
 def test_infinite_rows_of_a_sum_of_exponentials_keep_their_infinity() -> None:
