@@ -99,7 +99,7 @@ def copied(a: Any, memo: dict[int, Any]) -> tuple[Any, Storage | None]:
         kept = memo[id(root)] = (root.copy(order="K"), Storage(), root)  # the root stays, lest its id be another's
     new, storage, _ = kept
     offset = a.__array_interface__["data"][0] - root.__array_interface__["data"][0]
-    memory = np.lib.stride_tricks.as_strided(new, (new.size,), (new.itemsize,)).view(np.uint8)
+    memory = new.ravel(order="K").view(np.uint8)  # no as_strided: NumPy reads ml_dtypes' "<f1" as no type
     return np.ndarray(a.shape, a.dtype, buffer=memory, offset=offset, strides=a.strides), storage
 
 

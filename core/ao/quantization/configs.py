@@ -18,7 +18,7 @@ from ...ops.quantised.integers import MOST_TERMS
 from ..nn.qat import FLOAT, TRAINED, RoundRows, RoundTrip, as_float
 from ..nn.quantized.forms import Floats, Form, Ints
 from ..nn.quantized.layers import kept_class
-from .fake_quantize import FakeQuantize
+from .fake_quantize import FakeQuantize, FakeQuantizeBase
 from .histogram import HistogramObserver
 from .observer import MovingAverageMinMaxObserver
 
@@ -243,16 +243,19 @@ def forget(module: Any, hook: Any) -> None:
             del hooks[key]
 
 
-def input_steps(watched: Any) -> tuple[float, int]:
-    """Return the scale and the zero that an observer chose, the zero as for numbers from -128 to 127."""
+def input_steps(watched: Any) -> tuple[float, int, tuple[int, int]]:
+    """Return the scale, the zero and the limits that an observer chose, as for numbers from -128 to 127.
+
+    A range of 7 bits is left to those of 8, which cut less off, unless a fake quantiser cut there in training.
+    """
     scale, zero = watched.calculate_qparams()
     if scale.numel() != 1:
         _refuse("a scale for each channel of the inputs", f"{scale.numel()} scales", "a per_tensor qscheme")
-    if watched.quant_max - watched.quant_min < 127:
-        _refuse("a layer whose inputs have fewer than 7 bits", f"{watched.quant_min} to {watched.quant_max}",
-                "inputs of 8 bits")  # fmt: skip
     shift = 128 if watched.dtype in (dtypes.quint8, dtypes.uint8) else 0
-    return float(scale), int(zero) - shift
+    low, high = watched.quant_min, watched.quant_max
+    if high - low >= 127 and not isinstance(watched, FakeQuantizeBase):
+        low, high = -128 + shift, 127 + shift
+    return float(scale), int(zero) - shift, (low - shift, high - shift)
 
 
 @dataclass

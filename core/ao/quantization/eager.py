@@ -19,6 +19,7 @@ from ...nn.modules.linear import NonDynamicallyQuantizableLinear
 from ...nn.modules.module import Module
 from ...nn.quantized import DeQuantStub, FloatFunctional, QuantStub
 from ...ops.creation import ones
+from ...tensors.tensor import Tensor
 from ..nn import intrinsic
 from ..nn.intrinsic import qat as joined_qat
 from ..nn.qat import FLOAT, TRAINED, as_float
@@ -113,11 +114,19 @@ def _propagate(module: Any, chosen: Any, above: Any, path: str) -> None:
 
 
 def _after(module: Any, args: Any, output: Any) -> Any:
-    return module.activation_post_process(output)
+    seen = module.activation_post_process(output)
+    if isinstance(seen, Tensor):
+        seen._watched_by = module.activation_post_process  # type: ignore[attr-defined]
+    return seen
 
 
 def _before(module: Any, args: Any) -> Any:
+    """Watch a layer's input, and remember whose result it is: then its steps are those of that result."""
     module.activation_pre_process(args[0])
+    source = getattr(args[0], "_watched_by", None)
+    first = module.__dict__.setdefault("_source", source)
+    if first is not source:
+        module.__dict__["_source"] = None
 
 
 def _before_alone(module: Any, args: Any) -> Any:
@@ -234,7 +243,7 @@ def convert(module: Any, mapping: Any = None, inplace: bool = False, remove_qcon
     those that only pass numbers on, stay as they are. The model takes and gives floating numbers.
 
     *Raises*: NotImplementedError for qconfigs that no layer here can follow: weights with a zero point, inputs with a
-    scale for each channel or of fewer than 7 bits.
+    scale for each channel.
 
     >>> import core
     >>> q = core.ao.quantization
@@ -307,13 +316,13 @@ def _names(layer: Any) -> list[str]:
     return [n for n, p in layer._parameters.items() if p is not None and p.ndim > 1]
 
 
-def _inputs(layer: Any, config: QConfig, watched: Any) -> tuple[str, tuple[float, int] | None]:
+def _inputs(layer: Any, config: QConfig, watched: Any) -> tuple[str, Any]:
     """Return how the layer's inputs are rounded, and to which steps."""
     if not issubclass(type(layer), _ROUNDING):
         return "", None
     before = watched._modules.get("activation_pre_process")
     if before is not None:
-        return "static", input_steps(before)
+        return "static", input_steps(watched.__dict__.get("_source") or before)
     made = watched._modules.get("activation_post_process") or config.activation()
     whole = getattr(made, "dtype", None) in (dtypes.quint8, dtypes.qint8, dtypes.uint8, dtypes.int8)
     return ("dynamic" if whole and getattr(made, "is_dynamic", False) else ""), None
@@ -341,7 +350,7 @@ def _weights(layer: Any, config: QConfig, watching: Any) -> tuple[Form, Any]:
         raise NotImplementedError(text("weights have a scale for each row", op="convert", came=f"ch_axis={axis}",
                                        needed="ch_axis=0"))  # fmt: skip
     scale = scale * ones(len(weight), device=weight.device)
-    q = (weight.detach() / scale.reshape(-1, *[1] * (weight.ndim - 1))).round()
+    q = (weight.detach() * (1.0 / scale).reshape(-1, *[1] * (weight.ndim - 1))).round()  # as PyTorch rounds
     q = q.clamp(watching.quant_min, watching.quant_max)
     return Ints(8), {"weight": {"values": q.to(dtypes.int8), "scale": scale}}
 
@@ -349,7 +358,8 @@ def _weights(layer: Any, config: QConfig, watching: Any) -> tuple[Form, Any]:
 def _remove_qconfig(module: Any) -> None:
     for child in module.children():
         _remove_qconfig(child)
-    module.__dict__.pop("qconfig", None)
+    for name in ("qconfig", "_source"):
+        module.__dict__.pop(name, None)
     if isinstance(module, FloatFunctional):
         module.activation_post_process = nn.Identity()
         return

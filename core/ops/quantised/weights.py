@@ -35,8 +35,9 @@ def _halves(xp: Any, weight: Any) -> Any:
 
 def _widened_int4(xp: Any, weight: Any, scale: Any, zero: Any) -> Any:
     scale, zero = wide(scale), wide(zero)
-    q = _halves(xp, weight).reshape(*scale.shape, -1).astype(scale.dtype)
-    return ((q - zero[..., None]) * scale[..., None]).reshape(weight.shape[0], -1)
+    width = 2 * weight.shape[1]
+    q = _halves(xp, weight).reshape(*scale.shape, width // max(scale.shape[1], 1)).astype(scale.dtype)
+    return ((q - zero[..., None]) * scale[..., None]).reshape(weight.shape[0], width)
 
 
 def _int4_forward(xp: Any, x: Any, weight: Any, scale: Any, zero: Any, bias: Any) -> Any:

@@ -262,7 +262,7 @@ def small_rows(rng: Any, bits: int) -> Made:
         rng.integers(-128, 128, (size(rng, 100), size(rng, 130)), np.int8), None]  # fmt: skip
     rows = len(table[0])
     if bits == 8:
-        table[1] = rng.uniform(0.01, 0.02, rows) if rng.random() < 0.7 else np.asarray(0.5)
+        table[1] = rng.uniform(0.01, 0.02, rows)
     index = rng.integers(0, rows, sizes(rng, int(rng.integers(1, 4)), 300))
     return (table[0], index, *table[1:]), {}
 

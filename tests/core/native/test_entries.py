@@ -85,11 +85,13 @@ def _calls(name: str, dtype: str):
 @pytest.mark.parametrize("name", ENTRIES)
 def test_an_entry_gives_what_its_row_gives(name, dtype):
     (row,) = [r for r in rows(name, "cpu") if r.entry is not None]
-    taken = 0
+    taken = left = 0
     for arrays, named in _calls(name, dtype):
         found = row.entry(*arrays, *named.values())
         if found is NotImplemented:
-            assert name.removesuffix(".backward") in NARROWER or row.declines(*arrays, **named) is not None
+            declined = row.declines(*arrays, **named) is not None
+            assert name.removesuffix(".backward") in NARROWER or declined
+            left += declined
             continue
         assert row.declines(*arrays, **named) is None
         needs = named.get("needs")
@@ -98,7 +100,7 @@ def test_an_entry_gives_what_its_row_gives(name, dtype):
             found, expected = (tuple(x for x, n in zip(r, needs, strict=True) if n) for r in (found, expected))
         assert _same(found, expected)
         taken += 1
-    assert taken
+    assert taken or (left and dtype == "float64")  # a kernel of float32 alone
 
 
 def _halved(a):

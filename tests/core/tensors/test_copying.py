@@ -21,6 +21,14 @@ def test_views_of_one_memory_stay_so():
     assert row._version == again._version == 1
 
 
+@pytest.mark.parametrize("name", ["float8_e5m2", "float8_e4m3fn", "bfloat16"])
+def test_views_stay_so_in_types_that_numpy_does_not_know(name):
+    x = core.ones(2, 3).to(getattr(core, name))
+    again, view = copy.deepcopy([x, x.t()])
+    again[0, 1] = 4.0
+    assert view[1, 0].float().item() == 4.0
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool", "int64", "complex64"])
 def test_strides_and_dtypes_stay(dtype):
     x = core.ones(2, 3).to(getattr(core, dtype)).t()

@@ -45,6 +45,7 @@ class Linear(Stored, linear.Linear):
         form: Any = self.forms["weight"]
         kept, bias = self.kept(), self.bias
         whole = isinstance(form, Ints)
+        input = self._cut(input)
         if whole and not form.halved and self.inputs:
             return int8_linear(input, kept["values"], kept["scale"], bias, self._input_scale(), self._zero,
                                activation=self.activation)  # fmt: skip
@@ -73,6 +74,7 @@ class _Conv(Stored):
 
     def forward(self, input: Tensor) -> Tensor:
         form: Any = self.forms["weight"]
+        input = self._cut(input)
         if not self.inputs:
             y = super().forward(input)  # type: ignore[misc]
         elif self.n > 2 or not isinstance(form, Ints) or form.halved:

@@ -35,6 +35,7 @@ class Stored:
     _parameters: dict[str, Any]
     _buffers: dict[str, Any]
     _zero: int
+    _within: tuple[float, float] | None
     register_buffer: Callable[..., None]
 
     # -- becoming one --------------------------------------------------------------------------------------------------
@@ -49,7 +50,7 @@ class Stored:
         names = [name for name, p in self._parameters.items() if p is not None and p.ndim > 1]
         self.forms = form if isinstance(form, dict) else dict.fromkeys(names, form)
         self.shapes = {name: tuple(self._parameters[name].shape) for name in self.forms}
-        self.inputs, self.activation, self._zero = inputs, activation, 0
+        self.inputs, self.activation, self._zero, self._within = inputs, activation, 0, None
         given = packed or {}
         for name, kept_as in self.forms.items():
             weight = self._parameters.pop(name)
@@ -60,13 +61,27 @@ class Stored:
             place = next(iter(self._buffers.values())).device
             self.register_buffer("input_scale", tensor(1.0, device=place))
             self.register_buffer("input_zero", tensor(0, dtype=dtypes.int32, device=place))
+            self.register_buffer("input_limits", tensor([LEAST, MOST], dtype=dtypes.int32, device=place))
 
-    def set_inputs(self, scale: float, zero: int) -> None:
-        """Say to which steps the inputs are rounded: ``round(x / scale) + zero``, from -128 to 127."""
+    def set_inputs(self, scale: float, zero: int, limits: tuple[int, int] = (LEAST, MOST)) -> None:
+        """Say to which steps the inputs are rounded: ``round(x / scale) + zero``, within the limits."""
         place = self._buffers["input_scale"].device
         self._buffers["input_scale"] = tensor(float(scale), device=place)
         self._buffers["input_zero"] = tensor(int(zero), dtype=dtypes.int32, device=place)
-        self._zero = int(zero)
+        self._buffers["input_limits"] = tensor(list(limits), dtype=dtypes.int32, device=place)
+        self._read_inputs()
+
+    def _read_inputs(self) -> None:
+        """Keep the zero as a number, and the limits of inputs that are cut off before 8 bits do it."""
+        self._zero = int(self._buffers["input_zero"])
+        low, high = self._buffers["input_limits"].tolist()
+        scale = float(self._buffers["input_scale"])
+        narrow = (low, high) != (LEAST, MOST)
+        self._within = ((low - self._zero) * scale, (high - self._zero) * scale) if narrow else None
+
+    def _cut(self, x: Any) -> Any:
+        """Return inputs within the limits, if these are narrower than 8 bits."""
+        return x if self._within is None else x.clamp(*self._within)
 
     # -- the weights ---------------------------------------------------------------------------------------------------
 
@@ -95,9 +110,9 @@ class Stored:
 
     def _load_from_state_dict(self, *args: Any) -> None:
         super()._load_from_state_dict(*args)  # type: ignore[misc]
-        zero = self._buffers.get("input_zero")
-        if zero is not None and zero.device.type != "meta":
-            self._zero = int(zero)
+        scale = self._buffers.get("input_scale")
+        if scale is not None and scale.device.type != "meta":
+            self._read_inputs()
 
     def _get_name(self) -> str:
         return f"Quantized{type(self).__name__}"
