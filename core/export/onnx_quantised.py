@@ -187,3 +187,14 @@ def _by_steps(g: Graph, x: Value, given: str, by: str, zero: Value, low: int, hi
     whole = g("Clip", g("Add", g("Round", g("Div", given, by)), point), g.constant(low, "float32"),
               g.constant(high, "float32"))  # fmt: skip
     return g.cast(g("Mul", g("Sub", whole, point), by), x.dtype, "float32")
+
+
+@row("bitwise_left_shift", "bitwise_right_shift")
+def _shift(g: Graph, a: Value, b: Value) -> str:
+    """Of unsigned numbers alone, as ONNX has it; by more bits than there are it gives 0."""
+    if a.dtype != "uint8":
+        raise g.refuse(f"shifts of {a.dtype} are not written, whose sign ONNX does not keep",
+                       "x * 2**n, x // 2**n, or .to(core.uint8) before")  # fmt: skip
+    assert g.node is not None
+    moved = g("BitShift", a, b, direction="LEFT" if "left" in g.node.op else "RIGHT")
+    return g("Where", g("Less", b, g.constant(8, "uint8")), moved, g.constant(0, "uint8"))

@@ -57,7 +57,9 @@ def _shifted(name: str) -> Callable[..., Any]:
         amount = xp.where(inside, b, 0)
         if name == "left_shift":
             return xp.where(inside, xp.left_shift(a, amount), xp.zeros_like(a))
-        return xp.where(inside, xp.right_shift(a, amount), xp.right_shift(a, xp.asarray(bits - 1, a.dtype)))
+        # the sign alone is left; of numbers without one nothing
+        rest = xp.zeros_like(a) if a.dtype.kind == "u" else xp.right_shift(a, xp.asarray(bits - 1, a.dtype))
+        return xp.where(inside, xp.right_shift(a, amount), rest)
 
     return shift
 

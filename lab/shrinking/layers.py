@@ -55,8 +55,10 @@ def heard(model: Any, inputs: tuple[Any, ...], names: Sequence[str], library: An
         def note(module: Any, given: tuple[Any, ...], output: Any) -> None:
             if name not in found:
                 line, text = _called(sys._getframe(1), here)
-                found[name] = Heard(tuple(x.detach() if isinstance(x, library.Tensor) else x for x in given),
-                                    first_tensor(output, library), line, text)  # fmt: skip
+                # copies: what comes after may write in place
+                given = tuple(x.detach().clone() if isinstance(x, library.Tensor) else x for x in given)
+                result = first_tensor(output, library)
+                found[name] = Heard(given, None if result is None else result.detach().clone(), line, text)
 
         return note
 

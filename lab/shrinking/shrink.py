@@ -38,6 +38,8 @@ ROUND_S = 0.03  # each variant's share of a round
 MOST_ROUNDS_S = 40.0  # for all rounds together: of slow models there are fewer, and 3 at least
 MANY = 32
 SLOWER = 1.1
+FAR = 0.25
+"""Outputs that differ by more are worth as much by chance alone."""
 
 
 @dataclass
@@ -289,7 +291,7 @@ def _judge(view: Shrunk) -> None:
 def _as_good(view: Shrunk, v: Variant, first: Variant) -> bool:
     if not view.measure:
         return (v.apart or 0.0) <= 0.01
-    if v.score is None or first.score is None:
+    if v.score is None or first.score is None or (v.apart or 0.0) > FAR:
         return False
     lost = (first.score - v.score) * (1 if view.higher else -1)
     return lost <= (0.01 if view.measure in shrunk.SHARES else 0.01 * abs(first.score)) + 1e-12

@@ -80,7 +80,9 @@ def refusal_of(error: BaseException) -> tuple[str, str]:
     """
     said, _, remedy = (str(error) or type(error).__name__).partition("remedy: ")
     said = "; ".join(line.strip().rstrip(";") for line in said.splitlines() if line.strip()).rstrip("; ")
-    known = type(error) in (TypeError, ValueError, RuntimeError) or type(error).__module__.startswith("core.")
+    known = type(error) in (TypeError, ValueError, RuntimeError, NotImplementedError) or type(
+        error
+    ).__module__.startswith("core.")
     return said if known else f"{type(error).__name__}: {said}", " ".join(remedy.split())
 
 
@@ -118,7 +120,7 @@ def _quantised(name: str, **settings: Any) -> Callable[[Any, Samples], Made]:
             return _in_whole_numbers(model, samples, name, settings, every=True)
         except NotImplementedError as error:
             found = _in_whole_numbers(other, samples, name, settings, every=False)
-            found.note = f"linear layers alone: {refusal_of(error)[0]}"
+            found.note = f"linear layers alone: {refusal_of(error)[0].partition(';')[0]}"
             return found
 
     return build

@@ -77,6 +77,7 @@ CASES: dict[str, Case] = {
     "fake by channel": (
         lambda x: core.fake_quantize_per_channel_affine(x, OF_CHANNELS, POINTS, 1, -128, 127).reshape(-1), _images
     ),
+    "shifts": (lambda x: (((x.abs() * 20).byte() << 3) >> core.tensor([1, 9] * 12).byte()).float(), _rows),
     "table of 8 bits": (lambda i: int8_embedding(i, TABLE, OF_ROWS), _indices),
     "table of 4 bits": (lambda i: int4_embedding(i, *TABLE4), _indices),
 }  # fmt: skip

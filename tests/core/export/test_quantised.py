@@ -50,7 +50,7 @@ def test_by_onnx_and_read_back(name: str, tmp_path: Path) -> None:
     assert OPS.get(name, set()) <= _ops(tmp_path / "m.onnx")
 
 
-@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize("name", [name for name in CASES if name != "shifts"])
 def test_as_c(name: str, tmp_path: Path) -> None:
     """Whole sums have the bits of eager core; the weights take a byte each, or half of one."""
     program, args = _program(name), _other(name)

@@ -3,6 +3,8 @@ within one step."""
 
 from __future__ import annotations
 
+import copy
+import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,6 @@ import pytest
 
 import core
 from core import nn
-from core.ops.quantised import int8_conv2d, int8_linear, quantised_int4, quantised_int8, weight_int4_linear
-from core.ops.quantised import weight_int8_linear as weight_linear
 
 from .onnx_running import session
 from .run_c import compiled, ran
@@ -22,7 +22,10 @@ datasets = pytest.importorskip("sklearn.datasets")
 pytest.importorskip("onnxruntime")
 onnx = pytest.importorskip("onnx")
 
-KINDS = ("static", "dynamic", "weights of 8 bits", "weights of 4 bits", "aware")
+q, STATIC = core.ao.quantization, core.ao.quantization.Int8StaticActivationInt8WeightConfig
+CONFIGS = {"dynamic": q.Int8DynamicActivationInt8WeightConfig(), "weights of 8 bits": q.Int8WeightOnlyConfig(),
+           "weights of 4 bits": q.Int4WeightOnlyConfig(group_size=16)}  # fmt: skip
+KINDS = ("static", *CONFIGS, "aware", "aware, converted")
 MODELS = {
     "cnn": lambda: nn.Sequential(
         nn.Unflatten(1, (1, 8, 8)), nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3),
@@ -43,72 +46,40 @@ def digits() -> tuple[Any, Any, Any, Any]:
 
 @cache
 def trained(name: str) -> Any:
-    x, y, _, _ = digits()
     core.manual_seed(1)
-    model = MODELS[name]()
-    optimizer = core.optim.Adam(model.parameters(), lr=0.01)
-    for k in range(120):
+    return train(MODELS[name](), 120, 0.01).eval()
+
+
+def train(model: Any, steps: int, lr: float) -> Any:
+    x, y, _, _ = digits()
+    optimizer = core.optim.Adam(model.parameters(), lr=lr)
+    for k in range(steps):
         rows = slice(k * 100 % 1400, k * 100 % 1400 + 100)
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(x[rows]), y[rows]).backward()
         optimizer.step()
-    return model.eval()
-
-
-def steps_of(x: Any) -> tuple[float, int]:
-    """Return scale and zero point for the range of some values, 0 among them."""
-    low, high = min(float(x.min()), 0.0), max(float(x.max()), 0.0)
-    scale = max(high - low, 1e-6) / 255
-    return scale, round(-128 - low / scale)
-
-
-class Small(nn.Module):
-    """A linear layer or a convolution in whole numbers, or with numbers that are rounded like them."""
-
-    def __init__(self, layer: Any, kind: str, x: Any) -> None:
-        super().__init__()
-        self.kind, self.conv = kind, isinstance(layer, nn.Conv2d)
-        self.scale, self.zero = steps_of(x) if kind in ("static", "aware") else (None, None)
-        flat = layer.weight.detach().reshape(len(layer.weight), -1)
-        self.group = 0
-        if kind == "weights of 4 bits" and not self.conv:
-            self.group = 16
-            weight, *rest = quantised_int4(flat, group=16)
-            self.register_buffer("zeros", rest[1])
-        else:
-            weight, *rest = quantised_int8(flat)
-        self.register_buffer("weight", weight if self.group else weight.reshape(layer.weight.shape))
-        self.register_buffer("scales", rest[0])
-        self.bias, self.padding = layer.bias, getattr(layer, "padding", 0)
-        self.exact = layer.weight
-
-    def forward(self, x: Any) -> Any:
-        if self.kind == "aware":
-            x = core.fake_quantize_per_tensor_affine(x, self.scale, self.zero, -128, 127)
-            zeros = core.zeros(len(self.scales), dtype=core.int32)
-            weight = core.fake_quantize_per_channel_affine(self.exact, self.scales, zeros, 0, -127, 127)
-            if self.conv:
-                return nn.functional.conv2d(x, weight, self.bias, padding=self.padding)
-            return nn.functional.linear(x, weight, self.bias)
-        if self.conv:
-            return int8_conv2d(x, self.weight, self.scales, self.bias, padding=self.padding, input_scale=self.scale,
-                               input_zero=self.zero)  # fmt: skip
-        if self.group:
-            return weight_int4_linear(x, self.weight, self.scales, self.zeros, self.bias)
-        if self.kind == "weights of 8 bits":
-            return weight_linear(x, self.weight, self.scales, self.bias)
-        return int8_linear(x, self.weight, self.scales, self.bias, self.scale, self.zero)
+    return model
 
 
 @cache
 def small(name: str, kind: str) -> Any:
-    model, x = trained(name), digits()[0][:200]
-    layers = []
-    with core.no_grad():
-        for layer in model:
-            layers.append(Small(layer, kind, x) if isinstance(layer, nn.Linear | nn.Conv2d) else layer)
-            x = layer(x)
-    return nn.Sequential(*layers).eval()
+    """Return the model in whole numbers, or as it is after training with their rounding."""
+    model, x = copy.deepcopy(trained(name)), digits()[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of a convolution with rows of 9 numbers, which keeps its floats
+        if kind == "static":
+            core.quantize_(model, STATIC(step="prepare"), filter_fn=q.every_layer)
+            model(x[:200])
+            core.quantize_(model, STATIC(step="convert"))
+        elif kind.startswith("aware"):
+            core.quantize_(model, q.QATConfig(STATIC(), step="prepare"), filter_fn=q.every_layer)
+            train(model.train(), 20, 1e-3)
+            model.eval().apply(q.disable_observer)
+            if kind == "aware, converted":
+                core.quantize_(model, q.QATConfig(STATIC(), step="convert"))
+        else:
+            core.quantize_(model, CONFIGS[kind], filter_fn=q.every_layer)
+    return model.eval()
 
 
 @cache
@@ -137,9 +108,9 @@ def test_onnx_runtime_gives_the_same_classes(name: str, kind: str, tmp_path: Pat
     with core.no_grad():
         within_a_step(core.onnx.load(str(tmp_path / "m.onnx"))(x).numpy(), wanted)
     graph = onnx.load(tmp_path / "m.onnx").graph
-    nodes, layers = [node.op_type for node in graph.node], 3
-    assert nodes.count("QuantizeLinear") == {"static": layers, "aware": 2 * layers}.get(kind, 0)
-    if kind != "aware":  # whose weights are still floats
+    rounded = [node.op_type for node in graph.node].count("QuantizeLinear")
+    assert rounded == (3 if kind in ("static", "aware", "aware, converted") else 0)
+    if kind not in ("aware", "weights of 4 bits"):
         floats = 4 * sum(p.numel() for p in trained(name).parameters())
         assert sum(len(t.raw_data) for t in graph.initializer) < 0.45 * floats
 

@@ -73,6 +73,16 @@ def test_its_own_error_leaves_out_what_came_before() -> None:
     assert found["body.0"].whole > 0
 
 
+def test_what_is_written_in_place_afterwards_is_not_compared() -> None:
+    model, x = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(inplace=True)).eval(), core.rand(50, 6)
+    heard = layers.heard(model, (x,), ["0", "1"], core)
+    assert float(heard["1"].output.min()) < 0
+    assert [e.own for e in layers.errors(heard, model, Made(model, lambda x: x), (x,), core, lambda n: ("", ""))] == [
+        0,
+        0,
+    ]
+
+
 def test_channels_that_went_are_not_compared() -> None:
     model, x = Net().eval(), core.rand(50, 6)
     heard = layers.heard(model, (x,), list(layers.layers_of(model)), core)

@@ -133,6 +133,7 @@ def test_the_smallest_that_is_as_good_and_no_slower_is_recommended() -> None:
     assert judged(whole, Variant("a", 50, 1.05, 1.0, 0.895), Variant("b", 25, 1.0, 1.0, 0.88)) == "a"
     assert judged(whole, Variant("slow", 25, 1.0, 2.0, 0.9)) == "float32"
     assert judged(whole, Variant("none", refusal="why")) == "float32"
+    assert judged(whole, Variant("by chance", 25, 1.0, 1.0, 0.9, apart=0.7)) == "float32"
 
 
 def test_a_model_of_pytorch_is_measured_as_far_as_it_goes() -> None:
