@@ -5,9 +5,11 @@ from __future__ import annotations
 from ..recorder.cell_trace import Leaf, Trace
 from . import (
     slow_backward,
+    slow_evaluation,
     slow_growth,
     slow_handmade,
     slow_loops,
+    slow_parts,
     slow_products,
     slow_python,
     slow_repeats,
@@ -18,7 +20,8 @@ from .order import rule
 from .time_shares import LEAST, Saving, Shares
 
 MOST = 2  # findings of this kind on one card
-FILES = (slow_growth, slow_loops, slow_products, slow_repeats, slow_backward, slow_python, slow_samples, slow_handmade)
+FILES = (slow_growth, slow_loops, slow_products, slow_repeats, slow_backward, slow_python, slow_samples, slow_handmade,
+         slow_parts, slow_evaluation)  # fmt: skip
 IDIOMS = [idiom for file in FILES for idiom in file.IDIOMS]
 
 

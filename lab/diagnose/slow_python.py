@@ -67,6 +67,12 @@ CALLS = (
         "Draw all at once: choice(n, size=(rows, k), p=p), torch.multinomial, or searchsorted in a table made once.",
     ),
     _costly(
+        r"\bchoice\(.*replace\s*=\s*False|\brandom\.permutation\([^)]*\)+\[|\brandperm\([^\[]*\)\[",
+        "shuffles all numbers to take a few of them",
+        "Draw only as many as are wanted (torch.randint, or numpy.random.default_rng().choice), or shuffle once an "
+        "epoch and take slices.",
+    ),
+    _costly(
         r"random\.(sample|choices?|shuffle)\(",
         "draws from a Python container, which for a deque walks to each element",
         "Keep a list (a ring buffer), or preallocated tensors, and draw indices: torch.randint.",
@@ -82,6 +88,32 @@ CALLS = (
         r"\.(iterrows|iloc|loc)\b|(\b[a-z_]\w*|\])\.apply\(",
         "goes through a table row by row",
         "Take the columns as arrays, once.",
+    ),
+    _costly(
+        r"\.index\(",
+        "walks through a list to find each element",
+        "Make a dict of the places once, before the loop: {word: k for k, word in enumerate(words)}.",
+    ),
+    _costly(
+        r"\.pop\(0\)|\.insert\(0,|\.remove\(",
+        "moves a whole list for each element",
+        "Use collections.deque (popleft, appendleft), or a place that is counted up.",
+    ),
+    _costly(
+        r"\bsorted\(|\.sort\((key=|reverse=|\))",
+        "sorts in Python again and again",
+        "Sort once, after the loop; for a few of the largest keep a heap (heapq), for places bisect.insort.",
+    ),
+    _costly(
+        r"\bnp\.(vectorize|frompyfunc|apply_along_axis)\(",
+        "calls a function of Python's for each element",
+        "Write it in ops of whole arrays.",
+    ),
+    _costly(
+        r"\bprint\(|\blogg(er|ing)\.\w+\(|\.(add_scalar|add_histogram)\(|\.log\(\s*(\{|f?['\"])",
+        "writes to the log",
+        "Write every so many turns, of values gathered meanwhile.",
+        rarely=True,
     ),
 )
 
