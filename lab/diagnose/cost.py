@@ -262,9 +262,11 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
         longest = in_loop_most(trace, busy_lines(shares), busiest.loop)
         if longest is not None and not longest.rows and longest.python > ALONE * shares.total:
             return []  # no op is what takes the time
-        chain = longest.chain if longest is not None and longest.rows else row.chain
-        there = spot(trace, chain[0])
-        most = f" (most of them on {there})" if there not in (busiest.words, busiest.own) else ""
+        there, chain = spot(trace, row.chain[0]), longest.chain if longest is not None and longest.rows else row.chain
+        where_most = [f"most of them on {there}"] if there not in (busiest.words, busiest.own) else []
+        if (longer := spot(trace, chain[0])) not in (there, busiest.words, busiest.own):
+            where_most.append(f"most of the time on {longer}")
+        most = f" ({', '.join(where_most)})" if where_most else ""
         line = where(trace, chain)[0] if longest is not None else busiest.line
         if name := carried_in_place(busiest.loop):
             remedy = CARRIED.format(name=name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..recorder.cell_trace import Chain, Leaf, Row
+from .slow_loops import used_after
 from .time_shares import Saving, Shares, common, quoted, spent
 
 STEPS, TIMES, OFTEN = 16, 8, 0.8  # steps, times the batch of a step, and runs for each step
@@ -16,7 +17,7 @@ def judged_each_step(shares: Shares) -> Iterator[Saving]:
     """``accuracy.append((net(X).argmax(1) == Y).float().mean())`` after each step on a batch."""
     trace = shares.trace
     steps = trace.steps.ran
-    if steps < STEPS:
+    if steps < STEPS or next(used_after(shares), None) is not None:
         return
     layers = [row for row in shares.rows if row.phase == "forward" and row.shape and row.op.startswith(FIRST) and
               any(isinstance(ref, Leaf) and ref in trace.optimized for ref in row.refs)]  # fmt: skip

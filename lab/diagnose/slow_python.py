@@ -143,7 +143,7 @@ def lines(shares: Shares) -> Iterator[Saving]:
         if frame in passive or in_ops > 0.4 * share or PASSIVE.search(code) or not in_loop(trace, chain):
             continue
         known = known_call(code)
-        if known is not None and not (known.makes and _few(trace, frame)):
+        if known is not None and not (known.makes and _few(trace, frame, known)):
             groups.setdefault((frame[0], known), []).append((share - in_ops, share, chain))
     for (_, known), found in groups.items():
         net, chain = sum(net for net, _, _ in found), max(found, key=lambda each: each[0])[2]
@@ -169,11 +169,12 @@ def known_call(code: str) -> Costly | None:
     return next((call for call in CALLS if call.pattern.search(code)), None)
 
 
-def _few(trace: Trace, frame: Frame) -> bool:
+def _few(trace: Trace, frame: Frame, known: Costly) -> bool:
     """Whether a call is given a list of a few elements that stands in it, as the state of a game is."""
     call = next((node for node in around(trace, frame) if isinstance(node, ast.Call)), None)
-    given = call.args[0] if call is not None and call.args else None
-    return isinstance(given, ast.List | ast.Tuple | ast.Constant)
+    inside = [n for n in ast.walk(call) if isinstance(n, ast.Call)] if call is not None else []
+    made = [n for n in inside if known.pattern.search(ast.unparse(n.func) + "(")] or inside[:1]
+    return bool(made) and all(n.args and isinstance(n.args[0], ast.List | ast.Tuple | ast.Constant) for n in made)
 
 
 def _own(trace: Trace, frame: Frame) -> bool:

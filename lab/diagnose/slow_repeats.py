@@ -21,7 +21,7 @@ def again(shares: Shares) -> Iterator[Saving]:
     for row in shares.rows:
         looked, repeated, _ = trace.again.get(row, (0, 0, 0))
         runs = max(row.count, 1)
-        trained = row.requires_grad and (repeated < WITH_GRADIENTS or row.count < WITH_GRADIENTS)
+        trained = row.requires_grad and not _within_steps(trace, row)
         if repeated >= TURNS and repeated >= MOSTLY * looked and not trained:
             chain = in_loop(trace, row.chain) or row.chain
             groups.setdefault(chain, []).append((row, spent([row]) * repeated / max(looked, 1)))
@@ -49,6 +49,13 @@ def again(shares: Shares) -> Iterator[Saving]:
             "Compute it once, before the loop, and keep the result (where its input does not change).",
             [shown],
         )
+
+
+def _within_steps(trace: Trace, row: Row) -> bool:
+    """Whether an op that is trained gives the same several times in each step, between which it changes."""
+    looked, repeated, _ = trace.again.get(row, (0, 0, 0))
+    own = row in trace.again_of and trace.again_of[row].chain == row.chain
+    return own and repeated >= WITH_GRADIENTS and looked - repeated >= 2
 
 
 def _whole(shares: Shares, pairs: list[tuple[Row, float]], least: int) -> Chain:

@@ -38,9 +38,9 @@ torch.manual_seed(0)
 h, group, w = torch.randn(4000, 16), torch.arange(4000) // 10, nn.Linear(16, 1)
 def pooled(h):
     return torch.stack([h[group == g].mean(0) for g in range(400)])
-opt = torch.optim.SGD(w.parameters(), lr=0.01)
+opt = torch.optim.SGD(w.parameters(), lr=1e-4)
 for k in range(8):
-    loss = w(pooled(h + k)).pow(2).mean()
+    loss = w(pooled(h + 0.01 * k)).pow(2).mean()
     opt.zero_grad()
     loss.backward()
     opt.step()
@@ -97,7 +97,7 @@ print(best)
     ),
     "a diagonal matrix multiplied": Planted(
         "slow",
-        (5,),
+        (4,),
         """
 links = (torch.rand(800, 800) < 0.01).float()
 def normalised(A):
@@ -134,6 +134,18 @@ for k in range(100):
     opt.zero_grad()
     loss.backward(); opt.step()
     right.append((net(X).argmax(1) == Y).float().mean().item())
+""",
+    ),
+    "two orders in each turn of a loop": Planted(
+        "slow",
+        (4, 5),
+        """
+torch.manual_seed(0)
+values, kept = torch.randn(300000), []
+for k in range(16):
+    up = torch.sort(values + k)[0]
+    down = torch.sort(k - values)[0]
+    kept.append((up + down).sum().item())
 """,
     ),
     "a word looked up in a list": Planted(
