@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 
 from ..recorder.cell_trace import Chain, Row, Trace
 from ..recorder.user_files import is_users
-from .time_shares import Shares
+from .time_shares import Loop, Shares, loops_around
+
+MOST = 0.5  # share of a loop's time that a line has in what the loop calls, where that is the line to change
 
 
 @dataclass
@@ -52,6 +54,28 @@ def busy_lines(shares: Shares) -> list[Busy]:
         if busy.chains:
             busy.chain = max(busy.chains, key=lambda chain: busy.chains[chain])
     return sorted(found.values(), key=lambda busy: -busy.ns)
+
+
+def in_loop_most(trace: Trace, lines: list[Busy], loop: Loop) -> Busy | None:
+    """Return where most of a loop's time passes: a line of what it calls, where one has half of it, else one of its
+    own; None where it was met nowhere."""
+    inside: list[tuple[Busy, Chain]] = []
+    for busy in lines:
+        at = next((k for k, frame in enumerate(busy.chain) if loop in loops_around(trace, frame)), None)
+        if at is not None:
+            inside.append((busy, busy.chain[at:]))
+    if not inside:
+        return None
+    whole = sum(busy.ns for busy, _ in inside)
+    longest = max(inside, key=lambda pair: pair[0].ns)[0]
+    if longest.ns >= MOST * whole:
+        return longest
+    own: dict[tuple[str, int], Busy] = {}
+    for busy, chain in inside:
+        place = trace.place(*chain[0])
+        line = own.setdefault((place.file, place.line), Busy(chain))
+        line.ns, line.python, line.rows = line.ns + busy.ns, line.python + busy.python, [*line.rows, *busy.rows]
+    return max(own.values(), key=lambda busy: busy.ns)
 
 
 def _own(trace: Trace, chain: Chain) -> Chain:

@@ -9,10 +9,12 @@ from typing import TypeGuard
 from widgets.figures import size_text, time_text
 
 from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
+from .busy_lines import busy_lines, in_loop_most
 from .finding import Found, capital, code_of, spot, where
 from .neighbour_loops import recipe
 from .order import rule
-from .time_shares import busiest_loop, header
+from .sequential_loops import ACTING, carried_in_place
+from .time_shares import Shares, busiest_loop, header
 from .user_sources import Place, assigned, called, sources
 
 MANY = 2000  # op runs below which a cell is over before anybody waits
@@ -23,6 +25,12 @@ ROWS, PER_STEP = 32, 8  # passes over single rows, in all and for each step, fro
 GATHERING = {"stack", "cat", "select", "getitem", "unbind", "view", "reshape", "unsqueeze"}
 SHAPING = {"view", "reshape", "unsqueeze", "squeeze", "flatten", "to", "cast", "float", "expand"}
 IN_LOOP = 0.6  # share of the ops from which a loop is what runs them
+ALONE = 0.5  # share of the time on a line without ops from which that line is what is waited for
+WHOLE = "Work on whole tensors in place of elements or rows: one op over a batch costs as much as one over a row."
+CARRIED = (
+    "What a turn writes into {name} is read by the next: walk over Python's numbers or NumPy's (.tolist(), .numpy()), "
+    "which cost a tenth of a tensor's elements, or take all that do not depend on each other in one op."
+)
 IDLE = 0.6  # share of the wall time outside ops from which Python is what is waited for
 
 
@@ -133,7 +141,7 @@ def one_at_a_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
     passes: dict[tuple[Chain, str], list[Row]] = {}
     taken: dict[tuple[Chain, str], tuple[Row, int]] = {}
     for row in trace.rows:
-        n = _of_rows(row)
+        n = of_rows(row)
         for after in _first_readers(row, readers) if n else ():
             if after.requires_grad and not after.cut and after.op not in GATHERING and after.phase == "forward":
                 if any(_recurs(r) for r in readers.get(after, ())):
@@ -198,7 +206,7 @@ def _first_readers(row: Row, readers: dict[Ref, list[Row]]) -> list[Row]:
     return found
 
 
-def _of_rows(row: Row) -> int:
+def of_rows(row: Row) -> int:
     """The number of rows or elements of the tensor that an op takes single ones of; 0 for any other op."""
     if row.op not in ("select", "getitem", "unbind") or len(row.refs) != 1 or row.cut:
         return 0
@@ -243,13 +251,25 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
     count, row = max(by_line.values(), key=lambda pair: pair[0])
     line, _, place = where(trace, row.chain)
     does, most = f"{place} runs {count:,} of {runs:,} ops", ""
+    remedy = WHOLE
     busiest = busiest_loop(trace, forward, IN_LOOP)
-    if busiest is not None and not any(called(n) in ("backward", "step") for n in ast.walk(busiest.loop)):
+    calls = {called(n) for n in ast.walk(busiest.loop)} if busiest is not None else set()
+    if calls & ACTING and not calls & {"backward", "zero_grad"}:
+        return []  # a world goes on by steps, each of which needs the one before
+    if busiest is not None and not calls & {"backward", "step"}:
         does = f"the loop at {busiest.words}, `{header(busiest.loop)}`, runs {busiest.runs:,} of {runs:,} ops"
-        there = spot(trace, row.chain[0])
-        most = f" (most of them on {there})" if there not in (busiest.words, busiest.own) else ""
-        line = busiest.line
-    remedy = "Work on whole tensors in place of elements or rows: one op over a batch costs as much as one over a row."
+        shares = Shares(trace)
+        longest = in_loop_most(trace, busy_lines(shares), busiest.loop)
+        if longest is not None and not longest.rows and longest.python > ALONE * shares.total:
+            return []  # no op is what takes the time
+        there, chain = spot(trace, row.chain[0]), longest.chain if longest is not None and longest.rows else row.chain
+        where_most = [f"most of them on {there}"] if there not in (busiest.words, busiest.own) else []
+        if (longer := spot(trace, chain[0])) not in (there, busiest.words, busiest.own):
+            where_most.append(f"most of the time on {longer}")
+        most = f" ({', '.join(where_most)})" if where_most else ""
+        line = where(trace, chain)[0] if longest is not None else busiest.line
+        if name := carried_in_place(busiest.loop):
+            remedy = CARRIED.format(name=name)
     if bound:
         mean = size_text(sum(r.size * r.runs for r in on_gpu) / launched)
         message = (

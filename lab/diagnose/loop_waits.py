@@ -130,10 +130,18 @@ def _waited(
         there = spot(trace, slow)
         where_slow = f"; {there}{_quoted(trace, slow)} in {slow[0].co_name} takes most of it"
         remedy_line = f"Make {there} faster or do its work once, before the loop"
-    message = capital(
-        f"{words} waits for its data: {share} passes in `{code}` before "
-        f"the batches come, {time_text(each / 1e6)} for each{where_slow}."
-    )
+    own = slow is not None and slow[0].co_filename in trace.files and not (fetched is not None and fetched.workers)
+    if slow is not None and own:  # the line to change is this one
+        line, col, _ = where(trace, (slow,))
+        message = capital(
+            f"{there}{_quoted(trace, slow)} in {slow[0].co_name} is what {words} waits for: {share} passes in `{code}` "
+            f"before the batches come, {time_text(each / 1e6)} for each, most of it there."
+        )
+    else:
+        message = capital(
+            f"{words} waits for its data: {share} passes in `{code}` "
+            f"before the batches come, {time_text(each / 1e6)} for each{where_slow}."
+        )
     ways = [remedy_line] if remedy_line else []
     if fetched is not None and fetched.workers:
         where_slow, ways = _by_workers(trace, fetched)

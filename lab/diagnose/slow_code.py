@@ -9,6 +9,7 @@ from . import (
     slow_growth,
     slow_handmade,
     slow_loops,
+    slow_parts,
     slow_products,
     slow_python,
     slow_repeats,
@@ -19,17 +20,8 @@ from .order import rule
 from .time_shares import LEAST, Saving, Shares
 
 MOST = 2  # findings of this kind on one card
-FILES = (
-    slow_growth,
-    slow_loops,
-    slow_products,
-    slow_repeats,
-    slow_backward,
-    slow_python,
-    slow_samples,
-    slow_handmade,
-    slow_evaluation,
-)
+FILES = (slow_growth, slow_loops, slow_products, slow_repeats, slow_backward, slow_python, slow_samples, slow_handmade,
+         slow_parts, slow_evaluation)  # fmt: skip
 IDIOMS = [idiom for file in FILES for idiom in file.IDIOMS]
 
 

@@ -6,14 +6,19 @@ import ast
 import re
 from collections.abc import Iterator
 
+from ..recorder.cell_trace import Chain, Leaf, Row
 from .counted_wrongly import fetched_at
 from .finding import Found, capital
-from .time_shares import Saving, Shares
+from .slow_loops import used_after
+from .time_shares import Saving, Shares, common, quoted, spent
 from .user_sources import Function, called, own_nodes, sources
 
 MOSTLY = 0.5  # share of the cell's time
 TURNS = 3  # evaluations
 JUDGES = re.compile(r"eval|valid|test|accuracy|score|metric", re.I)
+STEPS, TIMES, OFTEN = 16, 8, 0.8  # steps, times the batch of a step, and runs for each step
+LEAST = 0.25  # share of the cell's time
+FIRST = ("linear", "conv", "embedding", "matmul", "gru", "lstm")
 
 
 def too_often(shares: Shares) -> Iterator[Saving]:
@@ -68,4 +73,35 @@ def _judges(statement: ast.stmt) -> bool:
     return (loops and quiet) or any(JUDGES.search(called(n)) for n in nodes if isinstance(n, ast.Call))
 
 
-IDIOMS = (too_often,)
+def judged_each_step(shares: Shares) -> Iterator[Saving]:
+    """``accuracy.append((net(X).argmax(1) == Y).float().mean())`` after each step on a batch."""
+    trace = shares.trace
+    steps = trace.steps.ran
+    if steps < STEPS or next(used_after(shares), None) is not None:
+        return
+    layers = [row for row in shares.rows if row.phase == "forward" and row.shape and row.op.startswith(FIRST) and
+              any(isinstance(ref, Leaf) and ref in trace.optimized for ref in row.refs)]  # fmt: skip
+    batch = max((row.shape[0] for row in layers if row.reached), default=0)
+    large = [row for row in layers if not row.reached and row.shape[0] >= TIMES * batch > 0]
+    by_call: dict[Chain, list[Row]] = {}
+    for row in large:
+        by_call.setdefault(row.chain[-1:], []).append(row)
+    for rows in by_call.values():
+        runs = max(row.runs for row in rows)
+        if runs < OFTEN * steps:
+            continue
+        chain = common(row.chain for row in rows)
+        ns = spent(row for row in shares.rows if row.chain[-len(chain) :] == chain)
+        if not chain or shares.worth(ns) < LEAST:
+            continue
+        yield from shares.saving(
+            0.95 * ns,
+            chain,
+            f"runs the model on {rows[0].shape[0]:,} rows after each of {steps:,} steps, which learn from {batch:,}: "
+            f"{quoted(trace, chain)} is there to look at, and nothing learns from it.",
+            "Evaluate once an epoch, or every so many steps, on a part of the data, under torch.no_grad().",
+            rows[:1],
+        )
+
+
+IDIOMS = (too_often, judged_each_step)

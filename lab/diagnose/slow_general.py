@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from widgets.figures import time_text
 
-from ..recorder.cell_trace import Chain, Leaf, Trace
+from ..recorder.cell_trace import Chain, Leaf, Row, Trace
 from ..recorder.repeats import RANDOM
 from .busy_lines import Busy, busy_lines
 from .cost import overhead
 from .finding import Found, where
 from .loop_waits import waits
 from .order import rule
+from .sequential_loops import sequential
 from .slow_code import slow
 from .slow_python import PASSIVE, known_call
+from .slow_turns import small_turns
 from .time_shares import Loop, Shares, begun, loop_around, quoted, spent
-from .user_sources import names_in
 
-LONG_NS, MOST, TURNS = 500_000_000, 0.5, 8  # a cell's time, the share of one line or loop, and the runs of a loop
+LONG_NS, MOST, TURNS = 300_000_000, 0.5, 8  # a cell's time, the share of one line or loop, and the runs of a loop
 ALONE = 0.7  # the share of a line that stands in no loop
 SMALL_NS = 50_000  # an op that is mostly the call of it
+ITERATIONS = 1000  # runs of a product outside of models from which it is the user's own algorithm
 BODY = 0.25  # share of a loop that its longest line has
 DEEP = 10  # layers of a model that somebody else has written
 MODEL = ("linear", "conv", "matmul", "mm", "bmm", "addmm", "gru", "lstm", "rnn", "attention", "scaled_dot_product",
@@ -50,6 +51,10 @@ REMEDIES = {
     "one_hot": "Index by the numbers themselves: nn.Embedding, gather, or a loss that takes class numbers.",
 }
 DEFAULT = "See whether it can be done once, before the loop, for all at once, or on fewer values."
+CONVERGED = (
+    "Each turn needs the one before: end the loop once a turn hardly changes anything (a tolerance), take larger "
+    "steps, or compute several problems in one batch."
+)
 ELEMENTS = "Work on whole tensors in place of elements or rows: an op over all of them costs little more than over one."
 PYTHON = "Do it for all values at once, by NumPy or tensor ops, or once, before the loop."
 
@@ -62,6 +67,9 @@ def hottest(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []
     if slow(trace, set()) or waits(trace, set()) or overhead(trace, set()):
         return []
+    turned = next(small_turns(shares), None)
+    if turned is not None:
+        return [turned.found]
     lines = [busy for busy in busy_lines(shares) if not _meant(trace, busy)]
     training = _training_loops(trace)
     for busy in lines[:3]:
@@ -72,7 +80,7 @@ def hottest(trace: Trace, explained: set[Leaf]) -> list[Found]:
     loops: dict[tuple[str, int], tuple[Loop, list[Busy]]] = {}
     for busy in lines:
         for file, loop in _loops_with_files(trace, busy.chain):
-            if (file, loop.lineno) not in training and not _sequential(loop):
+            if (file, loop.lineno) not in training and not sequential(loop):
                 loops.setdefault((file, loop.lineno), (loop, []))[1].append(busy)
     for loop, parts in sorted(loops.values(), key=lambda pair: -pair[0].lineno):
         ns = sum(busy.ns for busy in parts)
@@ -106,6 +114,9 @@ def _line(shares: Shares, busy: Busy, share: float, loop: Loop | None = None) ->
         times = "once" if row.runs == 1 else f"{row.runs:,} times"
         does = f"{code} ran {times}, mostly {row.op} ({size}), {time_text(spent([row]) / row.runs / 1e6)} each"
         remedy = REMEDIES.get(row.op, DEFAULT)
+        around = next(_loops(trace, busy.chain), None)
+        if row.runs >= ITERATIONS and around is not None and sequential(around):
+            remedy = CONVERGED
     what = "" if loop is None else f" with the rest of the loop of line {loop.lineno}"
     message = f"{begun(place)}{what} takes about {100 * share:.0f} % of this cell's time: {does}."
     return Found("slow", "note", line, col, message, remedy, rows[:1])
@@ -121,11 +132,16 @@ def _in_model(busy: Busy) -> bool:
     """Whether most of what runs on a line are layers, called as they are meant to be, or draws of random numbers."""
     rows = [row for row in busy.rows if row.phase == "forward"]
     layers = [
-        row for row in rows if row.op.startswith(MODEL) or row.op in RANDOM
+        row for row in rows if (row.op.startswith(MODEL) and not _own_iteration(row)) or row.op in RANDOM
         or (row.path and busy.chain[0][0].co_name != "forward")
     ]  # fmt: skip
     deep = len({row.path for row in layers if row.path}) >= DEEP  # Python between its layers is the model's own
     return bool(rows) and (deep or busy.python < 0.5 * busy.ns) and spent(layers) >= 0.5 * spent(rows)
+
+
+def _own_iteration(row: Row) -> bool:
+    """Whether a product belongs to an iteration of the user's own, and to no model."""
+    return not row.path and not row.requires_grad and row.runs >= ITERATIONS
 
 
 def _loops(trace: Trace, chain: Chain) -> Iterator[Loop]:
@@ -144,39 +160,3 @@ def _training_loops(trace: Trace) -> set[tuple[str, int]]:
     """The loops in which gradients are computed or steps are made."""
     chains = (*trace.backwards, *trace.spans, trace.steps.last_step)
     return {(file, loop.lineno) for chain in chains for file, loop in _loops_with_files(trace, chain)}
-
-
-def _sequential(loop: Loop) -> bool:
-    """Whether each turn of a loop needs what the turn before computed, sums aside, so that none can run with it."""
-    if not isinstance(loop, ast.For | ast.AsyncFor | ast.While):
-        return False
-    bound: set[str] = set()
-    before: set[str] = set()  # what a turn reads before it gives it a value
-    changed: set[str] = set()
-    for node in _statements(loop.body):
-        parts = [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]
-        before |= {name for part in parts for name in names_in(part)} - bound
-        for target in node.targets if isinstance(node, ast.Assign) else ():
-            names = {n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-            changed |= {name for name in names if not _adds(node, name)}  # type: ignore[arg-type]
-            bound |= names
-    return bool(before & changed)
-
-
-def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield statements in their order, those inside others after them."""
-    for statement in body:
-        yield statement
-        for field in ("body", "orelse", "finalbody"):
-            yield from _statements(getattr(statement, field, []))
-
-
-def _adds(node: ast.Assign, name: str) -> bool:
-    """Whether a statement only adds to a name: ``total = total + x``."""
-    value = node.value
-    return (
-        isinstance(value, ast.BinOp)
-        and isinstance(value.op, ast.Add)
-        and name in (ast.unparse(value.left), ast.unparse(value.right))
-        and ast.unparse(value).count(name) == 1
-    )

@@ -18,6 +18,7 @@ GROWING = ("np.append", "np.concatenate", "np.vstack", "np.hstack", "pd.concat")
 TURNS = 12  # runs from which a growth is one
 STEADY = 0.5  # share of the runs that made the largest result so far
 RECURRENT = {"gru", "lstm", "rnn", "rnn_tanh", "rnn_relu"}
+FEEDING = {"linear", "embedding"}
 ATTENDING = {"scaled_dot_product_attention", "attention", "multi_head_attention_forward"}
 
 
@@ -62,14 +63,15 @@ def prefixes(shares: Shares) -> Iterator[Saving]:
     trace = shares.trace
     heads: dict[Chain, list[Row]] = {}
     for row in shares.rows:
-        if not row.requires_grad and row.op in RECURRENT | ATTENDING | {"linear", "matmul", "embedding"}:
+        if not row.requires_grad and row.op in RECURRENT | ATTENDING | {"softmax"} | FEEDING:
             chain = in_loop(trace, row.chain)
             if chain:
                 heads.setdefault(chain, []).append(row)
     for chain, rows in heads.items():
         steady = [row for row in rows if row.count >= TURNS and row.grown >= STEADY * row.count]
         kinds = {row.op for row in steady}
-        if not kinds & (RECURRENT | ATTENDING):
+        written_out = "softmax" in kinds and bool(kinds & FEEDING)  # with a cache only what attends grows
+        if not (kinds & (RECURRENT | ATTENDING) or written_out):
             continue
         ns = spent(row for row in shares.rows if row.chain[-len(chain) :] == chain)
         runs = max(row.count for row in steady)

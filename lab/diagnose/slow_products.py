@@ -15,6 +15,7 @@ from .user_sources import called
 
 RESHAPING = {"cast", "to", "float", "view", "reshape", "type", "double", "half", "unsqueeze", "squeeze", "flatten"}
 TURNING = RESHAPING | {"transpose", "t", "permute", "contiguous", "mT", "T", "numpy_T", "getitem"}
+SPREADING = {"expand", "expand_as", "repeat", "tile"}
 LONG_FILTER, LONG_SIDE = 256, 27  # taps in one dimension, and in each of two, from which a Fourier transform is faster
 TIMES = 4.0  # by which the other order has to be cheaper
 PACE = 100.0  # multiplications in a nanosecond, which no processor reaches by itself
@@ -204,7 +205,7 @@ def broadcasts(shares: Shares) -> Iterator[Saving]:
     readers = trace.consumers()
     for rows in at_one_place(row for row in shares.rows if row.op in ("mul", "sub") and len(row.refs) == 2).values():
         row = rows[0]
-        given = [list(through(ref, {"expand", "expand_as"}))[-1] for ref in row.refs]
+        given = [list(through(ref, SPREADING))[-1] for ref in row.refs]
         parts = [math.prod(ref.shape) for ref in given]
         size = math.prod(row.shape)
         if row.largest < HUGE or size < 8 * max(parts) or min(parts) < 64:
@@ -250,7 +251,7 @@ def _summed(row: Row, readers: dict[Ref, list[Row]]) -> tuple[list[Row], Row | N
 def _outer(row: Row, last: Row) -> bool:
     """Whether each operand lacks a dimension that is left in the sum: else the result is no product of the two."""
     width = len(row.shape)
-    given = [list(through(ref, {"expand", "expand_as"}))[-1] for ref in row.refs]
+    given = [list(through(ref, SPREADING))[-1] for ref in row.refs]
     padded = [(1,) * (width - len(ref.shape)) + tuple(ref.shape) for ref in given]
     missing = [{k for k in range(width) if row.shape[k] > 1 and shape[k] == 1} for shape in padded]
     kept = {n for n in last.shape if n > 1}

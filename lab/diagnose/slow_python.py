@@ -67,6 +67,12 @@ CALLS = (
         "Draw all at once: choice(n, size=(rows, k), p=p), torch.multinomial, or searchsorted in a table made once.",
     ),
     _costly(
+        r"\bchoice\(.*replace\s*=\s*False|\brandom\.permutation\([^)]*\)+\[|\brandperm\([^\[]*\)\[",
+        "shuffles all numbers to take a few of them",
+        "Draw only as many as are wanted (torch.randint, or numpy.random.default_rng().choice), or shuffle once an "
+        "epoch and take slices.",
+    ),
+    _costly(
         r"random\.(sample|choices?|shuffle)\(",
         "draws from a Python container, which for a deque walks to each element",
         "Keep a list (a ring buffer), or preallocated tensors, and draw indices: torch.randint.",
@@ -82,6 +88,32 @@ CALLS = (
         r"\.(iterrows|iloc|loc)\b|(\b[a-z_]\w*|\])\.apply\(",
         "goes through a table row by row",
         "Take the columns as arrays, once.",
+    ),
+    _costly(
+        r"\.index\(",
+        "walks through a list to find each element",
+        "Make a dict of the places once, before the loop: {word: k for k, word in enumerate(words)}.",
+    ),
+    _costly(
+        r"\.pop\(0\)|\.insert\(0,|\.remove\(",
+        "moves a whole list for each element",
+        "Use collections.deque (popleft, appendleft), or a place that is counted up.",
+    ),
+    _costly(
+        r"\bsorted\(|\.sort\((key=|reverse=|\))",
+        "sorts in Python again and again",
+        "Sort once, after the loop; for a few of the largest keep a heap (heapq), for places bisect.insort.",
+    ),
+    _costly(
+        r"\bnp\.(vectorize|frompyfunc|apply_along_axis)\(",
+        "calls a function of Python's for each element",
+        "Write it in ops of whole arrays.",
+    ),
+    _costly(
+        r"\bprint\(|\blogg(er|ing)\.\w+\(|\.(add_scalar|add_histogram)\(|\.log\(\s*(\{|f?['\"])",
+        "writes to the log",
+        "Write every so many turns, of values gathered meanwhile.",
+        rarely=True,
     ),
 )
 
@@ -111,7 +143,7 @@ def lines(shares: Shares) -> Iterator[Saving]:
         if frame in passive or in_ops > 0.4 * share or PASSIVE.search(code) or not in_loop(trace, chain):
             continue
         known = known_call(code)
-        if known is not None and not (known.makes and _few(trace, frame)):
+        if known is not None and not (known.makes and _few(trace, frame, known)):
             groups.setdefault((frame[0], known), []).append((share - in_ops, share, chain))
     for (_, known), found in groups.items():
         net, chain = sum(net for net, _, _ in found), max(found, key=lambda each: each[0])[2]
@@ -137,11 +169,12 @@ def known_call(code: str) -> Costly | None:
     return next((call for call in CALLS if call.pattern.search(code)), None)
 
 
-def _few(trace: Trace, frame: Frame) -> bool:
+def _few(trace: Trace, frame: Frame, known: Costly) -> bool:
     """Whether a call is given a list of a few elements that stands in it, as the state of a game is."""
     call = next((node for node in around(trace, frame) if isinstance(node, ast.Call)), None)
-    given = call.args[0] if call is not None and call.args else None
-    return isinstance(given, ast.List | ast.Tuple | ast.Constant)
+    inside = [n for n in ast.walk(call) if isinstance(n, ast.Call)] if call is not None else []
+    made = [n for n in inside if known.pattern.search(ast.unparse(n.func) + "(")] or inside[:1]
+    return bool(made) and all(n.args and isinstance(n.args[0], ast.List | ast.Tuple | ast.Constant) for n in made)
 
 
 def _own(trace: Trace, frame: Frame) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace
@@ -9,6 +10,8 @@ from .finding import where
 from .time_shares import Saving, Shares, common, in_loop, quoted, spent
 
 TURNS, MOSTLY = 3, 0.6  # runs, and the share of them that found values met before
+WITH_GRADIENTS = 24  # runs, where their results have a history
+COMPLETE = 0.6  # share of a call's time that is repeated, where the call is
 
 
 def again(shares: Shares) -> Iterator[Saving]:
@@ -18,13 +21,14 @@ def again(shares: Shares) -> Iterator[Saving]:
     for row in shares.rows:
         looked, repeated, _ = trace.again.get(row, (0, 0, 0))
         runs = max(row.count, 1)
-        if repeated >= TURNS and repeated >= MOSTLY * looked and not row.requires_grad:
+        trained = row.requires_grad and not _within_steps(trace, row)
+        if repeated >= TURNS and repeated >= MOSTLY * looked and not trained:
             chain = in_loop(trace, row.chain) or row.chain
-            groups.setdefault(chain, []).append((row, row.forward_ns * repeated / max(looked, 1)))
-        elif repeated and row.count == repeated == looked and runs == 1:  # a row a run: the graph unrolled
-            chain = in_loop(trace, row.chain) or row.chain
+            groups.setdefault(chain, []).append((row, spent([row]) * repeated / max(looked, 1)))
+        elif repeated and row.count == repeated == looked and runs == 1 and not row.requires_grad:
+            chain = in_loop(trace, row.chain) or row.chain  # a row a run: the graph unrolled
             groups.setdefault(chain, []).append((row, float(row.forward_ns)))
-    for chain, pairs in groups.items():
+    for loop, pairs in groups.items():
         ns = sum(ns for _, ns in pairs)
         rows = [row for row, _ in pairs]
         counts: dict[tuple[str, Chain], int] = {}
@@ -34,7 +38,7 @@ def again(shares: Shares) -> Iterator[Saving]:
         if runs < TURNS:
             continue
         shown = max(pairs, key=lambda pair: pair[1])[0]
-        chain = common(row.chain for row in rows)
+        chain = _whole(shares, pairs, len(loop)) or common(row.chain for row in rows)
         inside = where(trace, shown.chain)[2] if shown.chain != chain else ""
         deeper = f" (most of it is spent at {inside.rpartition('(')[2].rstrip(')')})" if inside else ""
         yield from shares.saving(
@@ -45,6 +49,30 @@ def again(shares: Shares) -> Iterator[Saving]:
             "Compute it once, before the loop, and keep the result (where its input does not change).",
             [shown],
         )
+
+
+def _within_steps(trace: Trace, row: Row) -> bool:
+    """Whether an op that is trained gives the same several times in each step, between which it changes."""
+    looked, repeated, _ = trace.again.get(row, (0, 0, 0))
+    own = row in trace.again_of and trace.again_of[row].chain == row.chain
+    return own and repeated >= WITH_GRADIENTS and looked - repeated >= 2
+
+
+def _whole(shares: Shares, pairs: list[tuple[Row, float]], least: int) -> Chain:
+    """The outermost call, no further out than a loop whose chain has `least` frames, of which all is repeated."""
+    repeated: dict[Chain, float] = {}
+    for row, ns in pairs:
+        for k in range(len(row.chain) - least + 1):
+            repeated[row.chain[k:]] = repeated.get(row.chain[k:], 0.0) + ns
+    known = {row for row, _ in pairs}
+    whole: dict[Chain, float] = dict.fromkeys(repeated, 0.0)
+    for row in shares.rows:
+        for k in range(len(row.chain) - least + 1):
+            if row.chain[k:] in whole:  # what is trained changes from turn to turn
+                whole[row.chain[k:]] += spent([row]) if row in known or not row.reached else math.inf
+    complete = [chain for chain, ns in repeated.items() if ns >= COMPLETE * whole[chain]]
+    most = max((repeated[chain] for chain in complete), default=1.0)
+    return max(complete, key=lambda chain: (repeated[chain] >= 0.8 * most, -len(chain)), default=())
 
 
 def frozen(shares: Shares) -> Iterator[Saving]:

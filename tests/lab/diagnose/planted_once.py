@@ -127,7 +127,7 @@ for i in range(2):
     ),
     "slow __getitem__": Planted(
         "data-loader",
-        (14,),
+        (8,),
         """
 class Slow(torch.utils.data.Dataset):
     def __init__(self, n):

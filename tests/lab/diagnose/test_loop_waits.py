@@ -70,7 +70,10 @@ for epoch in range(10):
 
 @pytest.mark.parametrize(
     ("text", "line", "slow"),
-    [(GENERATOR, 6, "line 4 (`time.sleep(0.025)`) in batches"), (ITERATOR, 9, "line 5 (`time.sleep(0.006)`)")],
+    [
+        (GENERATOR, 4, "Line 4 (`time.sleep(0.025)`) in batches is what line 6 waits for"),
+        (ITERATOR, 5, "Line 5 (`time.sleep(0.006)`) in __iter__ is what line 9 waits for"),
+    ],
 )
 def test_a_loop_that_waits_for_its_data(cell: Any, space: Space, text: str, line: int, slow: str) -> None:
     cell(STEP, space)

@@ -25,6 +25,7 @@ from .traced_errors import ERRORS
 from .traced_graphs import GRAPHS
 from .traced_loops import LOOPS
 from .traced_losses import PROGRAMS
+from .traced_parts import PARTS
 from .traced_slow import SLOW
 from .traced_terms import TERMS
 from .traced_training import TRAINING
@@ -33,7 +34,7 @@ from .traced_waits import WAITS
 
 PAGE = Path(__file__).parent / "traced_sentences.md"
 Space = dict[str, Any]
-GROUPS = (ERRORS, VALUES, PROGRAMS, GRAPHS, LOOPS, SLOW, WAITS, TERMS, TRAINING, CUTS, ABOUT_DATA)
+GROUPS = (ERRORS, VALUES, PROGRAMS, GRAPHS, LOOPS, SLOW, WAITS, TERMS, TRAINING, CUTS, ABOUT_DATA, PARTS)
 CASES: dict[str, Case] = {name: case for group in GROUPS for name, case in group.items()}
 
 

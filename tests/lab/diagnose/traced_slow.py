@@ -291,7 +291,7 @@ SLOW = {
     "a line in a function": Case(by_clock(general, ((3, 6), "python", 8.0, 9), (5, "op", 2.0, 9)), CALLS),
     "a line that takes half of the time": Case(by_clock(general, (6, "python", 4.9, 9), (5, "op", 5.1, 9)), CALLS),
     "a line of a short cell": Case(
-        by_clock(general, (6, "python", 0.4, 9), wall=0.4, op=0.001), CALLS, False
+        by_clock(general, (6, "python", 0.29, 9), wall=0.29, op=0.001), CALLS, False
     ),
     "a line of ops": Case(by_clock(general, (5, "op", 9.0, 9), op=1.0), CALLS),
     "a line of many ops": Case(
