@@ -112,16 +112,17 @@ def drawn_alike(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for source in sources(trace):
         made = {n.name: n for n in source.nodes if isinstance(n, ast.FunctionDef) and _seeds(n)}
         for name, function in made.items():
-            parts: list[tuple[str, ast.Call]] = []
+            parts: list[tuple[list[str], ast.Call]] = []
             for source_of in sources(trace):
                 for node in source_of.calls.get(name, ()):
                     above = source_of.parents.get(node)
                     while isinstance(above, ast.Call | ast.Attribute | ast.Starred):
                         above = source_of.parents.get(above)
-                    names = ast.unparse(above.targets[0]) if isinstance(above, ast.Assign) else ""
+                    target = above.targets[0] if isinstance(above, ast.Assign) else ast.Pass()
+                    names = [name_of(n) for n in ast.walk(target) if isinstance(n, ast.Name)]
                     parts.append((names, node))
-            train = [n for text, n in parts if TRAIN.search(text) and not TEST.search(text)]
-            test = [n for text, n in parts if TEST.search(text) and not TRAIN.search(text)]
+            train = [n for names, n in parts if names and all(TRAIN.search(t) and not TEST.search(t) for t in names)]
+            test = [n for names, n in parts if names and all(TEST.search(t) and not TRAIN.search(t) for t in names)]
             if not train or not test or not _one_seed(function, train[0], test[0]):
                 continue
             says = (
@@ -289,10 +290,14 @@ def _read_by_losses(flow: Flow) -> set[str]:
     for pair in assigned(flow.nodes):
         if pair.name in found and called(pair.value) in ("DataLoader", "TensorDataset"):
             found |= {n.id for n in ast.walk(pair.value) if isinstance(n, ast.Name)}
-    for pair in assigned(flow.nodes):
-        if pair.name in found and _base(bare(pair.value)) and _transform(pair.value) is None:
-            found.add(_base(bare(pair.value)))
-    return found
+    for _ in range(3):
+        for pair in assigned(flow.nodes):
+            if pair.name in found and _transform(pair.value) is None:
+                base = _base(bare(pair.value))
+                found |= {base} if base else set()
+                if isinstance(pair.value, ast.Call):
+                    found |= {_base(bare(a)) for a in pair.value.args}
+    return found - {""}
 
 
 def _compared(flow: Flow, raw: str, scaled: dict[str, tuple[str, ast.expr, str]], back: str) -> tuple[ast.AST, str] | None:
@@ -309,6 +314,8 @@ def _compared(flow: Flow, raw: str, scaled: dict[str, tuple[str, ast.expr, str]]
             if truth != raw and _base(bare(flow.inner(other))) != raw:
                 continue
             inner = bare(flow.inner(one))
+            while isinstance(inner, ast.Subscript):
+                inner = bare(inner.value)
             text = ast.unparse(inner)
             model = isinstance(inner, ast.Call) and called(inner) not in ("exp", "expm1") and isinstance(one, ast.Name)
             if not model or not re.search(r"pred|hat|out|forecast|^p$|^yh", name_of(one), re.I) or "inverse" in text:
@@ -332,12 +339,22 @@ def one_side_shuffled(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 continue
             for pair in pairs:
                 own = isinstance(pair.value, ast.ListComp) and len(pair.value.generators) == 1
-                if not own or pair.node.lineno > node.lineno or pair.name == name:
+                if not own or pair.node.lineno > node.lineno:
                     continue
                 over = ast.unparse(pair.value.generators[0].iter)  # type: ignore[attr-defined]
+                if pair.name == name and re.fullmatch(r"\w+", over):
+                    later = [n for n in flow.nodes if isinstance(n, ast.Name) and n.id == over and n.lineno > node.lineno]
+                    if later and over not in ("range",) and not any(called(source.parents.get(r, r)) == "shuffle" for r in later):
+                        says = (
+                            f"shuffles {name} alone (`{ast.unparse(node)}`): {over}, of which it was made "
+                            f"({source.place(pair.node).words}), keeps the order that it had, so they no longer belong "
+                            "together."
+                        )
+                        remedy = f"Shuffle one list of pairs: pairs = list(zip({over}, {name}))."
+                        return tell(source, node, "data", "warning", says, remedy)
                 again = [p for p in pairs if p.name == pair.name and p.node.lineno > node.lineno]
                 reads = [n for n in flow.nodes if isinstance(n, ast.Name) and n.id == pair.name and n.lineno > node.lineno]
-                if over != name or again or not reads or any(called(source.parents.get(r, r)) == "shuffle" for r in reads):
+                if over != name or pair.name == name or again or not reads or any(called(source.parents.get(r, r)) == "shuffle" for r in reads):
                     continue
                 says = (
                     f"shuffles {name} alone (`{ast.unparse(node)}`): {pair.name} ({source.place(pair.node).words}) keeps "

@@ -7,11 +7,11 @@ import ast
 import re
 
 from ..recorder.cell_trace import Leaf, Trace
-from .expressions import Flow
+from .expressions import Flow, flow_of
 from .finding import Found
 from .order import rule
 from .telling import flows, name_of, tell
-from .user_sources import Function, called
+from .user_sources import Function, Source, called
 
 SHARE = re.compile(r"^(lam\w*|lmbda|l|alpha|ratio|r|w|mix|weight|beta)$", re.I)
 
@@ -63,7 +63,8 @@ def shares_exchanged(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``x = l * x + (1 - l) * x[p]`` and ``(1 - l) * loss(out, y) + l * loss(out, y[p])``."""
     for source, flow in flows(trace):
         order = _orders(flow)
-        if not order:
+        turned = _turned_by(trace, source, flow)
+        if not order and not turned:
             continue
         mixed: list[tuple[bool, ast.AST]] = []
         weighed: list[tuple[bool, ast.AST]] = []
@@ -71,12 +72,16 @@ def shares_exchanged(trace: Trace, explained: set[Leaf]) -> list[Found]:
             found = _mixture(node)
             if found is None:
                 continue
-            one, other = (_permuted(flow, part, order) for part in found[1:])
+            one, other = (
+                _permuted(flow, part, order) or any(isinstance(n, ast.Name) and n.id in turned for n in ast.walk(part))
+                for part in found[1:]
+            )
             if one == other:
                 continue
             losses = all(isinstance(part, ast.Call) and len(part.args) > 1 for part in found[1:])
             (weighed if losses else mixed).append((one, node))
-        if len({turned for turned, _ in mixed}) != 1 or not weighed or weighed[0][0] == mixed[0][0]:
+        mixed += [(way, at) for at, way in turned.values()]
+        if len({way for way, _ in mixed}) != 1 or not weighed or weighed[0][0] == mixed[0][0]:
             continue
         says = (
             f"weighs the labels the other way round than the samples are mixed (`{ast.unparse(weighed[0][1])}`; "
@@ -84,6 +89,29 @@ def shares_exchanged(trace: Trace, explained: set[Leaf]) -> list[Found]:
         )
         return tell(source, weighed[0][1], "loss", "warning", says, "Weigh both labels by the shares of their samples.")
     return []
+
+
+def _turned_by(trace: Trace, source: Source, flow: Flow) -> dict[str, tuple[ast.AST, bool]]:
+    """The variables to which a function that mixes samples gave labels in the other order: how it mixes."""
+    found: dict[str, tuple[ast.AST, bool]] = {}
+    for node in flow.nodes:
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if not isinstance(target, ast.Tuple) or not isinstance(node.value, ast.Call):  # type: ignore[attr-defined]
+            continue
+        for function in source.nodes:
+            if not isinstance(function, Function) or function.name != called(node.value):  # type: ignore[attr-defined]
+                continue
+            inner = flow_of(source, function)
+            order = _orders(inner)
+            mixes = [(n, mixture) for n in inner.nodes if order and (mixture := _mixture(n)) is not None]
+            ends = [n.value for n in inner.nodes if isinstance(n, ast.Return)]
+            if len(mixes) != 1 or not ends or not isinstance(ends[-1], ast.Tuple):
+                continue
+            way = _permuted(inner, mixes[0][1][1], order)
+            for one, given in zip(target.elts, ends[-1].elts, strict=False):
+                if isinstance(one, ast.Name) and _mixture(inner.inner(given)) is None and _permuted(inner, given, order):
+                    found[one.id] = mixes[0][0], way
+    return found
 
 
 @rule(535)
@@ -154,6 +182,16 @@ def _fed(inside: list[ast.AST], stored: set[str]) -> ast.Name | None:
             word = node.args[0]
             if isinstance(word, ast.Name) and word.id not in stored and word.id not in lists:
                 return word
+    for node in inside:
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Tuple):
+            continue
+        call = node.value
+        if not isinstance(call, ast.Call) or len(call.args) != 2 or not isinstance(call.args[0], ast.Name):
+            continue
+        carried = {ast.unparse(t) for t in node.targets[0].elts} & {ast.unparse(call.args[1])}
+        word = call.args[0]
+        if carried and word.id not in stored and word.id not in lists:
+            return word
     return None
 
 

@@ -29,9 +29,10 @@ def _length(trace: Trace) -> list[tuple[Source, ast.ClassDef, ast.FunctionDef, a
             methods = _methods(kind) if isinstance(kind, ast.ClassDef) else {}
             if not {"__len__", "__getitem__"} <= methods.keys() or "__iter__" in methods:
                 continue
-            for node in ast.walk(methods["__len__"]):
+            flow = flow_of(source, methods["__len__"])
+            for node in flow.nodes:
                 if isinstance(node, ast.Return) and node.value is not None:
-                    found.append((source, kind, methods["__getitem__"], node.value))
+                    found.append((source, kind, methods["__getitem__"], flow.inner(node.value)))
     return found  # type: ignore[return-value]
 
 
@@ -39,7 +40,9 @@ def _length(trace: Trace) -> list[tuple[Source, ast.ClassDef, ast.FunctionDef, a
 def counts_fields(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``self.data = {"x": xs, "y": ys}`` and ``return len(self.data)``: the fields are counted and not the samples."""
     for source, kind, item, value in _length(trace):
-        if called(value) != "len" or not isinstance(value, ast.Call) or not isinstance(value.args[0], ast.Attribute):
+        if called(value) != "len" or not isinstance(value, ast.Call) or len(value.args) != 1:
+            continue
+        if not isinstance(value.args[0], ast.Attribute):
             continue
         of = ast.unparse(value.args[0])
         made = [n.value for n in ast.walk(kind) if isinstance(n, ast.Assign) and of in map(ast.unparse, n.targets)]

@@ -56,6 +56,14 @@ def schedules_another(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A scheduler made for an optimizer whose name is bound to another one before the training."""
     for source, node in calls(trace, *_schedulers(trace)):
         of = given(node, "optimizer", 0)
+        if isinstance(of, ast.Attribute) and (later_one := _made_elsewhere(source, node, of)) is not None:
+            says = (
+                f"makes the scheduler of the optimizer that {ast.unparse(of)} was then: "
+                f"{source.place(later_one).words} gives it another one (`{ast.unparse(later_one.value)}`), whose "
+                "learning rate nothing changes."
+            )
+            remedy = "Make the scheduler after the optimizer that trains."
+            return tell(source, node, "learning-rate", "warning", says, remedy)
         if not isinstance(of, ast.Name) or source.name:
             continue
         scope = scope_around(source, node)
@@ -87,6 +95,21 @@ def schedules_another(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
+def _made_elsewhere(source: Source, node: ast.Call, of: ast.Attribute) -> ast.Assign | None:
+    """Where another method gives the attribute that a scheduler was made of another optimizer."""
+    kind = next((a for a in source.around(node) if isinstance(a, ast.ClassDef)), None)
+    above = source.parents.get(node)
+    scope = scope_around(source, node)
+    if kind is None or not isinstance(above, ast.Assign) or getattr(scope, "name", "") != "__init__":
+        return None
+    name = ast.unparse(above.targets[0])
+    made = [n for n in ast.walk(kind) if isinstance(n, ast.Assign) and ast.unparse(of) in map(ast.unparse, n.targets)]
+    again = [n for n in ast.walk(kind) if isinstance(n, ast.Assign) and name in map(ast.unparse, n.targets)]
+    others = [n for n in made if scope_around(source, n) is not scope and isinstance(n.value, ast.Call)]
+    steps = [n for n in source.calls.get("step", ()) if ast.unparse(getattr(n.func, "value", n)) == name]
+    return others[0] if len(others) == 1 and len(made) == 2 and len(again) == 1 and steps else None
+
+
 def _schedulers(trace: Trace) -> list[str]:
     names = {name for source in sources(trace) for name in source.calls}
     return sorted(n for n in names if re.search(r"(LR|WarmRestarts|LROnPlateau|Scheduler)$", n))
@@ -97,17 +120,15 @@ def first_alone(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``if i % accum == 0: opt.step()`` of an i that begins with 0: the first step is of one batch alone."""
     for source, flow in flows(trace):
         for node in flow.nodes:
-            if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
+            if not isinstance(node, ast.If):
                 continue
-            test = node.test
-            if not isinstance(test.left, ast.BinOp) or not isinstance(test.left.op, ast.Mod):
+            test, rest = node.test, _rest(node.test)
+            if rest is None or not isinstance(rest.left, ast.Name):
                 continue
-            counter, every = test.left.left, test.left.right
-            if not isinstance(counter, ast.Name) or ast.unparse(test.comparators[0]) != "0" or len(test.ops) != 1:
-                continue
+            counter, every = rest.left, rest.right
             inside = [called(n) for statement in node.body for n in ast.walk(statement)]
             loop = next((a for a in source.around(node) if isinstance(a, ast.For)), None)
-            if "step" not in inside or "zero_grad" not in inside or loop is None or not isinstance(test.ops[0], ast.Eq):
+            if "step" not in inside or "zero_grad" not in inside or loop is None:
                 continue
             if not _from_zero(loop, counter.id) or flow.number(every) == 1:
                 continue
@@ -122,6 +143,17 @@ def first_alone(trace: Trace, explained: set[Leaf]) -> list[Found]:
             remedy = f"Count from 1: if ({counter.id} + 1) % {by} == 0, and step once more after the loop."
             return tell(source, test, "optimizer", "note", says, remedy)
     return []
+
+
+def _rest(test: ast.expr) -> ast.BinOp | None:
+    """The ``i % n`` of ``i % n == 0`` and of ``not i % n``."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        of = test.operand
+    elif isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
+        of = test.left if ast.unparse(test.comparators[0]) == "0" else test
+    else:
+        return None
+    return of if isinstance(of, ast.BinOp) and isinstance(of.op, ast.Mod) else None
 
 
 def _from_zero(loop: ast.For, name: str) -> bool:
@@ -448,7 +480,11 @@ def returns_in_the_first_turn(trace: Trace, explained: set[Leaf]) -> list[Found]
             if end.value is None or any(isinstance(n, ast.Continue | ast.Break | ast.Return) for n in inside):
                 continue
             grown = _grown(loop)
-            if not grown & {n.id for n in ast.walk(end.value) if isinstance(n, ast.Name)}:
+            read = {n.id for n in ast.walk(end.value) if isinstance(n, ast.Name)}
+            for node in reversed(inside):
+                if isinstance(node, ast.Assign) and read & set(map(name_of, node.targets)):
+                    read |= {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)}
+            if not grown & read:
                 continue
             says = (
                 f"returns in the first turn of the loop over {ast.unparse(loop.iter)} ({source.place(loop).words}): the "
