@@ -10,8 +10,8 @@ from .expressions import flow_of
 from .finding import Found
 from .held_out import TEST, TRAIN
 from .order import rule
-from .telling import calls, given, loops_around, name_of, tell
-from .user_sources import Function, Source, assigned, called, sources
+from .telling import calls, flow_around, given, loops_around, name_of, tell
+from .user_sources import Source, assigned, called, sources
 
 BATCH = re.compile(r"(^|_)(batch|bs|batch_?size|bsz)(_|$)", re.I)
 AHEAD = re.compile(r"target|next|label|future|(^|_)(y|tgt|nxt)(_|\d|$)", re.I)
@@ -152,8 +152,7 @@ def wraps_around(trace: Trace, explained: set[Leaf]) -> list[Found]:
         above = source.parents.get(node)
         if not isinstance(above, ast.Assign) or not isinstance(above.targets[0], ast.Name):
             continue
-        scope = next((a for a in source.around(node) if isinstance(a, Function)), None)
-        flow = flow_of(source, scope or (source.tree if source.name else source.program))
+        flow = flow_around(source, node)
         name, shift = above.targets[0].id, given(node, "shifts", 1) or given(node, "shift", 1)
         by = flow.number(shift) if shift is not None else None
         if by is None or not AHEAD.search(name) or not by < 0 or loops_around(source, node):
