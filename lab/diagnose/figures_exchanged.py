@@ -188,13 +188,20 @@ def _counted(node: ast.expr) -> tuple[int, int] | None:
         return None
     held: dict[str, int] = {}
     for side in (both.left, both.right):
-        if not isinstance(side, ast.Compare) or not isinstance(side.ops[0], ast.Eq):
+        number = 1
+        if isinstance(side, ast.UnaryOp) and isinstance(side.op, ast.Invert):
+            side, number = side.operand, 0
+        elif isinstance(side, ast.Compare) and isinstance(side.ops[0], ast.Eq):
+            value = side.comparators[0]
+            if not isinstance(value, ast.Constant) or value.value not in (0, 1, True, False):
+                return None
+            side, number = side.left, int(value.value)
+        elif isinstance(side, ast.BinOp) and isinstance(side.op, ast.Sub) and ast.unparse(side.left) == "1":
+            side, number = side.right, 0
+        which = _side(_word(bare(side))) or ("predicted" if _word(bare(side)) in ("p", "yp") else None)
+        if which is None:
             return None
-        number = side.comparators[0]
-        which = _side(_word(bare(side.left))) or ("predicted" if _word(bare(side.left)) in ("p", "yp") else None)
-        if which is None or not isinstance(number, ast.Constant) or number.value not in (0, 1):
-            return None
-        held[which] = int(number.value)
+        held[which] = number
     return (held["predicted"], held["true"]) if len(held) == 2 else None
 
 

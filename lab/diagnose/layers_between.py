@@ -55,9 +55,8 @@ def _layer_before(trace: Trace, ref: Ref, readers: dict[Ref, list[Row]]) -> Row 
             return None
         if ref.op in LINEAR:
             return ref
-        if not (ref.view or ref.op in ("dropout", "reshape", "flatten", "mean")) or not ref.refs:
-            return None
-        if ref.op == "mean" or ref.op in ("transpose", "permute"):
+        passes = ref.view or ref.op in ("reshape", "flatten", "batch_norm") or _drops(trace, ref)
+        if not passes or not ref.refs or ref.op in ("transpose", "permute"):
             return None
         ref = ref.refs[0]
     return None
@@ -74,9 +73,11 @@ def _inputs(leaf: Leaf) -> int:
 def dropped_at_the_end(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A dropout between the last layer and the loss: outputs are set to 0 at random."""
     for row in trace.rows:
-        if row.op not in EACH | WITH_LOGITS or not row.reached or not row.refs:
+        if row.op not in EACH | WITH_LOGITS | {"sub"} or not row.reached or not row.refs:
             continue
         last = _source(row.refs[0])
+        if row.op == "sub" and (len(row.refs) != 2 or row.refs[1].requires_grad or row.refs[1].shape != row.shape):
+            continue
         if last is None or not last.refs or not _drops(trace, last):
             continue
         before = _source(last.refs[0])
@@ -94,7 +95,9 @@ def dropped_at_the_end(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 def _drops(trace: Trace, row: Row) -> bool:
     entered = trace.entered[row.path] if row.path < len(trace.entered) else ()
-    return row.op == "dropout" or (row.op == "mul" and bool(entered) and entered[-1][0] == "Dropout")
+    if row.op == "mul" and len(row.refs) == 2 and sum(r.requires_grad for r in row.refs) == 1:
+        return (bool(entered) and entered[-1][0] == "Dropout") or "dropout" in code_of(trace, row)
+    return row.op == "dropout"
 
 
 @rule(529)

@@ -141,39 +141,76 @@ def _keeps(flow: Flow, node: ast.expr) -> ast.Compare | None:
     return None
 
 
+def _terms(root: Row) -> tuple[Ref, list[str]]:
+    """What a loss is the mean or sum of, looked at through numbers that it is multiplied with; and those ops."""
+    return _inside(root, AVERAGES | {"neg", "mul"})
+
+
+def _signed_by_values(root: Row) -> int:
+    """1 for a loss that was never below 0, -1 for one that was never above, 0 where nobody knows."""
+    course = root.stats
+    if course is None or course.min is None or course.max is None or course.min == course.max == 0.0:
+        return 0
+    return 1 if course.min >= 0.0 else -1 if course.max <= 0.0 else 0
+
+
 @rule(517)
 def loss_raised(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``loss = -F.cross_entropy(out, y)``: the step makes it larger."""
     for root in _roots(trace):
-        inner, passed = _inside(root, AVERAGES | {"neg"})
-        if passed.count("neg") % 2 == 0 or not isinstance(inner, Row) or inner.op not in EACH:
+        inner, _ = _terms(root)
+        if not isinstance(inner, Row) or _signed_by_values(root) >= 0 or not _is_error(inner):
             continue
         if any(ASCENDS.search(n.id) for s in sources(trace) for n in s.nodes if isinstance(n, ast.Name)):
             continue
         if "maximize" in trace.code or any(not leaf.module for leaf in trace.gradients):
             continue
         row = root
-        while row is not inner and row.op != "neg" and isinstance(row.refs[0], Row):
+        while row.op not in ("neg", "mul") and isinstance(row.refs[0], Row) and row is not inner:
             row = row.refs[0]
+        row = root if row is inner else row
         says = (
-            f"takes minus the loss (`{code_of(trace, row)}`): {inner.op.replace('_', ' ')} is to become small already, "
-            "so each step makes the model worse, and the number falls for ever."
+            f"takes minus the loss (`{code_of(trace, row)}`): `{code_of(trace, inner)}` is to become small already, so "
+            "each step makes the model worse, and the number falls for ever."
         )
         return _say(trace, row, "warning", says, "Leave the minus out.", inner)
     return []
+
+
+def _is_error(row: Row) -> bool:
+    """Whether an op gives errors, which are best at 0: a loss, or the square of a difference with data."""
+    if row.op in EACH:
+        return True
+    less = _source(row.refs[0]) if row.op in ("pow", "square", "abs") and row.refs else None
+    return less is not None and less.op == "sub" and len(less.refs) == 2 and sum(r.requires_grad for r in less.refs) == 1
+
+
+PICKS = {"gather", "getitem", "index", "take_along_dim"}
 
 
 @rule(518)
 def likelihood_by_hand(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``logp[range(n), y].mean()`` as the loss, without its minus."""
     for root in _roots(trace):
-        inner, passed = _inside(root, AVERAGES | {"gather", "getitem", "index", "take_along_dim"})
-        picks = {"gather", "getitem", "index", "take_along_dim"} & set(passed)
-        if not isinstance(inner, Row) or not picks or "maximize" in trace.code:
+        inner, passed = _inside(root, AVERAGES | PICKS)
+        if not isinstance(inner, Row) or "maximize" in trace.code or _signed_by_values(root) >= 0:
             continue
-        logs = inner.op == "log_softmax" or (inner.op == "log" and (s := _source(inner.refs[0])) is not None
-                                             and s.op in PROBABILITIES)  # fmt: skip
-        if not logs:
+        picked = bool(PICKS & set(passed))
+        if inner.op == "mul" and len(inner.refs) == 2 and sum(r.requires_grad for r in inner.refs) == 1:
+            hot = next(r for r in inner.refs if not r.requires_grad)
+            logs = _source(next(r for r in inner.refs if r.requires_grad))
+            if logs is None or _range(hot) != (0.0, 1.0) or hot.shape != logs.shape:
+                continue
+            inner, picked = logs, True
+        of = inner.refs[0] if inner.op == "log" and inner.refs else None
+        if of is not None:
+            of, through = _inside(of, PICKS | {"add", "clamp", "clamp_min", "maximum", "sum"})
+            made, picked = _source(of), picked or bool(PICKS & set(through))
+            if made is None or made.op not in PROBABILITIES:
+                continue
+        elif inner.op != "log_softmax":
+            continue
+        if not picked:
             continue
         says = (
             f"makes the probability of the right class smaller (`{code_of(trace, root)}`): it is the mean of their "
@@ -187,8 +224,8 @@ def likelihood_by_hand(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def half_of_it(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``-(y * torch.log(p)).mean()`` of a sigmoid: nothing is said against a 1 where the label is 0."""
     for root in _roots(trace):
-        inner, passed = _inside(root, AVERAGES | {"neg"})
-        if not isinstance(inner, Row) or inner.op != "mul" or "neg" not in passed or len(inner.refs) != 2:
+        inner, _ = _inside(root, AVERAGES | {"neg"})
+        if not isinstance(inner, Row) or inner.op != "mul" or len(inner.refs) != 2 or _signed_by_values(root) <= 0:
             continue
         logarithm = next((r for r in inner.refs if r.requires_grad), None)
         labels = next((r for r in inner.refs if not r.requires_grad and r.shape), None)
@@ -213,7 +250,7 @@ def errors_cancel(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``(pred - y).mean() ** 2``: errors above and below cancel before they are squared."""
     for root in _roots(trace):
         inner, passed = _inside(root, {"pow", "square", "abs", "mean", "sqrt"})
-        if not isinstance(inner, Row) or inner.op != "sub" or len(inner.refs) != 2 or "mean" not in passed:
+        if not isinstance(inner, Row) or inner.op not in ("sub", "rsub") or len(inner.refs) != 2 or "mean" not in passed:
             continue
         if sum(r.requires_grad for r in inner.refs) != 1 or inner.refs[0].shape != inner.refs[1].shape:
             continue
@@ -342,7 +379,8 @@ def score_lowered(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 function = called(node)
                 if not SCORES.search(function) or re.search(r"loss|dist|err|_cost", function, re.I):
                     continue
-                if _falls(source, function) or len(list(flow.terms(of))) != 1:
+                alone = len(list(flow.terms(of))) == 1 or re.search(r"dice|iou|jaccard|tversky", function, re.I)
+                if _falls(source, function) or not alone:
                     continue
                 says = (
                     f"makes a score the loss (`{ast.unparse(node)}`): {function} is 1 where everything is right, and a "

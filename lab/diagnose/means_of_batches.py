@@ -89,6 +89,7 @@ def _curved(flow: Flow, node: ast.expr) -> ast.expr | None:
     if of is None:
         return None
     what = called(of) or name_of(of)
+    of = bare(flow.inner(of))
     mean = isinstance(of, ast.Call) and called(of) == "mean"
     return inner if words.search(what) or (mean and "** 2" in ast.unparse(of)) else None
 

@@ -10,8 +10,9 @@ from ..recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from .finding import Found, capital, code_of, where
 from .losses import DIFFERENCES, EACH
 from .order import rule
+from .start_values import _range
 from .telling import calls, flow_around, given, name_of, speaks, tell
-from .user_sources import Function, called, names_in
+from .user_sources import Function, Source, called, names_in
 
 PADDED = 0.1  # share of padding from which a mean over it is said
 HIDES = {"mul", "masked_fill", "masked_fill_", "where", "index", "gather", "take_along_dim", "embedding_bag", "getitem",
@@ -27,7 +28,9 @@ def averaged_over_padding(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``emb(ids).mean(1)`` of sequences that are filled up: short ones are mostly the mean of padding."""
     filled = {row: told for row, told in trace.values.filled.items() if told[1] >= PADDED}
     for row in trace.rows if filled else ():
-        if row.op != "mean" or not row.reached or not row.refs or len(row.refs[0].shape) != 3 or len(row.shape) != 2:
+        if not row.reached or not row.refs or len(row.refs[0].shape) != 3 or len(row.shape) != 2:
+            continue
+        if row.op != "mean" and not (row.op == "sum" and _divided(trace, row)):
             continue
         before = tuple(row.refs[0].shape)
         if row.shape != (before[0], before[2]):
@@ -45,6 +48,13 @@ def averaged_over_padding(trace: Trace, explained: set[Leaf]) -> list[Found]:
         remedy = f"Leave it out: m = (ids != {number})[..., None]; (h * m).sum(1) / m.sum(1)."
         return [Found("layout", "note", line, col, message, remedy, [row])]
     return []
+
+
+def _divided(trace: Trace, row: Row) -> bool:
+    """Whether a sum over the places is divided by how many there are."""
+    after = [r for r in trace.consumers().get(row, ()) if r.reached]
+    code = code_of(trace, after[0]) if len(after) == 1 and after[0].op == "div" and len(after[0].refs) == 1 else ""
+    return re.search(r"size\(-?\d\)|shape\[-?\d\]|len\(", code) is not None
 
 
 @rule(522)
@@ -68,7 +78,8 @@ def padding_overwritten(trace: Trace, explained: set[Leaf]) -> list[Found]:
             method = ast.unparse(getattr(node.func, "value", node)).removesuffix(".data")
             every = any(
                 isinstance(a, ast.For) and name_of(a.target) == text and ast.unparse(a.iter) == "self.parameters()"
-                and not any(isinstance(n, ast.If) for n in ast.walk(a))
+                and not any(isinstance(n, ast.If) and not re.search(r"dim\b|dim\(|shape", ast.unparse(n.test))
+                            for n in ast.walk(a))
                 for a in source.around(node)
             )  # fmt: skip
             if table not in (text, method) and not every:
@@ -132,6 +143,7 @@ def mask_blended(trace: Trace, explained: set[Leaf]) -> list[Found]:
             blends = "bilinear"
         if blends not in BLENDS or not node.args:
             continue
+        node = _on_masks(source, node)
         flow = flow_around(source, node)
         if not speaks(node.args[0], MASKS) or speaks(node.args[0], re.compile(r"logit|pred|out|prob", re.I)):
             continue
@@ -158,6 +170,17 @@ def mask_blended(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
+def _on_masks(source: Source, node: ast.Call) -> ast.Call:
+    """The call of a function that resizes what it is given, if that is a mask; else the call that resizes."""
+    function = next((a for a in source.around(node) if isinstance(a, Function)), None)
+    if function is None or not {a.arg for a in function.args.args} & names_in(node.args[0]):
+        return node
+    for other in source.calls.get(function.name, ()):
+        if other.args and speaks(other.args[0], MASKS):
+            return other
+    return node
+
+
 @rule(525)
 def cut_to_whole(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``(mask / 255).long()``: targets below 1 are all 0; and targets of a regression without their fractions."""
@@ -169,12 +192,8 @@ def cut_to_whole(trace: Trace, explained: set[Leaf]) -> list[Found]:
         cast = _whole(row.refs[1])
         if cast is None:
             continue
-        before = cast.refs[0]
-        stats = before.stats if isinstance(before, Row) else None
-        span = (stats.min, stats.max) if stats is not None else before.span if isinstance(before, Leaf) else None
-        if isinstance(before, Leaf) and span is None and (t := before.tensor()) is not None and t._a.size:
-            span = float(t._a.min()), float(t._a.max())
-        if span is None or span[0] is None or span[1] is None or not span[0] < span[1]:
+        span = _range(cast.refs[0])
+        if span is None or not span[0] < span[1]:
             continue
         line, col, place = where(trace, cast.chain)
         low, high = span

@@ -10,8 +10,8 @@ from .expressions import flow_of
 from .finding import Found
 from .held_out import TEST, TRAIN
 from .order import rule
-from .telling import calls, given, loops_around, name_of, tell
-from .user_sources import Function, Source, assigned, called, sources
+from .telling import calls, flow_around, given, loops_around, name_of, tell
+from .user_sources import Source, assigned, called, sources
 
 BATCH = re.compile(r"(^|_)(batch|bs|batch_?size|bsz)(_|$)", re.I)
 AHEAD = re.compile(r"target|next|label|future|(^|_)(y|tgt|nxt)(_|\d|$)", re.I)
@@ -29,9 +29,10 @@ def _length(trace: Trace) -> list[tuple[Source, ast.ClassDef, ast.FunctionDef, a
             methods = _methods(kind) if isinstance(kind, ast.ClassDef) else {}
             if not {"__len__", "__getitem__"} <= methods.keys() or "__iter__" in methods:
                 continue
-            for node in ast.walk(methods["__len__"]):
+            flow = flow_of(source, methods["__len__"])
+            for node in flow.nodes:
                 if isinstance(node, ast.Return) and node.value is not None:
-                    found.append((source, kind, methods["__getitem__"], node.value))
+                    found.append((source, kind, methods["__getitem__"], flow.inner(node.value)))
     return found  # type: ignore[return-value]
 
 
@@ -39,7 +40,9 @@ def _length(trace: Trace) -> list[tuple[Source, ast.ClassDef, ast.FunctionDef, a
 def counts_fields(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``self.data = {"x": xs, "y": ys}`` and ``return len(self.data)``: the fields are counted and not the samples."""
     for source, kind, item, value in _length(trace):
-        if called(value) != "len" or not isinstance(value, ast.Call) or not isinstance(value.args[0], ast.Attribute):
+        if called(value) != "len" or not isinstance(value, ast.Call) or len(value.args) != 1:
+            continue
+        if not isinstance(value.args[0], ast.Attribute):
             continue
         of = ast.unparse(value.args[0])
         made = [n.value for n in ast.walk(kind) if isinstance(n, ast.Assign) and of in map(ast.unparse, n.targets)]
@@ -149,8 +152,7 @@ def wraps_around(trace: Trace, explained: set[Leaf]) -> list[Found]:
         above = source.parents.get(node)
         if not isinstance(above, ast.Assign) or not isinstance(above.targets[0], ast.Name):
             continue
-        scope = next((a for a in source.around(node) if isinstance(a, Function)), None)
-        flow = flow_of(source, scope or (source.tree if source.name else source.program))
+        flow = flow_around(source, node)
         name, shift = above.targets[0].id, given(node, "shifts", 1) or given(node, "shift", 1)
         by = flow.number(shift) if shift is not None else None
         if by is None or not AHEAD.search(name) or not by < 0 or loops_around(source, node):

@@ -11,7 +11,7 @@ from .expressions import Flow, flow_of
 from .finding import Found, capital
 from .user_sources import Function, Source, called, names_in, sources
 
-PREDICTED = re.compile(r"pred|out(put)?s?$|logit|prob|score|y_?hat|^yh|hypo|guess", re.I)
+PREDICTED = re.compile(r"pred|out(put)?s?$|logit|prob|score|(^|_|y)hat$|^yh|hypo|guess|forecast|estimate", re.I)
 TRUE = re.compile(r"(^|_)(y|ys|gt|tgt|label|labels|target|targets|truth|true|actual)(_|\d|$)|(?<!pred_)label|target", re.I)
 NOTHING = {"tolist", "numpy", "cpu", "detach", "float", "long", "int", "flatten", "view", "reshape", "squeeze", "to",
            "astype", "double", "item", "ravel", "contiguous", "clone", "unsqueeze", "copy", "asarray", "array",
@@ -28,7 +28,12 @@ def tell(source: Source, node: ast.AST, kind: str, severity: str, says: str, rem
 def scope_around(source: Source, node: ast.AST) -> ast.AST:
     """Return the function that a node stands in, else the whole program."""
     inner = next((above for above in source.around(node) if isinstance(above, Function)), None)
-    return inner or (source.tree if source.name else source.program)
+    return inner or whole(source)
+
+
+def whole(source: Source) -> ast.Module:
+    """Return the statements of a source: of this cell after those of the earlier cells that made what it reads."""
+    return source.program if source.earlier else source.tree
 
 
 def flow_around(source: Source, node: ast.AST) -> Flow:
@@ -39,7 +44,7 @@ def flow_around(source: Source, node: ast.AST) -> Flow:
 def scopes(source: Source) -> Iterator[ast.AST]:
     """Yield the program, with the earlier cells, and every function; of a file or an earlier cell its functions."""
     if not source.name:
-        yield source.program
+        yield whole(source)
     yield from (n for n in source.nodes if isinstance(n, Function))
 
 
