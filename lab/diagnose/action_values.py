@@ -66,7 +66,7 @@ def _best(flow: Flow, node: ast.expr) -> ast.Call | None:
     return inner if many and isinstance(stripped(flow, operands(inner)[0]), ast.Call) else None
 
 
-@rule(465)
+@rule(602)
 def best_for_taken(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``F.mse_loss(q_net(s).max(1)[0], r + gamma * ...)``: the value of the best action, and not of the one taken."""
     for source, index in indices(trace):

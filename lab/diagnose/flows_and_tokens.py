@@ -228,10 +228,10 @@ def chances_over_the_batch(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if along is None or ast.unparse(along) != "0":
                 continue
             rows = [r for r in rows_at(trace, source, call) if r.op in SOFT and len(r.shape) == 2 and min(r.shape) > 1]
-            users = [c for c in index.called("multinomial", "argmax", "Categorical", "nll_loss", "gather") if any(
+            users = [c for c in index.called("multinomial", "argmax", "Categorical") if any(
                 n is call for o in [*c.args, *[k.value for k in c.keywords], *operands(c)[:1]]
                 for n in spread(index.flow, o, 40))]  # fmt: skip
-            by_row = [u for u in users if called(u) in ("multinomial", "Categorical", "nll_loss")
+            by_row = [u for u in users if called(u) in ("multinomial", "Categorical")
                       or ast.unparse(option(u, "dim", 1) or u) in ("1", "-1")]  # fmt: skip
             if not rows or not by_row:
                 continue

@@ -25,10 +25,10 @@ from .read_calls import (
 )
 from .user_sources import Function, Source, called, names_in
 
-MATHS = {"norm", "pow", "mean", "sum", "sqrt", "square", "abs", "mse_loss", "l1_loss", "smooth_l1_loss", "view",
-         "reshape", "cat", "stack", "squeeze", "unsqueeze", "vector_norm", "add", "sub", "mul", "div", "flatten", "backward",
-         "relu", "clamp", "exp", "log", "criterion", "mse", "loss_fn", "zeros_like", "transpose", "t", "contiguous", "trace",
-         "diagonal", "diag", "einsum", "matmul"}  # fmt: skip
+MATHS = {"norm", "pow", "mean", "sum", "sqrt", "square", "abs", "mse_loss", "l1_loss", "smooth_l1_loss",
+         "view", "reshape", "cat", "stack", "squeeze", "unsqueeze", "vector_norm", "add", "sub", "mul", "div",
+         "flatten", "backward", "relu", "clamp", "exp", "log", "criterion", "mse", "loss_fn", "zeros_like",
+         "transpose", "t", "contiguous", "trace", "diagonal", "diag", "einsum", "matmul"}  # fmt: skip
 PLAIN = {"relu", "leaky_relu", "relu6", "prelu", "hardtanh", "threshold", "relu_"}
 CURVED = {"tanh", "sigmoid", "gelu", "silu", "softplus", "sin", "cos", "elu", "exp", "mish", "softmax", "erf", "selu",
           "celu", "logsigmoid", "pow", "softsign", "mul", "square"}  # fmt: skip
