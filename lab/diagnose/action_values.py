@@ -71,7 +71,7 @@ def best_for_taken(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``F.mse_loss(q_net(s).max(1)[0], r + gamma * ...)``: the value of the best action, and not of the one taken."""
     for source, index in indices(trace):
         flow = index.flow
-        for pair in index.pairs if _sums(index) else ():
+        for pair in index.pairs if _sums(index) and _acts(index) else ():
             for own, target in ((pair.one, pair.other), (pair.other, pair.one)):
                 best = _best(flow, own)
                 if best is None or not _bootstrapped(index, target) or _bootstrapped(index, own):
@@ -83,6 +83,13 @@ def best_for_taken(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 )
                 return told(source, best, "loss", message, "Take that of the action: q.gather(1, action[:, None]).")
     return []
+
+
+def _acts(index: Index) -> bool:
+    """Whether a function knows which actions were taken."""
+    names = (n.id if isinstance(n, ast.Name) else n.arg for n in [*index.flow.nodes, *ast.walk(index.flow.scope)]
+             if isinstance(n, ast.Name | ast.arg))  # fmt: skip
+    return any(re.match(r"(b_|batch_)?(a|acts?|actions?)(_\w+)?$", name) for name in names)
 
 
 def _bootstrapped(index: Index, node: ast.expr) -> bool:

@@ -41,6 +41,8 @@ def only_the_name(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     continue
                 if name not in names_in(node.value) and len(names) < 2:
                     continue
+                if ".grad" in ast.unparse(node.value):
+                    continue  # a step by hand, which another rule tells of
                 if isinstance(node.value, ast.Call) and IN_PLACE.match(called(node.value)):
                     continue
                 message = (
@@ -147,8 +149,9 @@ def last_round_alone(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if not isinstance(of, ast.Name):
                 continue
             around = list(source.around(call))
+            at = source.place(call).line or int(getattr(call, "lineno", 0))
             for loop in index.kinds.get(ast.For, ()):
-                if loop in around or loop.end_lineno > call.lineno:
+                if loop in around or loop.end_lineno > at:
                     continue
                 if next((a for a in source.around(loop) if isinstance(a, ast.For | ast.While)), None) is not next(
                     (a for a in around if isinstance(a, ast.For | ast.While)), None
@@ -158,7 +161,7 @@ def last_round_alone(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 given = [n for n in inside if isinstance(n, ast.Assign) and name_of(n.targets[0]) == of.id]
                 reads = [n for n in inside if isinstance(n, ast.Name) and n.id == of.id and isinstance(n.ctx, ast.Load)]
                 again = [n for n in index.flow.nodes if isinstance(n, ast.Assign) and name_of(n.targets[0]) == of.id
-                         and loop.end_lineno < n.lineno <= call.lineno]  # fmt: skip
+                         and loop.end_lineno < n.lineno <= at]  # fmt: skip
                 variables = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
                 if not given or reads or again or not _by_round(inside, variables, given[0]):
                     continue

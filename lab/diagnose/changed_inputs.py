@@ -17,7 +17,7 @@ LOSSES = {"cross_entropy", "nll_loss", "binary_cross_entropy_with_logits"}
 AIMED = re.compile(r"target|tgt|goal|wanted|desired|aim", re.I)
 BOUNDS = {"min", "max", "minimum", "maximum", "clamp", "clip"}
 OPTIMIZER = re.compile(r"SGD|Adam\w*|LBFGS|RMSprop|Adagrad|NAdam|RAdam|Rprop|Adadelta|ASGD")
-MADE = {"rand", "randn", "zeros", "ones", "full", "empty", "clone", "randn_like", "rand_like", "tensor"}
+MADE = {"rand", "randn", "zeros", "ones", "full", "randn_like", "rand_like"}
 
 
 @rule(355)

@@ -95,7 +95,7 @@ def volume_of_the_batch(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``return z, log_s.sum()``, which is added to the log-probability of each sample."""
     for source, _, given, _, name in _layers(trace):
         call = given.operand if isinstance(given, ast.UnaryOp) else given
-        if called(call) != "sum" or len(operands(call)) > 1 or getattr(call, "keywords", ()):
+        if not isinstance(call, ast.Call) or called(call) != "sum" or len(operands(call)) > 1 or call.keywords:
             continue
         sums = [r for r in rows_at(trace, source, given) if r.op == "sum" and r.shape == () and r.refs]
         sums = [r for r in sums if len(r.refs[0].shape) > 1 and r.refs[0].shape[0] > 1]

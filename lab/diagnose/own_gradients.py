@@ -190,7 +190,7 @@ def _compiled(forward: Function, backward: Function) -> tuple[Callable[..., Any]
         context = function.args.args[0].arg
         if not _computes(function, context):
             return None
-        plain = ast.FunctionDef("f", function.args, function.body, [], None, None, type_params=[])
+        plain = ast.FunctionDef("f", function.args, function.body, [], None, None)
         for arg in [*plain.args.args, *plain.args.kwonlyargs]:
             if arg.annotation is not None:
                 return None

@@ -102,9 +102,9 @@ class Index:
             if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub):
                 found.append(Pair(inner.left, inner.right, power))
         for call in self.called("pow", "square", "abs"):
-            inner = self.flow.inner(operands(call)[0]) if operands(call) else None
-            if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub):
-                found.append(Pair(inner.left, inner.right, call))
+            of = self.flow.inner(operands(call)[0]) if operands(call) else None
+            if isinstance(of, ast.BinOp) and isinstance(of.op, ast.Sub):
+                found.append(Pair(of.left, of.right, call))
         return found
 
 

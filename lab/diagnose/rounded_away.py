@@ -210,7 +210,7 @@ def all_at_the_bound(trace: Trace, explained: set[Leaf]) -> list[Found]:
         ):
             continue
         ref = row.refs[0]
-        if row.stats.min is None or row.stats.min != row.stats.max or not row.reached:
+        if not row.stats.min or row.stats.min != row.stats.max or not row.reached:
             continue
         behind = [
             leaf for leaf in ancestors([ref]) if isinstance(leaf, Leaf) and leaf.module and leaf in trace.gradients
