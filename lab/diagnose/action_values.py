@@ -17,16 +17,20 @@ from .target_networks import DONE
 from .user_sources import Source, called
 
 OFF = {"detach", "item", "argmax", "max_action", "no_grad"}
+TURNED = re.compile(r"(?<!\w)not (\w+\.)?(is_)?(done|term)|0(\.0)? if \w*(done|term)|1(\.0)? - |~|logical_not|== 0")
+"""How people turn the ends of episodes into what is alive."""
 CRITIC = re.compile(r"(^|_)(q|qf|critic|value|qnet|targ|target)s?\d*(_|\d|$)|critic|q_?net", re.I)
 
 
-def _sums(index: Index) -> Iterator[tuple[ast.BinOp, ast.BinOp]]:
-    """Yield each reward + gamma * (something), and the product."""
+def _sums(index: Index) -> list[tuple[ast.BinOp, ast.BinOp]]:
+    """Return each reward + gamma * (something), and the product."""
+    found = []
     for node in index.binary.get(ast.Add, ()):
         for side in (node.left, node.right):
             if isinstance(side, ast.BinOp) and isinstance(side.op, ast.Mult) and _discount(index.flow, side):
-                yield node, side
+                found.append((node, side))
                 break
+    return found
 
 
 def _factors(node: ast.expr) -> Iterator[ast.expr]:
@@ -52,9 +56,9 @@ def _discount(flow: Flow, node: ast.expr) -> bool:
 def _best(flow: Flow, node: ast.expr) -> ast.Call | None:
     """The call that takes the largest value of what a network gives: ``net(s).max(1)[0]``, ``.max(1).values``."""
     inner = stripped(flow, node)
-    if isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Constant) and inner.slice.value == 0:
-        inner = stripped(flow, inner.value)
-    elif isinstance(inner, ast.Attribute) and inner.attr == "values":
+    if (isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Constant) and inner.slice.value == 0) or (
+        isinstance(inner, ast.Attribute) and inner.attr == "values"
+    ):
         inner = stripped(flow, inner.value)
     if not isinstance(inner, ast.Call) or called(inner) not in ("max", "amax") or not operands(inner):
         return None
@@ -62,12 +66,12 @@ def _best(flow: Flow, node: ast.expr) -> ast.Call | None:
     return inner if many and isinstance(stripped(flow, operands(inner)[0]), ast.Call) else None
 
 
-@rule(465)
+@rule(602)
 def best_for_taken(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``F.mse_loss(q_net(s).max(1)[0], r + gamma * ...)``: the value of the best action, and not of the one taken."""
     for source, index in indices(trace):
         flow = index.flow
-        for pair in index.pairs:
+        for pair in index.pairs if _sums(index) and _acts(index) else ():
             for own, target in ((pair.one, pair.other), (pair.other, pair.one)):
                 best = _best(flow, own)
                 if best is None or not _bootstrapped(index, target) or _bootstrapped(index, own):
@@ -79,6 +83,13 @@ def best_for_taken(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 )
                 return told(source, best, "loss", message, "Take that of the action: q.gather(1, action[:, None]).")
     return []
+
+
+def _acts(index: Index) -> bool:
+    """Whether a function knows which actions were taken."""
+    names = (n.id if isinstance(n, ast.Name) else n.arg for n in [*index.flow.nodes, *ast.walk(index.flow.scope)]
+             if isinstance(n, ast.Name | ast.arg))  # fmt: skip
+    return any(re.match(r"(b_|batch_)?(a|acts?|actions?)(_\w+)?$", name) for name in names)
 
 
 def _bootstrapped(index: Index, node: ast.expr) -> bool:
@@ -94,7 +105,7 @@ def through_the_target(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []
     for source, index in indices(trace, "backward"):
         flow = index.flow
-        for pair in index.pairs:
+        for pair in index.pairs if _sums(index) else ():
             for own, target in ((pair.one, pair.other), (pair.other, pair.one)):
                 whole = next((w for w, _ in _sums(index) if w in set(spread(flow, target, 120))), None)
                 if whole is None or _bootstrapped(index, own) or not isinstance(own, ast.expr):
@@ -128,7 +139,7 @@ def _networks(flow: Flow, node: ast.expr) -> Iterator[str]:
             if called(one) in OFF:
                 continue
             text = ast.unparse(one.func)
-            if re.fullmatch(r"(self\.)?\w+(\.\w+)?", text) and one.args and CRITIC.search(text) or re.fullmatch(
+            if (re.fullmatch(r"(self\.)?\w+(\.\w+)?", text) and one.args and CRITIC.search(text)) or re.fullmatch(
                 r"(self\.)?(q|v|net|model|agent|policy|policy_net|actor_critic|ac|dqn)", text
             ):
                 yield text
@@ -139,17 +150,17 @@ def _networks(flow: Flow, node: ast.expr) -> Iterator[str]:
 def ended_for_alive(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``r + gamma * q_next * done``: the value of the next state counts where the episode has ended, and only there."""
     for source, index in indices(trace):
-        if re.search(r"(?<!\w)not (\w+\.)?(is_)?(done|term)|0(\.0)? if \w*(done|term)|1(\.0)? - |~|logical_not|== 0",
-                     _about_ends(source)):  # fmt: skip
-            continue
         for whole, product in _sums(index):
             for factor in _factors(product):
                 inner = stripped(index.flow, factor)
                 if not DONE.match(name_of(factor)) and not DONE.match(name_of(inner)):
                     continue
+                if TURNED.search(_about_ends(source)):
+                    continue
                 name = ast.unparse(factor)
                 message = (
-                    f"multiplies the value of the next state with {name} (`{ast.unparse(whole)}`): it is left out where "
+                    f"multiplies the value of the next state with {name} (`{ast.unparse(whole)}`): it is left "
+                    "out where "
                     "the episode goes on, so each action is worth its next reward alone, and it counts where the "
                     "episode has ended."
                 )
@@ -170,9 +181,9 @@ def index_for_value(trace: Trace, explained: set[Leaf]) -> list[Found]:
             for factor in _factors(product):
                 inner = stripped(index.flow, factor)
                 second = isinstance(inner, ast.Subscript) and ast.unparse(inner.slice) == "1"
-                if isinstance(inner, ast.Subscript) and second:
-                    inner, chosen = stripped(index.flow, inner.value), "max"
-                elif isinstance(inner, ast.Attribute) and inner.attr == "indices":
+                if (isinstance(inner, ast.Subscript) and second) or (
+                    isinstance(inner, ast.Attribute) and inner.attr == "indices"
+                ):
                     inner, chosen = stripped(index.flow, inner.value), "max"
                 else:
                     chosen = "argmax"
@@ -220,7 +231,8 @@ def gathered_across_samples(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if not re.search(r"unsqueeze\((1|-1|dim=1|dim=-1)\)|\[:, None\]|(view|reshape)\(-1, 1\)", text):
                 continue
             message = (
-                f"gathers along dimension 0 (`{ast.unparse(call)}`): a column of numbers of actions picks those rows of "
+                f"gathers along dimension 0 (`{ast.unparse(call)}`): a column of numbers of actions picks those "
+                "rows of "
                 "the first column, which are other samples', and not the value of each one's own action."
             )
             return told(source, call, "layout", message, "Gather along the actions: q.gather(1, index).")

@@ -1,8 +1,9 @@
-"""Critics and generators that want the same, penalties through which no gradient passes, and margins that are turned."""
+"""Critics and generators that want the same, and margins that are turned."""
 
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 
 from ..recorder.cell_trace import Leaf, Trace
@@ -33,14 +34,16 @@ def _is_made(flow: Flow, call: ast.Call) -> bool:
     for node in spread(flow, call.args[0], 60):
         if MADE.search(name_of(node)):
             return True
-        if isinstance(node, ast.Call) and re.match(r"(self\.)?(g|gen|generator|netG|decoder)$", ast.unparse(node.func), re.I):
+        if isinstance(node, ast.Call) and re.match(
+            r"(self\.)?(g|gen|generator|netG|decoder)$", ast.unparse(node.func), re.I
+        ):
             return True
     return False
 
 
 @rule(484)
 def both_want_the_same(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """``d_loss = D(x).mean() - D(fake).mean()`` and ``g_loss = -D(fake).mean()``: both raise the score of what is made."""
+    """``d_loss = D(x).mean() - D(fake).mean()`` and ``g_loss = -D(fake).mean()``: both want the same."""
     if not trace.steps.count:
         return []
     for source, index in indices(trace, "backward"):
@@ -49,7 +52,7 @@ def both_want_the_same(trace: Trace, explained: set[Leaf]) -> list[Found]:
             scores = _scores(index.flow, of)
             made = [(s, c) for s, c in scores if _is_made(index.flow, c)]
             if len(scores) == 2 and len(made) == 1 and scores[0][0] != scores[1][0]:
-                critic = made[0][0], made[0][1], node
+                critic = made[0][0], made[0][1], node, of
             elif len(scores) == 1 and len(made) == 1:
                 generator = made[0][0], made[0][1], node
         if critic is None or generator is None or critic[0] != generator[0]:
@@ -57,13 +60,15 @@ def both_want_the_same(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if ast.unparse(critic[1].func) != ast.unparse(generator[1].func):
             continue
         does = "raise" if critic[0] < 0 else "lower"
-        whole = next((p.value for p in index.given if p.value is not None and critic[1] in set(ast.walk(p.value))), critic[1])
+        whole = index.flow.inner(critic[3])
         message = (
             f"lets the critic {does} the score of what is made (`{ast.unparse(whole)}`), as the generator does "
             f"({source.place(generator[1]).words}): nobody holds against it, and both losses fall without the samples "
             "getting better."
         )
-        remedy = "Give it the opposite signs: loss = critic(fake).mean() - critic(real).mean(), generator -critic(fake)."
+        remedy = (
+            "Give it the opposite signs: loss = critic(fake).mean() - critic(real).mean(), generator -critic(fake)."
+        )
         return told(source, whole, "loss", message, remedy)
     return []
 
@@ -72,7 +77,15 @@ def both_want_the_same(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def margin_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``F.relu(1 + real).mean() + F.relu(1 - fake).mean()``: the hinge of a critic, the two turned round."""
     for source, index in indices(trace):
-        for node in index.binary.get(ast.Add, ()):
+        hinges = index.called("relu", "clamp", "clamp_min", "maximum")
+        sums: list[ast.BinOp] = []
+        for call in hinges if len(hinges) > 1 else ():
+            above = [a for a in itertools.takewhile(lambda a: not isinstance(a, ast.stmt), source.around(call))
+                     if isinstance(a, ast.BinOp) and isinstance(a.op, ast.Add)]  # fmt: skip
+            sums += above[-1:]
+        names = {p.name for p in index.given if any(c in hinges for c in ast.walk(p.value))} if hinges else set()
+        sums += [n for n in index.binary.get(ast.Add, ()) if len(names & names_in(n)) > 1]
+        for node in dict.fromkeys(sums):
             signs = {}
             for term in index.flow.terms(node):
                 of = _hinged(index.flow, term.node)
@@ -80,13 +93,16 @@ def margin_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     continue
                 for part in index.flow.terms(of, whole=NAMED):
                     names = names_in(part.node) | {n for a in ast.walk(part.node) for n in [name_of(a)] if n}
-                    which = "made" if any(MADE.search(n) for n in names) else "real" if any(map(REAL.search, names)) else ""
+                    which = (
+                        "made" if any(MADE.search(n) for n in names) else "real" if any(map(REAL.search, names)) else ""
+                    )
                     if which:
                         signs[which] = part.sign
             if signs != {"made": -1, "real": 1}:
                 continue
             message = (
-                f"punishes high scores of real samples and low ones of made samples (`{ast.unparse(node)}`): the critic "
+                f"punishes high scores of real samples and low ones of made samples (`{ast.unparse(node)}`): the "
+                "critic "
                 "learns them the wrong way round, and the generator is led away from the data."
             )
             remedy = "Turn the two signs: F.relu(1 - real).mean() + F.relu(1 + fake).mean()."

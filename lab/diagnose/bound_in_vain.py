@@ -10,12 +10,16 @@ from ..recorder.cell_trace import Leaf, Trace
 from .expressions import losses
 from .finding import Found
 from .order import rule
-from .read_calls import indices, name_of, operands, rows_at, told
+from .read_calls import indices, mentions, name_of, operands, rows_at, told
 from .user_sources import Function, called, names_in
 
-IN_PLACE = re.compile(r"^(add|mul|sub|div|copy|fill|zero|clamp|addcmul|lerp|normal|uniform|index_add|scatter|masked_fill)_$")
+IN_PLACE = re.compile(
+    r"^(add|mul|sub|div|copy|fill|zero|clamp|addcmul|lerp|normal|uniform|index_add|scatter|masked_fill)_$"
+)
 EMPTY = {"empty", "Tensor", "FloatTensor", "empty_like", "new_empty"}
-INITS = re.compile(r"for \w+(, \w+)? in \S*(parameters|named_parameters)\(|\.apply\(|load_state_dict|reset_parameters\(\w")
+INITS = re.compile(
+    r"for \w+(, \w+)? in \S*(parameters|named_parameters)\(|\.apply\(|load_state_dict|reset_parameters\(\w"
+)
 
 
 @rule(349)
@@ -37,10 +41,13 @@ def only_the_name(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     continue
                 if name not in names_in(node.value) and len(names) < 2:
                     continue
+                if ".grad" in ast.unparse(node.value):
+                    continue  # a step by hand, which another rule tells of
                 if isinstance(node.value, ast.Call) and IN_PLACE.match(called(node.value)):
                     continue
                 message = (
-                    f"binds {name} to a new tensor (`{ast.unparse(node)}`), and the next turn of the loop binds it again: "
+                    f"binds {name} to a new tensor (`{ast.unparse(node)}`), and the next turn of the loop binds "
+                    "it again: "
                     "no parameter of the network is changed by that."
                 )
                 remedy = f"Write into it, under torch.no_grad(): {name}.copy_({ast.unparse(node.value)})."
@@ -62,7 +69,9 @@ def one_tensor_in_the_list(trace: Trace, explained: set[Leaf]) -> list[Found]:
             for name in names:
                 bound = [n for n in inside if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
                          and not isinstance(source.parents.get(n), ast.AugAssign)]  # fmt: skip
-                if bound or name in {n.id for n in ast.walk(getattr(loop, "target", loop.body[0])) if isinstance(n, ast.Name)}:
+                if bound or name in {
+                    n.id for n in ast.walk(getattr(loop, "target", loop.body[0])) if isinstance(n, ast.Name)
+                }:
                     continue
                 changes = [n for n in inside if _changes(n, name)]
                 changes = [n for n in changes if rows_at(trace, source, n) and any(
@@ -71,8 +80,10 @@ def one_tensor_in_the_list(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     continue
                 node = changes[0]
                 message = (
-                    f"changes {name} in place (`{ast.unparse(node)}`), which {source.place(call).words} puts into a list in "
-                    f"each round (`{ast.unparse(call)}`): it is the same tensor each time, so all entries are the last one."
+                    f"changes {name} in place (`{ast.unparse(node)}`), which {source.place(call).words} puts "
+                    "into a list in "
+                    f"each round (`{ast.unparse(call)}`): it is the same tensor each time, so all entries are "
+                    "the last one."
                 )
                 remedy = f"Keep a copy: append({name}.clone()); or write {name} = {name} + ..."
                 return told(source, node, "alias", message, remedy)
@@ -86,8 +97,10 @@ def _changes(node: ast.AST, name: str) -> bool:
         return isinstance(target, ast.Name) and target.id == name
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
         return name_of(node.targets[0].value) == name
-    return isinstance(node, ast.Call) and bool(IN_PLACE.match(called(node))) and name_of(getattr(node.func, "value", node)) in (
-        name,
+    return (
+        isinstance(node, ast.Call)
+        and bool(IN_PLACE.match(called(node)))
+        and name_of(getattr(node.func, "value", node)) in (name,)
     )
 
 
@@ -102,18 +115,23 @@ def masked_once(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         kind = next((a for a in source.around(scope) if isinstance(a, ast.ClassDef)), None)
         rest = "".join(ast.unparse(n) for n in kind.body if n is not scope) if kind is not None else "mask"
-        if re.search(r"mask", rest) or re.search(r"register_hook|parametriz|prune|grad \*=|grad\.mul_", source.text):
+        if re.search(r"mask", rest) or mentions(r"register_hook|parametriz|prune|grad \*=|grad\.mul_", source.text):
             continue
         for node in index.flow.nodes:
             changed = (
-                isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult) and "weight" in ast.unparse(node.target)
+                isinstance(node, ast.AugAssign)
+                and isinstance(node.op, ast.Mult)
+                and "weight" in ast.unparse(node.target)
                 and "mask" in ast.unparse(node.value)
-            )  # fmt: skip
-            changed = changed or (called(node) == "mul_" and "weight" in ast.unparse(node) and "mask" in ast.unparse(node))
+            )
+            changed = changed or (
+                called(node) == "mul_" and "weight" in ast.unparse(node) and "mask" in ast.unparse(node)
+            )
             if not changed:
                 continue
             message = (
-                f"puts the mask on the weights when the layer is made (`{ast.unparse(node)}`), and nothing does so again: "
+                f"puts the mask on the weights when the layer is made (`{ast.unparse(node)}`), and nothing does "
+                "so again: "
                 "their gradients are those of all weights, so the first step fills in what was masked."
             )
             remedy = "Keep the mask (register_buffer) and multiply in forward(): F.linear(x, self.weight * self.mask)."
@@ -131,8 +149,9 @@ def last_round_alone(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if not isinstance(of, ast.Name):
                 continue
             around = list(source.around(call))
+            at = source.place(call).line or int(getattr(call, "lineno", 0))
             for loop in index.kinds.get(ast.For, ()):
-                if loop in around or loop.end_lineno > call.lineno:
+                if loop in around or loop.end_lineno > at:
                     continue
                 if next((a for a in source.around(loop) if isinstance(a, ast.For | ast.While)), None) is not next(
                     (a for a in around if isinstance(a, ast.For | ast.While)), None
@@ -142,12 +161,13 @@ def last_round_alone(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 given = [n for n in inside if isinstance(n, ast.Assign) and name_of(n.targets[0]) == of.id]
                 reads = [n for n in inside if isinstance(n, ast.Name) and n.id == of.id and isinstance(n.ctx, ast.Load)]
                 again = [n for n in index.flow.nodes if isinstance(n, ast.Assign) and name_of(n.targets[0]) == of.id
-                         and loop.end_lineno < n.lineno <= call.lineno]  # fmt: skip
+                         and loop.end_lineno < n.lineno <= at]  # fmt: skip
                 variables = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
                 if not given or reads or again or not _by_round(inside, variables, given[0]):
                     continue
                 message = (
-                    f"makes {of.id} anew in each round of the loop at {source.place(loop).words} (`{ast.unparse(given[0])}`), "
+                    f"makes {of.id} anew in each round of the loop at {source.place(loop).words} "
+                    f"(`{ast.unparse(given[0])}`), "
                     f"and {source.place(call).words} runs backward() once, after it: only the last round trains."
                 )
                 remedy = f"Add them up: {of.id} = 0 before the loop, and {of.id} = {of.id} + ... in it."
@@ -169,7 +189,11 @@ def _by_round(inside: list[ast.AST], variables: set[str], given: ast.Assign) -> 
                         if n.id in names_in(node.value) or n.id in bound:
                             return False  # a state that goes on
                         bound[n.id] = names_in(node.value)
-        elif isinstance(node, ast.AugAssign | ast.For | ast.While | ast.If) or called(node) in ("append", "step", "write"):
+        elif isinstance(node, ast.AugAssign | ast.For | ast.While | ast.If) or called(node) in (
+            "append",
+            "step",
+            "write",
+        ):
             return False
     for _ in range(4):
         names = names | {m for n in names for m in bound.get(n, ())}
@@ -184,7 +208,9 @@ def what_was_there(trace: Trace, explained: set[Leaf]) -> list[Found]:
             text = ast.unparse(getattr(value, "func", value))
             if called(value) not in EMPTY or not re.match(r"(torch|core|np|numpy)\.|\w+\.new_empty", text):
                 continue
-            if called(value) == "Tensor" and any(isinstance(a, ast.List | ast.Name) for a in getattr(value, "args", ())):
+            if called(value) == "Tensor" and any(
+                isinstance(a, ast.List | ast.Name) for a in getattr(value, "args", ())
+            ):
                 continue
             uses = sorted(
                 (n for n in index.flow.nodes if isinstance(n, ast.Name) and n.id == name and n.lineno > node.lineno),
@@ -209,7 +235,7 @@ def what_was_there(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def parameter_of_nothing(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``self.a = nn.Parameter(torch.empty(8, 1))`` that nothing sets: it starts with whatever the memory held."""
     for source, index in indices(trace, "Parameter("):
-        if INITS.search(source.text):
+        if mentions(INITS, source.text):
             continue
         for call in index.called("Parameter"):
             made = operands(call)[0] if call.args else None
@@ -221,8 +247,15 @@ def parameter_of_nothing(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if not isinstance(above, ast.Assign):
                 continue
             name = name_of(above.targets[0])
-            said = len(re.findall(rf"(init\.\w+|\w+_)\([^\n]*\b{name}\b|\b{name}(\.data)?(\.\w+_\(|\[[^\]\n]*\] ?=|\.data ?=)", source.text))
+            said = len(
+                re.findall(
+                    rf"(init\.\w+|\w+_)\([^\n]*\b{name}\b|\b{name}(\.data)?(\.\w+_\(|\[[^\]\n]*\] ?=|\.data ?=)",
+                    source.text,
+                )
+            )
             if not name or said:
+                continue
+            if trace.rows and not any(leaf.name.rpartition(".")[2] == name for leaf in trace.gradients):
                 continue
             message = (
                 f"makes a parameter without values (`{ast.unparse(above)}`), and nothing gives it any: it starts with "

@@ -1,5 +1,5 @@
-"""Inputs that are optimised: an attack that goes downhill, a bound around the point itself, an image whose name is bound
-anew, a network that is trained in its place."""
+"""Inputs that are optimised: an attack that goes downhill, a bound around the point itself, an image whose name is
+bound anew, a network that is trained in its place."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from ..recorder.cell_trace import Leaf, Trace
 from .expressions import losses
 from .finding import Found
 from .order import rule
-from .read_calls import Index, indices, name_of, operands, spread, stripped, told
+from .read_calls import Index, indices, mentions, name_of, operands, spread, stripped, told
 from .user_sources import Function, called, names_in
 
 LOSSES = {"cross_entropy", "nll_loss", "binary_cross_entropy_with_logits"}
 AIMED = re.compile(r"target|tgt|goal|wanted|desired|aim", re.I)
 BOUNDS = {"min", "max", "minimum", "maximum", "clamp", "clip"}
-MADE = {"rand", "randn", "zeros", "ones", "full", "empty", "clone", "randn_like", "rand_like", "tensor"}
+OPTIMIZER = re.compile(r"SGD|Adam\w*|LBFGS|RMSprop|Adagrad|NAdam|RAdam|Rprop|Adadelta|ASGD")
+MADE = {"rand", "randn", "zeros", "ones", "full", "randn_like", "rand_like"}
 
 
 @rule(355)
@@ -28,7 +29,7 @@ def attack_downhill(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         for node in index.binary.get(ast.Sub, ()):
             inner = index.flow.inner(node.right)
-            signs = [n for n in ast.walk(inner) if called(n) == "sign"]
+            signs = [n for n in spread(index.flow, inner, 40) if called(n) == "sign"]
             if not isinstance(inner, ast.BinOp) or not isinstance(inner.op, ast.Mult) or not signs:
                 continue
             if not any("grad" in w for n in signs for w in map(str, _names(index, n))):
@@ -38,7 +39,8 @@ def attack_downhill(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 continue
             message = (
                 f"goes against the gradient (`{ast.unparse(node)}`) of the loss of the right class "
-                f"(`{ast.unparse(loss)}`): each step makes that smaller, so the input becomes easier for the network, and "
+                f"(`{ast.unparse(loss)}`): each step makes that smaller, so the input becomes easier for the "
+                "network, and "
                 "no attack on it."
             )
             remedy = "Add it: x + eps * grad.sign(); a minus is for the loss of a class that is aimed at."
@@ -60,9 +62,10 @@ def _loss_of(index: Index) -> ast.Call | None:
         if len(terms) != 1 or terms[0].sign < 0:
             return None
         call = stripped(index.flow, terms[0].node)
-        if isinstance(call, ast.Call) and len(call.args) >= 2:
-            if called(call) in LOSSES or re.search(r"criterion|loss_fn|CrossEntropyLoss|loss_func", ast.unparse(call.func)):
-                return call
+        if not isinstance(call, ast.Call) or len(call.args) < 2:
+            continue
+        if called(call) in LOSSES or re.search(r"criterion|loss_fn|CrossEntropyLoss|loss_func", ast.unparse(call.func)):
+            return call
     return None
 
 
@@ -82,7 +85,8 @@ def bound_that_moves(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if not moved or not plus:
                 continue
             message = (
-                f"keeps {name} near where it is in this round (`{ast.unparse(node.value)}`): the bound is laid around the "
+                f"keeps {name} near where it is in this round (`{ast.unparse(node.value)}`): the bound is laid "
+                "around the "
                 "point that moves, so after n rounds it may be n times as far from the input as eps says."
             )
             return told(source, node, "loss", message, "Lay it around the input: x + (x_adv - x).clamp(-eps, eps).")
@@ -96,7 +100,7 @@ def leaf_bound_anew(trace: Trace, explained: set[Leaf]) -> list[Found]:
         held: dict[str, ast.Call] = {}
         for calls in index.calls.values():
             for call in calls:
-                if "optim" not in ast.unparse(call.func) and not re.fullmatch(r"SGD|Adam\w*|LBFGS|RMSprop", called(call)):
+                if not OPTIMIZER.match(called(call)):
                     continue
                 for part in call.args[:1]:
                     held.update({n.id: call for n in getattr(part, "elts", ()) if isinstance(n, ast.Name)})
@@ -107,13 +111,17 @@ def leaf_bound_anew(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 name = node.targets[0].id
                 if name not in held or name not in names_in(node.value) or called(node.value).endswith("_"):
                     continue
-                if any(called(n) in ("Parameter", "requires_grad_", *map(called, [held[name]])) for n in ast.walk(node.value)):
+                if any(
+                    called(n) in ("Parameter", "requires_grad_", *map(called, [held[name]]))
+                    for n in ast.walk(node.value)
+                ):
                     continue
                 if held[name].lineno > loop.lineno:
                     continue
                 message = (
                     f"makes {name} a new tensor (`{ast.unparse(node)}`): the optimizer holds the old one "
-                    f"({source.place(held[name]).words}) and steps that, and what the loss is computed of from here on is "
+                    f"({source.place(held[name]).words}) and steps that, and what the loss is computed of from "
+                    "here on is "
                     "no leaf, and changes no more."
                 )
                 remedy = f"Change it where it is: with torch.no_grad(): {name}.clamp_(0, 1)."
@@ -128,7 +136,7 @@ def network_for_the_picture(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []
     held = set(trace.optimized)
     for source, index in indices(trace, "requires_grad=True", "backward"):
-        if re.search(r"\.grad\b|autograd|checkpoint|nn\.Module|register_hook", source.text) and ".grad" in source.text:
+        if mentions(r"\.grad\b|autograd|checkpoint|nn\.Module|register_hook", source.text) and ".grad" in source.text:
             continue
         if source.name or "autograd" in source.text or "checkpoint" in source.text:
             continue
@@ -144,12 +152,13 @@ def network_for_the_picture(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 continue
             message = (
                 f"gives the optimizer the network's parameters (`{ast.unparse(steps)}`), and {name}, which "
-                f"{source.place(node).words} makes to be optimised, gets gradients and no step: {name} stays as it is, and "
+                f"{source.place(node).words} makes to be optimised, gets gradients and no step: {name} stays as "
+                "it is, and "
                 "the network is bent to it."
             )
-            found = told(source, steps, "optimizer", message, f"Give it what is to change: {ast.unparse(steps.func)}([{name}]).")
+            found = told(
+                source, steps, "optimizer", message, f"Give it what is to change: {ast.unparse(steps.func)}([{name}])."
+            )
             found[0].leaves = mine
             return found
     return []
-
-

@@ -84,9 +84,7 @@ class Flow:
                      for a in (*n.args.posonlyargs, *n.args.args, *n.args.kwonlyargs)}  # fmt: skip
         if name in arguments:
             return None
-        given = [pair.value for pair in assigned(own_nodes(self.source.session or self.source.program))
-                 if pair.name == name]  # fmt: skip
-        return given[0] if len(given) == 1 and isinstance(given[0], ast.Constant) else None
+        return self.source.constants.get(name)
 
     def inner(self, node: ast.expr, depth: int = DEEP) -> ast.expr:
         """Return an expression itself, for a variable what it was given."""

@@ -10,7 +10,7 @@ from ..recorder.cell_trace import Leaf, Trace
 from .expressions import losses
 from .finding import Found
 from .order import rule
-from .read_calls import Index, indices, name_of, operands, option, rows_at, spread, told
+from .read_calls import Index, indices, name_of, operands, option, rows_at, spread, stripped, told
 from .user_sources import Function, Source, called
 
 LOGDET = re.compile(r"log_?(abs_?)?det|ldj|(^|_)logabsdet|^ld$|log_j", re.I)
@@ -50,7 +50,7 @@ def _layers(trace: Trace) -> list[tuple[Source, Index, ast.expr, int, str]]:
     """Each layer's log-determinant, its sign against the true one, and the variable it is the sum of."""
     found = []
     for source, index in indices(trace, "exp"):
-        given = _returned(index)
+        given = _returned(index) if index.called("exp") else None
         if given is None:
             continue
         terms = list(index.flow.terms(given, whole=re.compile(r"^(log_?)?s(cale)?(_\d)?$")))
@@ -65,10 +65,10 @@ def _layers(trace: Trace) -> list[tuple[Source, Index, ast.expr, int, str]]:
 
 @rule(401)
 def volume_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """``y = x * s.exp()`` that returns ``-s.sum(1)``, and ``-(log_p + log_det)``: the change of volume is turned round."""
+    """``y = x * s.exp()`` that returns ``-s.sum(1)``, and ``-(log_p + log_det)``: the volume is turned."""
     if not trace.steps.count:
         return []
-    for source, index, given, sign, name in _layers(trace):
+    for source, _, given, sign, name in _layers(trace):
         for other, at in indices(trace, "backward"):
             for of, _ in losses(at.flow):
                 terms = list(at.flow.terms(of, whole=LOGDET))
@@ -81,7 +81,8 @@ def volume_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 where = other if right else source
                 message = (
                     f"gives the change of volume the other sign (`{ast.unparse(node)}`): the layer multiplies with "
-                    f"exp({name}), so log |det| is plus the sum of {name}, and it belongs to log p(z) with a plus: like "
+                    f"exp({name}), so log |det| is plus the sum of {name}, and it belongs to log p(z) with a "
+                    "plus: like "
                     "this the flow is paid for shrinking everything to a point."
                 )
                 remedy = f"Return {name}.sum(1), and take loss = -(log_prob + log_det).mean()."
@@ -94,11 +95,13 @@ def volume_of_the_batch(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``return z, log_s.sum()``, which is added to the log-probability of each sample."""
     for source, _, given, _, name in _layers(trace):
         call = given.operand if isinstance(given, ast.UnaryOp) else given
-        if called(call) != "sum" or len(operands(call)) > 1 or getattr(call, "keywords", ()):
+        if not isinstance(call, ast.Call) or called(call) != "sum" or len(operands(call)) > 1 or call.keywords:
             continue
         sums = [r for r in rows_at(trace, source, given) if r.op == "sum" and r.shape == () and r.refs]
         sums = [r for r in sums if len(r.refs[0].shape) > 1 and r.refs[0].shape[0] > 1]
-        added = [r for r in trace.rows if r.op in ("add", "sub") and len(r.shape) == 1 and any(s in r.refs for s in sums)]
+        added = [
+            r for r in trace.rows if r.op in ("add", "sub") and len(r.shape) == 1 and any(s in r.refs for s in sums)
+        ]
         if not added or added[0].shape[0] != sums[0].refs[0].shape[0]:
             continue
         n = added[0].shape[0]
@@ -107,7 +110,9 @@ def volume_of_the_batch(trace: Trace, explained: set[Leaf]) -> list[Found]:
             f"line {added[0].line} adds that to each one's log-probability: the volume weighs {n} times as much as the "
             "density."
         )
-        return told(source, given, "loss", message, f"Sum over the features of each sample: {name}.sum(1).", rows=sums[:1])
+        return told(
+            source, given, "loss", message, f"Sum over the features of each sample: {name}.sum(1).", rows=sums[:1]
+        )
     return []
 
 
@@ -130,8 +135,10 @@ def sharper_for_softer(trace: Trace, explained: set[Leaf]) -> list[Found]:
                         continue
                     name = ast.unparse(factor)
                     message = (
-                        f"multiplies the logits with the temperature (`{ast.unparse(inner)}`, {name} is {known:g}): they "
-                        "are divided by it, and so a temperature below 1, which is to make the choice sharper, makes it "
+                        f"multiplies the logits with the temperature (`{ast.unparse(inner)}`, {name} is "
+                        f"{known:g}): they "
+                        "are divided by it, and so a temperature below 1, which is to make the choice sharper, "
+                        "makes it "
                         "flatter."
                     )
                     return told(source, inner, "loss", message, f"Divide by it: logits / {name}.")
@@ -159,7 +166,9 @@ def _number(source: Source, index: Index, node: ast.expr) -> float | None:
 def candidates_kept(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``logits[logits < kth] = 0`` and a softmax: a logit of 0 is no small one."""
     for source, index in indices(trace, "softmax"):
-        soft = {ast.unparse(operands(c)[0]) for c in index.called("softmax", "Categorical", "log_softmax") if operands(c)}
+        soft = {
+            ast.unparse(operands(c)[0]) for c in index.called("softmax", "Categorical", "log_softmax") if operands(c)
+        }
         soft |= {ast.unparse(k.value) for c in index.called("Categorical") for k in c.keywords}
         for node in index.kinds.get(ast.Assign, ()):
             target = node.targets[0]
@@ -167,15 +176,47 @@ def candidates_kept(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 continue
             name, where = ast.unparse(target.value), index.flow.inner(target.slice)
             compares = isinstance(where, ast.Compare) and isinstance(where.ops[0], ast.Lt | ast.LtE)
-            known = any(called(n) in ("topk", "sort", "kthvalue") for n in spread(index.flow, where, 60))
-            if not compares or not known or name not in soft:
+            if not compares or not _ranked(index, where) or name not in soft:
                 continue
             message = (
-                f"sets the logits of what is to be left out to 0 (`{ast.unparse(node)}`): the softmax makes exp(0) = 1 of "
+                f"sets the logits of what is to be left out to 0 (`{ast.unparse(node)}`): the softmax makes "
+                "exp(0) = 1 of "
                 f"each, which is more than of any below 0 that stays in."
             )
-            return told(source, node, "loss", message, f"Give them minus infinity: {ast.unparse(target)} = float('-inf').")
+            return told(
+                source, node, "loss", message, f"Give them minus infinity: {ast.unparse(target)} = float('-inf')."
+            )
+        for call in index.called("where", "masked_fill"):
+            args = operands(call)
+            cond, fill = (args[0], args[1]) if called(call) == "where" and len(args) == 3 else (
+                (args[1], args[2]) if called(call) == "masked_fill" and len(args) == 3 else (None, None))  # fmt: skip
+            if cond is None or fill is None or not _nothing(index.flow.inner(fill)):
+                continue
+            where = index.flow.inner(cond)
+            less = isinstance(where, ast.Compare) and isinstance(where.ops[0], ast.Lt | ast.LtE)
+            if not less or not _ranked(index, where):
+                continue
+            message = (
+                f"sets the logits of what is to be left out to 0 (`{ast.unparse(call)}`): the softmax makes "
+                "exp(0) = 1 of "
+                "each, which is more than of any below 0 that stays in."
+            )
+            return told(source, call, "loss", message, "Give them minus infinity: float('-inf').")
     return []
+
+
+def _ranked(index: Index, node: ast.expr) -> bool:
+    """Whether an expression has to do with the largest values of something."""
+    return any(
+        called(n) in ("topk", "sort", "kthvalue")
+        for one in spread(index.flow, node, 60)
+        for n in ([one] if not isinstance(one, ast.Name) else [one, *ast.walk(stripped(index.flow, one))])
+    )
+
+
+def _nothing(node: ast.expr) -> bool:
+    """Whether an expression is 0."""
+    return ast.unparse(node) in ("0", "0.0") or called(node) in ("zeros_like", "zeros")
 
 
 @rule(406)
@@ -187,10 +228,10 @@ def chances_over_the_batch(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if along is None or ast.unparse(along) != "0":
                 continue
             rows = [r for r in rows_at(trace, source, call) if r.op in SOFT and len(r.shape) == 2 and min(r.shape) > 1]
-            users = [c for c in index.called("multinomial", "argmax", "Categorical", "nll_loss", "gather") if any(
+            users = [c for c in index.called("multinomial", "argmax", "Categorical") if any(
                 n is call for o in [*c.args, *[k.value for k in c.keywords], *operands(c)[:1]]
                 for n in spread(index.flow, o, 40))]  # fmt: skip
-            by_row = [u for u in users if called(u) in ("multinomial", "Categorical", "nll_loss")
+            by_row = [u for u in users if called(u) in ("multinomial", "Categorical")
                       or ast.unparse(option(u, "dim", 1) or u) in ("1", "-1")]  # fmt: skip
             if not rows or not by_row:
                 continue
@@ -212,7 +253,11 @@ def gumbel_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
             of = index.flow.inner(operands(call)[0]) if operands(call) else None
             while isinstance(of, ast.BinOp) and isinstance(of.op, ast.Add):
                 of = of.left
-            if not isinstance(of, ast.UnaryOp) or not isinstance(of.op, ast.USub) or called(index.flow.inner(of.operand)) != "log":
+            if (
+                not isinstance(of, ast.UnaryOp)
+                or not isinstance(of.op, ast.USub)
+                or called(index.flow.inner(of.operand)) != "log"
+            ):
                 continue
             drawn = any(called(n) in ("rand", "rand_like", "uniform_", "uniform") for n in spread(index.flow, call, 60))
             above = source.parents.get(call)
@@ -228,4 +273,3 @@ def gumbel_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
             )
             return told(source, call, "loss", message, f"Put a minus before it: -{ast.unparse(call)}.")
     return []
-

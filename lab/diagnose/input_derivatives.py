@@ -8,17 +8,27 @@ import re
 from collections.abc import Iterator
 
 from ..recorder.cell_trace import Leaf, Trace
-from .expressions import Flow, losses
+from .expressions import Flow, flow_of, losses
 from .finding import Found
 from .order import rule
-from .read_calls import Index, function_of, index_of, indices, name_of, operands, option, rows_at, spread, stripped, told
-from .expressions import flow_of
+from .read_calls import (
+    Index,
+    function_of,
+    index_of,
+    indices,
+    name_of,
+    operands,
+    option,
+    rows_at,
+    spread,
+    told,
+)
 from .user_sources import Function, Source, called, names_in
 
-MATHS = {"norm", "pow", "mean", "sum", "sqrt", "square", "abs", "mse_loss", "l1_loss", "smooth_l1_loss", "view", "reshape",
-         "cat", "stack", "squeeze", "unsqueeze", "vector_norm", "add", "sub", "mul", "div", "flatten", "backward", "relu",
-         "clamp", "exp", "log", "criterion", "mse", "loss_fn", "zeros_like", "transpose", "t", "contiguous", "trace",
-         "diagonal", "diag", "einsum", "matmul"}  # fmt: skip
+MATHS = {"norm", "pow", "mean", "sum", "sqrt", "square", "abs", "mse_loss", "l1_loss", "smooth_l1_loss",
+         "view", "reshape", "cat", "stack", "squeeze", "unsqueeze", "vector_norm", "add", "sub", "mul", "div",
+         "flatten", "backward", "relu", "clamp", "exp", "log", "criterion", "mse", "loss_fn", "zeros_like",
+         "transpose", "t", "contiguous", "trace", "diagonal", "diag", "einsum", "matmul"}  # fmt: skip
 PLAIN = {"relu", "leaky_relu", "relu6", "prelu", "hardtanh", "threshold", "relu_"}
 CURVED = {"tanh", "sigmoid", "gelu", "silu", "softplus", "sin", "cos", "elu", "exp", "mish", "softmax", "erf", "selu",
           "celu", "logsigmoid", "pow", "softsign", "mul", "square"}  # fmt: skip
@@ -43,7 +53,7 @@ def derivative_off_the_graph(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``u_t = torch.autograd.grad(u, t, ones)[0]`` without create_graph, of which a loss is made: it moves nothing."""
     if not trace.steps.count:
         return []
-    for source, index in indices(trace, "backward", "grad("):
+    for source, index in indices(trace, "backward", "autograd"):
         for of, _ in losses(index.flow):
             for call in _derivatives(source, index.flow, of):
                 if _graph(call) or _of_weights(call):
@@ -78,7 +88,9 @@ def _derivatives(source: Source, flow: Flow, node: ast.expr, depth: int = 4) -> 
         if value is not None:
             stack.append((flow, value))
         elif isinstance(one, ast.Call):
-            if _by_inputs(one) and "autograd" in ast.unparse(one.func) or (_by_inputs(one) and function_of(source, one) is None):
+            if (_by_inputs(one) and "autograd" in ast.unparse(one.func)) or (
+                _by_inputs(one) and function_of(source, one) is None
+            ):
                 yield one
                 continue
             own = function_of(source, one)
@@ -96,20 +108,24 @@ def _unpacked(flow: Flow, name: ast.Name) -> ast.expr | None:
     """What a variable was taken out of: ``g, = autograd.grad(...)``."""
     for node in index_of(flow).kinds.get(ast.Assign, ()):
         for target in node.targets:
-            if isinstance(target, ast.Tuple) and any(isinstance(e, ast.Name) and e.id == name.id for e in target.elts):
-                if isinstance(node.value, ast.Call) and node.lineno <= name.lineno:
-                    return node.value  # type: ignore[no-any-return]
+            if not isinstance(target, ast.Tuple) or not isinstance(node.value, ast.Call) or node.lineno > name.lineno:
+                continue
+            if any(isinstance(e, ast.Name) and e.id == name.id for e in target.elts):
+                return node.value
     return None
 
 
 def _second(source: Source, index: Index) -> Iterator[tuple[ast.Call, ast.Call]]:
     """Yield each derivative of a derivative, and that."""
-    helpers = {n.name for n in source.nodes if isinstance(n, Function) and "autograd.grad" in ast.unparse(n)}
+    helpers = {at.flow.scope.name for at in index_of(flow_of(source, source.tree)).scopes
+               if isinstance(at.flow.scope, Function) and at.called("grad")}  # fmt: skip
     calls = [c for name in ({"grad"} | helpers) for c in index.called(name) if _by_inputs(c) or called(c) in helpers]
     for call in calls:
         of = option(call, "outputs", 0) if call.args or call.keywords else None
         for node in spread(index.flow, of, 60) if of is not None else ():
-            known = _unpacked(index.flow, node) if isinstance(node, ast.Name) and index.flow.value(node) is None else None
+            known = (
+                _unpacked(index.flow, node) if isinstance(node, ast.Name) and index.flow.value(node) is None else None
+            )
             inner = known if known is not None else node
             if isinstance(inner, ast.Call) and inner is not call and inner in calls:
                 yield call, inner
@@ -121,26 +137,31 @@ def lines_without_a_curve(trace: Trace, explained: set[Leaf]) -> list[Found]:
     ran = {row.op for row in trace.rows if row.path and row.requires_grad}
     if not ran & PLAIN or ran & CURVED:
         return []
-    for source, index in indices(trace, "grad("):
+    for source, index in indices(trace, "autograd"):
         for call, _ in _second(source, index):
             message = (
-                f"takes a second derivative (`{ast.unparse(call)}`) of a network of {', '.join(sorted(ran & PLAIN))}: it "
+                f"takes a second derivative (`{ast.unparse(call)}`) of a network of "
+                f"{', '.join(sorted(ran & PLAIN))}: it "
                 "is linear between its kinks, so that is 0 everywhere, and the equation has no curvature to learn."
             )
-            return told(source, call, "gradient", message, "Take a smooth activation in the network: nn.Tanh(), nn.SiLU().")
+            return told(
+                source, call, "gradient", message, "Take a smooth activation in the network: nn.Tanh(), nn.SiLU()."
+            )
     return []
 
 
 @rule(488)
 def both_columns_at_once(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``grad(grads, X, ones_like(grads))`` of a gradient of two columns: the sum of the second derivatives of both."""
-    for source, index in indices(trace, "grad(", "[:"):
+    for source, index in indices(trace, "autograd", "[:"):
         for call, inner in _second(source, index):
             of, by = option(call, "outputs", 0), option(call, "inputs", 1)
             if of is None or by is None or ast.unparse(by) != ast.unparse(option(inner, "inputs", 1) or inner):
                 continue
             outer = option(call, "grad_outputs", 2)
-            summed = called(of) == "sum" or (outer is not None and called(index.flow.inner(outer)) in ("ones_like", "ones"))
+            summed = called(of) == "sum" or (
+                outer is not None and called(index.flow.inner(outer)) in ("ones_like", "ones")
+            )
             name = ast.unparse(operands(of)[0] if called(of) == "sum" and operands(of) else of)
             if not summed or not re.fullmatch(r"\w+", name):
                 continue
@@ -150,7 +171,7 @@ def both_columns_at_once(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 f"differentiates all columns of {name} at once (`{ast.unparse(call)}`): what comes out is the sum over "
                 "the columns, so the mixed derivatives stand beside the second one that is meant."
             )
-            remedy = f"Differentiate each by itself: autograd.grad({name}[:, 0].sum(), {ast.unparse(by)}, create_graph=True)."
+            remedy = f"Differentiate each by itself: grad({name}[:, 0].sum(), {ast.unparse(by)}, create_graph=True)."
             return told(source, call, "gradient", message, remedy)
     return []
 
@@ -170,9 +191,12 @@ def _moved(index: Index, node: ast.expr, step: str) -> int | None:
         return None
     for argument in inner.args:
         of = index.flow.inner(argument)
-        if isinstance(of, ast.BinOp) and isinstance(of.op, ast.Add | ast.Sub) and step in map(
-            ast.unparse, (of.left, of.right)
-        ):
+        if not isinstance(of, ast.BinOp) or not isinstance(of.op, ast.Add | ast.Sub):
+            continue
+        sides = {ast.unparse(of.left), ast.unparse(of.right)}
+        sides |= {step for n in index.kinds.get(ast.Assign, ()) if isinstance(n.targets[0], ast.Subscript)
+                  and ast.unparse(n.targets[0].value) in sides and ast.unparse(n.value) == step}  # fmt: skip
+        if step in sides:
             return 1 if isinstance(of.op, ast.Add) else -1
     return 0
 
@@ -226,7 +250,8 @@ def half_the_distance(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if value is not None and re.match(r"2(\.0)? \*", ast.unparse(value)):
                 continue
             message = (
-                f"divides by one step what is two steps apart (`{ast.unparse(node)}`): the derivative comes out twice as "
+                f"divides by one step what is two steps apart (`{ast.unparse(node)}`): the derivative comes out "
+                "twice as "
                 "large as it is."
             )
             return told(source, node, "loss", message, f"Divide by both: / (2 * {step}).")
@@ -260,7 +285,9 @@ def curvature_by_one_step(trace: Trace, explained: set[Leaf]) -> list[Found]:
             top = index.flow.inner(node.left)
             if not STEP.match(step) or not isinstance(top, ast.BinOp):
                 continue
-            if index.flow.value(node.right) is not None and re.search(r"\*\* ?2|\*", ast.unparse(index.flow.inner(node.right))):
+            if index.flow.value(node.right) is not None and re.search(
+                r"\*\* ?2|\*", ast.unparse(index.flow.inner(node.right))
+            ):
                 continue
             terms = [(t.sign, ast.unparse(t.node)) for t in index.flow.terms(top)]
             twice = re.search(r"(?<![\w.])2(\.0)? \* ", ast.unparse(top))
@@ -270,7 +297,8 @@ def curvature_by_one_step(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if len(parts) != 1 or not all(re.search(r"[\[(]", t) for _, t in terms):
                 continue
             message = (
-                f"divides a second difference by one step (`{ast.unparse(node)}`): it goes with the square of the step, "
+                f"divides a second difference by one step (`{ast.unparse(node)}`): it goes with the square of "
+                "the step, "
                 f"and comes out by {step} too small."
             )
             return told(source, node, "loss", message, f"Divide by the square: / {step} ** 2.")
@@ -280,7 +308,7 @@ def curvature_by_one_step(trace: Trace, explained: set[Leaf]) -> list[Found]:
 @rule(492)
 def uphill_forces(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``forces = autograd.grad(energy, positions)[0]``: a force is minus the gradient of the energy."""
-    for source, index in indices(trace, "grad("):
+    for source, index in indices(trace, "autograd"):
         for name, value, node in index.given:
             if not re.search(r"force|^F(_pred)?$", name):
                 continue
@@ -303,8 +331,10 @@ def uphill_forces(trace: Trace, explained: set[Leaf]) -> list[Found]:
 @rule(493)
 def momentum_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``dq, dp = dH[:, 1], dH[:, 0]``: the momentum changes by minus the derivative by the place."""
-    for source, index in indices(trace, "grad("):
-        given = {p.name: p for p in index.given if re.match(r"^(d?q_?(dot|dt)?|dqdt|dq_dt|dp|p_?dot|dpdt|dp_dt)$", p.name)}
+    for source, index in indices(trace, "autograd"):
+        given = {
+            p.name: p for p in index.given if re.match(r"^(d?q_?(dot|dt)?|dqdt|dq_dt|dp|p_?dot|dpdt|dp_dt)$", p.name)
+        }
         q = next((p for n, p in given.items() if "q" in n), None)
         p = next((p for n, p in given.items() if re.match("d?p", n)), None)
         if q is None or p is None or not isinstance(q.value, ast.Subscript) or not isinstance(p.value, ast.Subscript):
@@ -315,7 +345,8 @@ def momentum_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if re.search(rf"-\s*{p.name}\b", source.text) or re.search(rf"-\s*{q.name}\b", source.text):
             continue
         message = (
-            f"gives both changes the same sign (`{p.name} = {ast.unparse(p.value)}`, `{q.name} = {ast.unparse(q.value)}`): "
+            f"gives both changes the same sign (`{p.name} = {ast.unparse(p.value)}`, `{q.name} = "
+            f"{ast.unparse(q.value)}`): "
             "of Hamilton's equations one has a minus, and without it the energy does not stay what it is."
         )
         return told(source, p.node, "loss", message, f"Write {p.name} = -{ast.unparse(p.value)}.")
@@ -365,5 +396,3 @@ def _weight(node: ast.AST) -> float | None:
     if isinstance(node.op, ast.Mult):
         return left * right
     return left / right if isinstance(node.op, ast.Div) and right else None
-
-

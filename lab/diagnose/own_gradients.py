@@ -21,15 +21,17 @@ from .user_sources import Function, Source, called, sources
 
 ON_PURPOSE = re.compile(r"ste($|[A-Z_])|straight|surrog|revers|grl|quant|binar|spike|round|sign|clip|clamp|scale_?grad|"
                         r"gradscale|heavi|discret|fake|noop|identity|stop|hard", re.I)  # fmt: skip
-FUNCTIONS = {"exp", "log", "sin", "cos", "tan", "tanh", "sigmoid", "sqrt", "rsqrt", "abs", "relu", "softplus", "pow",
-             "square", "matmul", "mm", "mul", "add", "sub", "div", "neg", "sum", "mean", "where", "zeros_like",
-             "ones_like", "exp2", "expm1", "log1p", "erf", "sinh", "cosh", "atan", "maximum", "minimum", "reciprocal",
-             "softmax", "log_softmax", "logsumexp", "transpose", "clone", "unsqueeze", "squeeze", "view", "reshape", "t",
-             "expand_as", "float", "size", "norm", "max", "min", "addmm", "outer", "dot", "type_as", "to", "logsigmoid",
-             "silu", "expand", "view_as", "contiguous", "atan2", "amax", "amin", "sign", "gt", "lt", "ge", "le", "detach"}  # fmt: skip
+FUNCTIONS = {"exp", "log", "sin", "cos", "tan", "tanh", "sigmoid", "sqrt", "rsqrt", "abs", "relu", "softplus",
+             "pow", "square", "matmul", "mm", "mul", "add", "sub", "div", "neg", "sum", "mean", "where",
+             "zeros_like", "ones_like", "exp2", "expm1", "log1p", "erf", "sinh", "cosh", "atan", "maximum",
+             "minimum", "reciprocal", "softmax", "log_softmax", "logsumexp", "transpose", "clone", "unsqueeze",
+             "squeeze", "view", "reshape", "t", "expand_as", "float", "size", "norm", "max", "min", "addmm",
+             "outer", "dot", "type_as", "to", "logsigmoid", "silu", "expand", "view_as", "contiguous", "atan2",
+             "amax", "amin", "sign", "gt", "lt", "ge", "le", "detach"}  # fmt: skip
 """Functions and methods that compute and do nothing else."""
 NODES = (
-    ast.Expr, ast.Assign, ast.AugAssign, ast.Return, ast.Name, ast.Attribute, ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare,
+    ast.Expr, ast.Assign, ast.AugAssign, ast.Return, ast.Name, ast.Attribute, ast.Call, ast.BinOp, ast.UnaryOp,
+    ast.Compare,
     ast.Constant, ast.Tuple, ast.Subscript, ast.Load, ast.Store, ast.operator, ast.unaryop, ast.cmpop, ast.keyword,
     ast.Slice, ast.IfExp, ast.If,
 )  # fmt: skip
@@ -82,7 +84,8 @@ def not_the_slope(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 made = gave[-1].value if len(gave) == 1 else part
             node = made if made is not None else end
             message = (
-                f"gives a gradient for {name} that is not the slope of forward() (`{ast.unparse(node)}`): on a few numbers "
+                f"gives a gradient for {name} that is not the slope of forward() (`{ast.unparse(node)}`): on a "
+                "few numbers "
                 f"that we tried {kind.name}.backward() says {ours:.3g} where the slope is {its:.3g}."
             )
             remedy = "Derive it anew, and compare: torch.autograd.gradcheck on float64 inputs, or %%autograd --check."
@@ -96,7 +99,9 @@ def _given(source: Source, name: str, forward: Function) -> list[float | None] |
     many = len(forward.args.args) - 1
     if not calls or not isinstance(calls[0], ast.Call):
         return [None] * many
-    given = [a.value if isinstance(a, ast.Constant) and isinstance(a.value, int | float) else None for a in calls[0].args]
+    given = [
+        a.value if isinstance(a, ast.Constant) and isinstance(a.value, int | float) else None for a in calls[0].args
+    ]
     return [*given, *[None] * (many - len(given))][:many]  # type: ignore[return-value]
 
 
@@ -185,7 +190,7 @@ def _compiled(forward: Function, backward: Function) -> tuple[Callable[..., Any]
         context = function.args.args[0].arg
         if not _computes(function, context):
             return None
-        plain = ast.FunctionDef("f", function.args, function.body, [], None, None, type_params=[])
+        plain = ast.FunctionDef("f", function.args, function.body, [], None, None)
         for arg in [*plain.args.args, *plain.args.kwonlyargs]:
             if arg.annotation is not None:
                 return None
@@ -210,7 +215,10 @@ def _computes(function: Function, context: str) -> bool:
                 return False
             if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
                 return False
-            if isinstance(node, ast.Call) and called(node) not in FUNCTIONS | {"save_for_backward", "mark_non_differentiable"}:
+            if isinstance(node, ast.Call) and called(node) not in FUNCTIONS | {
+                "save_for_backward",
+                "mark_non_differentiable",
+            }:
                 return False
             if isinstance(node, ast.AugAssign) or (isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
                                                    and name_of(node.value) != context):  # fmt: skip
@@ -222,7 +230,7 @@ def _computes(function: Function, context: str) -> bool:
 def written_over(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``grad_output[x < 0] = 0`` in a backward() or a hook: others may be given the same gradient."""
     for source in sources(trace):
-        if "grad" not in source.text:
+        if "Function" not in source.text and "register_hook" not in source.text:
             continue
         for function, given in _receivers(source):
             copied = {name_of(t) for n in ast.walk(function) if isinstance(n, ast.Assign) for t in n.targets}
@@ -237,22 +245,38 @@ def written_over(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 if name not in given or name in copied:
                     continue
                 message = (
-                    f"changes the gradient that it is given in place (`{ast.unparse(node)}`): what else is given the same "
+                    f"changes the gradient that it is given in place (`{ast.unparse(node)}`): what else is given "
+                    "the same "
                     "tensor, as the other side of a sum is, gets the change too."
                 )
-                return told(source, node, "gradient", message, f"Change a copy: g = {name}.clone(), and return that.", "note")
+                return told(
+                    source, node, "gradient", message, f"Change a copy: g = {name}.clone(), and return that.", "note"
+                )
     return []
 
 
 def _receivers(source: Source) -> list[tuple[ast.AST, set[str]]]:
     """Functions that are given gradients, and by which names."""
     found: list[tuple[ast.AST, set[str]]] = []
-    hooks = {ast.unparse(n.args[0]) for n in source.nodes if called(n) == "register_hook" and isinstance(n, ast.Call) and n.args}
+    hooks = {
+        ast.unparse(n.args[0])
+        for n in source.nodes
+        if called(n) == "register_hook" and isinstance(n, ast.Call) and n.args
+    }
     for node in source.nodes:
         if isinstance(node, ast.ClassDef) and any("Function" in ast.unparse(b) for b in node.bases):
-            found += [(n, {a.arg for a in n.args.args[1:]}) for n in node.body if isinstance(n, Function) and n.name == "backward"]
+            found += [
+                (n, {a.arg for a in n.args.args[1:]})
+                for n in node.body
+                if isinstance(n, Function) and n.name == "backward"
+            ]
         elif isinstance(node, Function) and node.name in hooks:
             found.append((node, {a.arg for a in node.args.args[:1]}))
-        elif called(node) == "register_hook" and isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Lambda):
+        elif (
+            called(node) == "register_hook"
+            and isinstance(node, ast.Call)
+            and node.args
+            and isinstance(node.args[0], ast.Lambda)
+        ):
             found.append((node.args[0].body, {a.arg for a in node.args[0].args.args}))
     return found

@@ -1,5 +1,5 @@
-"""Embeddings that are compared in pairs: not of one length, along the batch, the easiest for the hardest, friends pushed
-apart, no gradient stopped, targets of 0 where -1 is meant."""
+"""Embeddings that are compared in pairs: not of one length, along the batch, the easiest for the hardest, friends
+pushed apart, no gradient stopped, targets of 0 where -1 is meant."""
 
 from __future__ import annotations
 
@@ -11,7 +11,21 @@ from .compared_samples import DISTANCES, NEGATIVE, POSITIVE
 from .expressions import losses
 from .finding import Found
 from .order import rule
-from .read_calls import Index, function_of, indices, name_of, operands, option, rows_at, spread, stripped, told, words
+from .read_calls import (
+    Index,
+    function_of,
+    indices,
+    made_as,
+    mentions,
+    name_of,
+    operands,
+    option,
+    rows_at,
+    spread,
+    stripped,
+    told,
+    words,
+)
 from .user_sources import Source, called
 
 TEMPERATURE = re.compile(r"^(self\.)?(temperature|temp|tau|T|t)$")
@@ -68,7 +82,7 @@ def normalised_along_the_batch(trace: Trace, explained: set[Leaf]) -> list[Found
             along = option(call, "dim", 2)
             if along is None or ast.unparse(along) != "0":
                 continue
-            rows = [r for r in rows_at(trace, source, call) if r.op == "div" and len(r.shape) == 2]
+            rows = [r for r in rows_at(trace, source, call) if r.op in ("div", "normalize") and len(r.shape) == 2]
             if not rows:
                 continue
             n, d = rows[0].shape
@@ -79,7 +93,8 @@ def normalised_along_the_batch(trace: Trace, explained: set[Leaf]) -> list[Found
                 continue
             message = (
                 f"brings each of {d} features to length 1 over the {n} samples (`{ast.unparse(call)}`), and line "
-                f"{square[0].line} multiplies samples with each other: those have any length, and no product is a cosine."
+                f"{square[0].line} multiplies samples with each other: those have any length, and no product is "
+                "a cosine."
             )
             return told(source, call, "layout", message, "Normalise each sample: dim=-1.", rows=rows[:1])
     return []
@@ -98,14 +113,17 @@ def easiest_for_hardest(trace: Trace, explained: set[Leaf]) -> list[Found]:
             wrong = (far and NEGATIVE.search(name)) or (near and POSITIVE.search(name))
             if not wrong or not any(called(n) in DISTANCES for n in spread(index.flow, value, 120)):
                 continue
-            if not any(called(c) in ("relu", "clamp", "softplus", "margin_ranking_loss") for c in index.flow.nodes):
+            if not mentions(r"relu|clamp|softplus|margin_ranking_loss", source.text):
                 continue
             what = "farthest of the others" if far else "nearest of its own kind"
             message = (
-                f"takes for the hardest pair the {what} (`{ast.unparse(node)}`): it is the easiest one, the margin is kept "
+                f"takes for the hardest pair the {what} (`{ast.unparse(node)}`): it is the easiest one, the "
+                "margin is kept "
                 "soon, and the samples that are mixed up are not looked at."
             )
-            remedy = "Take the nearest of the others: dist.masked_fill(same, inf).min(1), and the farthest of its own kind."
+            remedy = (
+                "Take the nearest of the others: dist.masked_fill(same, inf).min(1), and the farthest of its own kind."
+            )
             return told(source, node, "loss", message, remedy)
     return []
 
@@ -116,19 +134,27 @@ def friends_apart(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for source, index in indices(trace, "margin"):
         for node in index.products:
             for factor, rest in ((node.left, node.right), (node.right, node.left)):
-                turned = isinstance(factor, ast.BinOp) and isinstance(factor.op, ast.Sub) and ast.unparse(factor.left) in ("1", "1.0")
+                turned = (
+                    isinstance(factor, ast.BinOp)
+                    and isinstance(factor.op, ast.Sub)
+                    and ast.unparse(factor.left) in ("1", "1.0")
+                )
                 label = factor.right if turned and isinstance(factor, ast.BinOp) else factor
                 same = SAME.match(name_of(label)) is not None
                 if not same and not OTHER.match(name_of(label)):
                     continue
-                hinge = [n for n in spread(index.flow, rest, 40) if called(n) in ("relu", "clamp", "clamp_min", "maximum")]
+                hinge = [
+                    n for n in spread(index.flow, rest, 40) if called(n) in ("relu", "clamp", "clamp_min", "maximum")
+                ]
                 margin = [t for h in hinge for o in operands(h)[:1] for t in index.flow.terms(o)]
                 pushes = any("margin" in ast.unparse(t.node) and t.sign > 0 for t in margin)
                 if not pushes or same == turned:
                     continue
                 message = (
-                    f"keeps what belongs together at least a margin apart (`{ast.unparse(node)}`): {ast.unparse(label)} is "
-                    f"{'1 where the two are alike' if same else '0 where the two are alike'}, and the hinge is for pairs "
+                    f"keeps what belongs together at least a margin apart (`{ast.unparse(node)}`): "
+                    f"{ast.unparse(label)} is "
+                    f"{'1 where the two are alike' if same else '0 where the two are alike'}, and the hinge is "
+                    "for pairs "
                     "that differ."
                 )
                 name = ast.unparse(label)
@@ -142,8 +168,8 @@ def nothing_stopped(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``-cosine_similarity(predictor(z1), z2)`` with a gradient to both: all embeddings become one."""
     if not trace.steps.count:
         return []
-    for source, index in indices(trace, "pred", "cosine_similarity"):
-        if APART.search(source.text):
+    for source, index in indices(trace, "pred"):
+        if not mentions("(?i)" + "cosine_?similarity", source.text) or mentions(APART, source.text):
             continue
         for call in _similar(source, index):
             asked = [stripped(index.flow, a) for a in call.args[:2]]
@@ -155,7 +181,8 @@ def nothing_stopped(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 continue
             message = (
                 f"draws {ast.unparse(call.args[0])} and {ast.unparse(call.args[1])} together with a gradient to both "
-                f"(`{ast.unparse(call)}`), and nothing holds different samples apart: the quickest way is to give all of "
+                f"(`{ast.unparse(call)}`), and nothing holds different samples apart: the quickest way is to "
+                "give all of "
                 "them one vector."
             )
             return told(source, call, "loss", message, f"Stop the gradient of the one: {ast.unparse(free)}.detach().")
@@ -164,7 +191,8 @@ def nothing_stopped(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 def _similar(source: Source, index: Index) -> list[ast.Call]:
     """Calls of cosine_similarity, or of a function of the user's that only takes it of its two arguments."""
-    found = [c for c in index.called("cosine_similarity") if len(c.args) >= 2]
+    names = {"cosine_similarity"} | made_as(source, "CosineSimilarity")
+    found = [c for c in index.called(*sorted(names)) if len(c.args) >= 2]
     for calls in index.calls.values():
         for call in calls:
             own = function_of(source, call) if len(call.args) == 2 else None
@@ -202,7 +230,8 @@ def similarity_lowered(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 continue
             fixed = any(_stopped(source, index, a) for a in operands(call)[:2])
             message = (
-                f"makes a similarity small (`{ast.unparse(call)}` enters the loss with a plus): each step turns the two "
+                f"makes a similarity small (`{ast.unparse(call)}` enters the loss with a plus): each step turns "
+                "the two "
                 "away from each other."
             )
             severity = "warning" if fixed else "note"
@@ -216,7 +245,7 @@ def zeros_for_minus_ones(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for source, index in indices(trace):
         if not any(name in source.text for name in SIGNED):
             continue
-        made = {p.name for other, at in indices(trace) for p in at.given if called(p.value) in SIGNED}
+        made = {name for kind in SIGNED for name in made_as(source, kind)}
         for calls in index.calls.values():
             for call in calls:
                 name = called(call)
@@ -229,7 +258,8 @@ def zeros_for_minus_ones(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     continue
                 kind = name if name in SIGNED else next(n for n in SIGNED if n in source.text)
                 message = (
-                    f"gives {kind} targets of 0 and 1 (`{ast.unparse(target)}`): they are to be 1 and -1, and a pair with "
+                    f"gives {kind} targets of 0 and 1 (`{ast.unparse(target)}`): they are to be 1 and -1, and a "
+                    "pair with "
                     "the target 0 is in neither of its two cases."
                 )
                 return told(source, call, "loss", message, f"Bring them there: 2 * {ast.unparse(target)} - 1.")

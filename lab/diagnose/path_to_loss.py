@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from ..recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from .finding import code_of
 
+SHAPED = {"ones_like", "zeros_like", "full_like", "empty_like", "rand_like", "randn_like", "randint_like"}
+"""Functions that take a shape of a tensor, and none of its values."""
 Edges = dict[Ref, list[Ref]]
 
 
@@ -81,6 +83,8 @@ class Between:
             if (ref, within) in visited:
                 continue
             visited.add((ref, within))
+            if isinstance(ref, Row) and ref.op in SHAPED:
+                continue
             if isinstance(ref, Leaf):
                 seen.leaves[ref] = None
             elif ref.stops and not ref.requires_grad:

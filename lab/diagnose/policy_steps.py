@@ -14,17 +14,20 @@ from .left_unused import DISCOUNT
 from .order import rule
 from .policy_gradients import REWARDED
 from .probability_ratios import LOG, OLD
-from .read_calls import Index, indices, name_of, operands, rows_at, spread, stripped, told, words
-from .user_sources import Function, Source, called, names_in
+from .read_calls import Index, indices, mentions, name_of, operands, rows_at, stripped, told, words
+from .user_sources import Source, called, names_in
 
 CLIPS = {"clamp", "clip"}
 ALIVE = re.compile(
     r"^(b_|batch_|next_|next)?(is_)?(not_?)?(done|dones|terminal|terminals|terminated|term|nonterminal|non_terminal|"
     r"next_?non_?terminal|mask|masks|alive|end|ends|over)(_batch|_b|_t|_mask|s)?$", re.I,
 )  # fmt: skip
+GOES_ON = re.compile(r"term|done|mask|alive|(^|_)(ends?|over)(_|$)", re.I)
+PROBABILITY = re.compile(r"(^|_)(probs?|pi|pis|prob_a|p)(_|$)", re.I)
 STEPWISE = re.compile(r"^(delta|deltas|td|td_?errors?|d_t|r|rew|reward)s?(_t|_i)?$", re.I)
 RANDOM = {"randrange", "randint", "choice", "sample", "random_action", "integers", "randint_like"}
 DRAWS = {"random", "rand", "uniform", "random_sample"}
+FALLS = re.compile(r"eps\w* *(\*=|-=)|eps\w* = max\(|eps\w* = [^\n]*(\beps\w* \*|exp\(-|- )|EPS_?START", re.I)
 EPSILON = re.compile(r"(^|_)(eps|epsilon)(_|$)|^eps", re.I)
 
 
@@ -64,7 +67,7 @@ def _multiplied(source: Source, index: Index, call: ast.Call) -> bool:
 @rule(473)
 def ratio_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``ratio = torch.exp(old_log_prob - log_prob)``: the old policy over the new one."""
-    for source, index in indices(trace, "exp"):
+    for source, index in indices(trace):
         for call in index.called("exp"):
             of = index.flow.inner(operands(call)[0]) if operands(call) else None
             if not isinstance(of, ast.BinOp) or not isinstance(of.op, ast.Sub):
@@ -81,6 +84,22 @@ def ratio_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 "action becomes, the smaller is its gain, so what was good is made less likely."
             )
             return told(source, call, "loss", message, f"Take it the other way round: exp({right} - {left}).")
+        for node in index.binary.get(ast.Div, ()):
+            left, right = name_of(node.left), name_of(node.right)
+            if (
+                not OLD.search(left)
+                or OLD.search(right)
+                or not (PROBABILITY.search(left) and PROBABILITY.search(right))
+            ):
+                continue
+            if LOG.search(left):
+                continue
+            message = (
+                f"takes the old policy's probability over the new one's (`{ast.unparse(node)}`): the more likely "
+                "an action "
+                "becomes, the smaller is its gain, so what was good is made less likely."
+            )
+            return told(source, node, "loss", message, f"Take it the other way round: {right} / {left}.")
     return []
 
 
@@ -107,10 +126,15 @@ def over_the_end(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for source, index in indices(trace):
         for loop, node, fresh, again in _recursions(index):
             inside = [n for s in loop.body for n in ast.walk(s)]
-            ends = sorted({name_of(n) for n in inside if isinstance(n, ast.Name | ast.Attribute) and ALIVE.match(name_of(n))})
-            if not ends or any(ALIVE.match(w) for w in words(index.flow, again)):
+            inside += [*ast.walk(loop.target), *ast.walk(loop.iter)]
+            ends = sorted(
+                {name_of(n) for n in inside if isinstance(n, ast.Name | ast.Attribute) and ALIVE.match(name_of(n))}
+            )
+            if not ends or any(GOES_ON.search(w) for w in words(index.flow, again)):
                 continue
-            reset = any(isinstance(n, ast.If) and any(ALIVE.match(name_of(m)) for m in ast.walk(n.test)) for n in inside)
+            reset = any(
+                isinstance(n, ast.If) and any(ALIVE.match(name_of(m)) for m in ast.walk(n.test)) for n in inside
+            )
             if reset:
                 continue
             total = ast.unparse(node.targets[0])
@@ -131,20 +155,23 @@ def from_the_front(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for source, index in indices(trace):
         for loop, node, fresh, _ in _recursions(index):
             head = ast.unparse(loop.iter)
-            if re.search(r"reversed|::-1|flip|, -1\)|\[-", head):
-                continue
+            if re.search(r"reversed|::-1|flip|, -1\)|\[-", head) or any(map(REWARDED.search, names_in(loop.iter))):
+                continue  # of rewards that are gone through one by one another rule tells
             names = {name_of(n) for n in ast.walk(fresh)} | {name_of(n) for n in ast.walk(index.flow.inner(fresh))}
             if not any(STEPWISE.match(n) or REWARDED.search(n) for n in names):
                 continue
-            kept = [n for s in loop.body for n in ast.walk(s)
-                    if (called(n) == "append" or isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store))]  # fmt: skip
+            inside = [n for s in loop.body for n in ast.walk(s)]
+            kept = any(called(n) == "append" for n in inside) or any(
+                isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) for n in inside
+            )
             steps = re.search(r"step\(|act\(|sample\(", ast.unparse(loop))
             turned = "T - 1 - " in ast.unparse(loop) or re.search(r"\[-\s*\(?\w+|- t|- i\b|~t", ast.unparse(loop))
             if not kept or steps or turned:
                 continue
             total = ast.unparse(node.targets[0])
             message = (
-                f"sums from the first step on (`{ast.unparse(node)}`, and the loop runs over `{head}`): {total} at a step "
+                f"sums from the first step on (`{ast.unparse(node)}`, and the loop runs over `{head}`): {total} "
+                "at a step "
                 "holds what came before it, in which its action has no part, and not what came after."
             )
             return told(source, node, "data", message, f"Go from the end: for t in reversed({head}).")
@@ -170,10 +197,13 @@ def parts_never_summed(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 continue
             message = (
                 f"has a ratio for each of the {rows[0].shape[-1]} numbers of an action (`{ast.unparse(call)}` is "
-                f"{'×'.join(map(str, rows[0].shape))}): the probability of an action is the product of theirs, and each "
+                f"{'×'.join(map(str, rows[0].shape))}): the probability of an action is the product of theirs, "
+                "and each "
                 "is clipped and weighed here as if it were an action of its own."
             )
-            return told(source, call, "loss", message, "Sum the logarithms: dist.log_prob(action).sum(-1).", rows=rows[:1])
+            return told(
+                source, call, "loss", message, "Sum the logarithms: dist.log_prob(action).sum(-1).", rows=rows[:1]
+            )
     return []
 
 
@@ -214,7 +244,8 @@ def squashed_twice(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 continue
             message = (
                 f"takes the tanh of what is a tanh already (`{ast.unparse(call)}`; {ast.unparse(operands(call)[0])} is "
-                f"`{ast.unparse(inner)}`): the slope of the squashing is that at the number that was drawn, and this one "
+                f"`{ast.unparse(inner)}`): the slope of the squashing is that at the number that was drawn, and "
+                "this one "
                 "is never near 0."
             )
             return told(source, call, "loss", message, f"Take 1 - {ast.unparse(operands(call)[0])} ** 2.")
@@ -235,8 +266,10 @@ def drawn_anew(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if not acted:
                 continue
             message = (
-                f"draws once more for the log-probability (`{ast.unparse(call)}`): the action that was taken is that of "
-                f"{source.place(acted[0]).words} (`{ast.unparse(acted[0])}`), and what it brought is credited to another."
+                f"draws once more for the log-probability (`{ast.unparse(call)}`): the action that was taken is "
+                "that of "
+                f"{source.place(acted[0]).words} (`{ast.unparse(acted[0])}`), and what it brought is credited to "
+                "another."
             )
             return told(source, given[0], "loss", message, "Give it the action that was taken: dist.log_prob(action).")
     return []
@@ -246,12 +279,10 @@ def drawn_anew(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def chance_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``if random() < epsilon: return q(state).argmax()``: the less it is to explore, the more it acts at random."""
     for source, index in indices(trace, "eps"):
-        if not re.search(r"eps\w* *(\*=|-=)|eps\w* = max\(|eps\w* = .*\b(eps\w* \*|exp\(-|- )|EPS_?START", source.text, re.I):
-            continue  # a share of greedy actions, maybe
         for node in (*index.kinds.get(ast.If, ()), *index.kinds.get(ast.IfExp, ())):
             below = _drawn_below(index.flow, node.test)
-            if below is None:
-                continue
+            if below is None or not mentions(FALLS, source.text):
+                continue  # a share of greedy actions, maybe
             body = node.body if isinstance(node.body, list) else [node.body]
             rest = node.orelse if isinstance(node.orelse, list) else [node.orelse]
             if not rest and isinstance(body[-1], ast.Return | ast.With):
@@ -261,7 +292,8 @@ def chance_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if (first, second) != (("best", "random") if below else ("random", "best")):
                 continue
             message = (
-                f"acts by the network with the probability that is to explore (`{ast.unparse(node.test)}`): the smaller "
+                f"acts by the network with the probability that is to explore (`{ast.unparse(node.test)}`): the "
+                "smaller "
                 "it becomes, the more actions are drawn at random, and what is learnt is hardly used."
             )
             return told(source, node.test, "data", message, "Turn the two branches round, or the comparison.")
@@ -271,6 +303,8 @@ def chance_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def _drawn_below(flow: Flow, test: ast.expr) -> bool | None:
     """Whether a test is that a number drawn at random is below epsilon; False for above, None for any other."""
     if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return None
+    if not any(EPSILON.search(name_of(side)) for side in (test.left, test.comparators[0])):
         return None
     left, right, op = test.left, test.comparators[0], test.ops[0]
     less = isinstance(op, ast.Lt | ast.LtE)
@@ -289,5 +323,3 @@ def _acts(block: list[ast.AST]) -> str:
     if calls & {"argmax", "max"}:
         return "best"
     return "random" if calls & RANDOM else ""
-
-

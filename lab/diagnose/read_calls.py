@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -19,7 +19,7 @@ OUTSIDE = LIBRARIES | {"nn.functional", "torch.nn.functional", "torch.special", 
                        "core.autograd", "autograd", "core.fft", "np.linalg", "torch.nn", "nn", "random",
                        "np.random", "core.linalg", "fft", "optim"}  # fmt: skip
 COMPARED = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}
-CRITERION = re.compile(r"(^|\.)(self\.)?(criterion|loss_fn|loss_func|lossfn|mse|mse_loss|huber|loss_function)$", re.I)
+CRITERION = re.compile(r"^(criterion|loss_fn|loss_func|lossfn|mse|mse_loss|huber|loss_function)$", re.I)
 KEEPS = {"detach", "float", "double", "to", "view", "reshape", "squeeze", "unsqueeze", "flatten", "contiguous", "clone",
          "item", "cuda", "cpu", "tensor", "as_tensor", "long", "type", "numpy", "t", "expand", "type_as", "half",
          "expand_as", "requires_grad_"}  # fmt: skip
@@ -48,7 +48,9 @@ class Index:
                 self.calls.setdefault(called(node), []).append(node)
             elif isinstance(node, ast.BinOp):
                 self.binary.setdefault(type(node.op), []).append(node)
-            elif isinstance(node, ast.For | ast.AugAssign | ast.If | ast.IfExp | ast.Subscript | ast.Return | ast.Assign):
+            elif isinstance(
+                node, ast.For | ast.AugAssign | ast.If | ast.IfExp | ast.Subscript | ast.Return | ast.Assign
+            ):
                 self.kinds.setdefault(type(node), []).append(node)
 
     def called(self, *names: str) -> list[ast.Call]:
@@ -56,6 +58,11 @@ class Index:
         if len(names) == 1:
             return self.calls.get(names[0], [])
         return [call for name in names for call in self.calls.get(name, ())]
+
+    @cached_property
+    def scopes(self) -> list[Index]:
+        """Of the top of a source: this and those of its functions, as `Source.scopes` has them."""
+        return [index_of(flow_of(self.flow.source, scope)) for scope in self.flow.source.scopes()]
 
     @cached_property
     def sums(self) -> list[ast.BinOp]:
@@ -73,21 +80,31 @@ class Index:
         return list(assigned(self.kinds.get(ast.Assign, ())))
 
     @cached_property
+    def attributes(self) -> dict[str, list[tuple[int, ast.expr]]]:
+        """What attributes are given in this function, each with its line."""
+        found: dict[str, list[tuple[int, ast.expr]]] = {}
+        for node in self.kinds.get(ast.Assign, ()):
+            for target in node.targets:
+                if isinstance(target, ast.Attribute):
+                    found.setdefault(ast.unparse(target), []).append((node.end_lineno, node.value))
+        return found
+
+    @cached_property
     def pairs(self) -> list[Pair]:
         """What is compared by a loss: ``F.mse_loss(a, b)``, ``(a - b) ** 2``, ``(a - b).pow(2)``."""
         found = []
         for name, calls in self.calls.items():
             for call in calls:
-                if len(call.args) >= 2 and (name in COMPARED or CRITERION.search(ast.unparse(call.func))):
+                if len(call.args) >= 2 and (name in COMPARED or CRITERION.search(name_of(call.func))):
                     found.append(Pair(call.args[0], call.args[1], call))
         for power in self.binary.get(ast.Pow, ()):
             inner = self.flow.inner(power.left)
             if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub):
                 found.append(Pair(inner.left, inner.right, power))
         for call in self.called("pow", "square", "abs"):
-            inner = self.flow.inner(operands(call)[0]) if operands(call) else None
-            if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub):
-                found.append(Pair(inner.left, inner.right, call))
+            of = self.flow.inner(operands(call)[0]) if operands(call) else None
+            if isinstance(of, ast.BinOp) and isinstance(of.op, ast.Sub):
+                found.append(Pair(of.left, of.right, call))
         return found
 
 
@@ -107,8 +124,14 @@ def indices(trace: Trace, *words: str) -> Iterator[tuple[Source, Index]]:
     of these in their text."""
     for source in sources(trace):
         if all(word in source.text for word in words):
-            for scope in source.scopes():
-                yield source, index_of(flow_of(source, scope))
+            for index in index_of(flow_of(source, source.tree)).scopes:
+                yield source, index
+
+
+@lru_cache(2048)
+def mentions(pattern: re.Pattern[str] | str, text: str) -> bool:
+    """Return whether a pattern is found in a text: of a source, whose functions all ask the same."""
+    return re.search(pattern, text) is not None
 
 
 def told(
@@ -146,7 +169,9 @@ def stripped(flow: Flow, node: ast.expr, depth: int = 16) -> ast.expr:
     """Return what an expression is a value of: variables put in, views and changes of type left out."""
     while depth:
         depth -= 1
-        value = flow.value(node)
+        value = value_of(flow, node)
+        if value is None and isinstance(node, ast.Name):
+            value = taken_out(flow, node)
         if value is not None:
             node = value
         elif isinstance(node, ast.Call) and called(node) in KEEPS and operands(node):
@@ -156,6 +181,46 @@ def stripped(flow: Flow, node: ast.expr, depth: int = 16) -> ast.expr:
         else:
             break
     return node
+
+
+def value_of(flow: Flow, node: ast.AST) -> ast.expr | None:
+    """Return what a variable, or an attribute that the same function sets, was last given before it is read there."""
+    if isinstance(node, ast.Name):
+        return flow.value(node)
+    if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
+        return None
+    given = index_of(flow).attributes.get(ast.unparse(node), ())
+    return next((value for line, value in reversed(given) if line < node.lineno), None)
+
+
+def made_as(source: Source, kind: str) -> set[str]:
+    """Return the names, without what they are attributes of, that are given an object of a class."""
+    if kind not in source.text:
+        return set()
+    found = set()
+    for node in source.nodes:
+        if isinstance(node, ast.Assign):
+            target = node.targets[0]
+            pairs = [(target, node.value)]
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                pairs = list(zip(target.elts, node.value.elts, strict=False))
+            found |= {name_of(one) for one, value in pairs if called(value) == kind}
+    return found - {""}
+
+
+def taken_out(flow: Flow, name: ast.Name) -> ast.Subscript | None:
+    """Return what a variable is of a call's results, as if it had been asked for by its place: ``f(x)[1]`` of
+    ``a, b = f(x)``."""
+    found = None
+    for node in index_of(flow).kinds.get(ast.Assign, ()):
+        target = node.targets[0]
+        if not isinstance(target, ast.Tuple) or not isinstance(node.value, ast.Call) or node.end_lineno >= name.lineno:
+            continue
+        for k, one in enumerate(target.elts):
+            if isinstance(one, ast.Name) and one.id == name.id:
+                place = ast.copy_location(ast.Constant(k), node.value)
+                found = ast.copy_location(ast.Subscript(node.value, place, ast.Load()), node.value)
+    return found
 
 
 def _only_none(node: ast.AST) -> bool:
@@ -177,7 +242,7 @@ def spread(flow: Flow, node: ast.expr, most: int = MOST) -> Iterator[ast.AST]:
         seen.add(one)
         most -= 1
         yield one
-        value = flow.value(one) if isinstance(one, ast.Name) else None
+        value = value_of(flow, one)
         stack.extend(ast.iter_child_nodes(one) if value is None else [value])
 
 

@@ -4,18 +4,33 @@ a walk in the wrong direction, a score with the other sign."""
 from __future__ import annotations
 
 import ast
+import itertools
 import re
+from collections.abc import Iterator
 
 from ..recorder.cell_trace import Leaf, Trace
 from .expressions import Flow
 from .finding import Found
 from .noise_schedules import DRAWN, LEVELS
 from .order import rule
-from .read_calls import indices, name_of, operands, spread, stripped, told
-from .user_sources import Function, called, names_in
+from .read_calls import function_of, indices, mentions, name_of, operands, spread, stripped, told
+from .user_sources import Function, Source, called, names_in, own_nodes
 
 FORWARD = re.compile(r"invert|inversion|encode|forward|add_noise|q_sample|noising", re.I)
 SLOPE = re.compile(r"score|grad|energy|drift", re.I)
+
+
+def _around(source: Source, node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what a node stands in, up to its statement; and what the variable it is given to stands in."""
+    for above in source.around(node):
+        if isinstance(above, ast.Assign):
+            names = {name_of(t) for t in above.targets}
+            for use in source.nodes:
+                if isinstance(use, ast.Name) and use.id in names and isinstance(use.ctx, ast.Load):
+                    yield from itertools.takewhile(lambda n: not isinstance(n, ast.stmt), source.around(use))
+        if isinstance(above, ast.stmt):
+            return
+        yield above
 
 
 def _drawn(flow: Flow, node: ast.expr) -> ast.Call | None:
@@ -31,7 +46,7 @@ def _drawn(flow: Flow, node: ast.expr) -> ast.Call | None:
 
 @rule(495)
 def noise_of_nobody(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """``F.mse_loss(net(noisy), torch.randn_like(x))``: the noise that is to be told is drawn anew, and nowhere added."""
+    """``F.mse_loss(net(noisy), torch.randn_like(x))``: what is to be told is drawn anew, and nowhere added."""
     if not trace.steps.count:
         return []
     for source, index in indices(trace, "randn"):
@@ -45,12 +60,21 @@ def noise_of_nobody(trace: Trace, explained: set[Leaf]) -> list[Found]:
                              and isinstance(n.ctx, ast.Load) and n is not target]  # fmt: skip
                     if reads:
                         continue
-                made = [n for n in spread(index.flow, told_by) if called(n) in ("randn", "randn_like") and n is not drawn]
-                if not made or not any(isinstance(n, ast.Call) for n in spread(index.flow, told_by)):
+                calls = [n for n in spread(index.flow, told_by) if isinstance(n, ast.Call)]
+                made: list[ast.AST] = [n for n in calls if called(n) in ("randn", "randn_like") and n is not drawn]
+                for own in (
+                    f for n in calls if (f := function_of(source, n)) is not None and f is not index.flow.scope
+                ):
+                    made += [n for n in own_nodes(own) if called(n) in ("randn", "randn_like")][:1]
+                added = [n for n in made if any(isinstance(a, ast.BinOp) and isinstance(a.op, ast.Add)
+                                                for a in _around(source, n))]  # fmt: skip
+                if not added:
                     continue
+                made = added
                 message = (
                     f"compares the prediction with noise that is drawn for it (`{ast.unparse(pair.node)}`): what was "
-                    f"added to the data is another draw ({source.place(made[0]).words}), so nothing can tell it, and the "
+                    f"added to the data is another draw ({source.place(made[0]).words}), so nothing can tell it, "
+                    "and the "
                     "model learns 0."
                 )
                 return told(source, pair.node, "loss", message, "Draw it once, add that, and compare with the same.")
@@ -81,11 +105,14 @@ def towards_the_noise(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if not levels or not taken or any(called(n) == "backward" for n in inside):
                 continue
             predicted = {name_of(x) for n in taken for x in n.targets}
-            off = any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Sub) and predicted & names_in(n.right) for n in inside)
+            off = any(
+                isinstance(n, ast.BinOp) and isinstance(n.op, ast.Sub) and predicted & names_in(n.right) for n in inside
+            )
             if not off:
                 continue
             message = (
-                f"goes from the cleanest step to the noisiest (`{ast.unparse(loop.iter)}`), and takes off noise in each "
+                f"goes from the cleanest step to the noisiest (`{ast.unparse(loop.iter)}`), and takes off noise "
+                "in each "
                 f"(`{ast.unparse(levels[0])}`): a sample begins as noise alone, at the last level, and is to come down."
             )
             return told(source, loop, "loss", message, f"Go backwards: for {t} in reversed({ast.unparse(head)}).")
@@ -99,13 +126,18 @@ def product_of_betas(trace: Trace, explained: set[Leaf]) -> list[Found]:
         for call in index.called("cumprod"):
             of = stripped(index.flow, operands(call)[0]) if operands(call) else call
             given = operands(call)[0] if operands(call) else call
-            if not re.match(r"^betas?(_t)?$", name_of(given), re.I) or (isinstance(of, ast.BinOp) and "1" in ast.unparse(of)[:4]):
+            if not re.match(r"^betas?(_t)?$", name_of(given), re.I) or (
+                isinstance(of, ast.BinOp) and "1" in ast.unparse(of)[:4]
+            ):
                 continue
             message = (
-                f"multiplies the betas (`{ast.unparse(call)}`), which are the shares of noise: after two steps nothing is "
+                f"multiplies the betas (`{ast.unparse(call)}`), which are the shares of noise: after two steps "
+                "nothing is "
                 "left of the signal, and all levels are the same."
             )
-            return told(source, call, "loss", message, f"Multiply what is kept: torch.cumprod(1 - {ast.unparse(given)}, 0).")
+            return told(
+                source, call, "loss", message, f"Multiply what is kept: torch.cumprod(1 - {ast.unparse(given)}, 0)."
+            )
     return []
 
 
@@ -127,10 +159,12 @@ def score_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 top = wanted.left if divided and isinstance(wanted, ast.BinOp) else of
                 if not divided or _drawn(index.flow, top) is None:
                     continue
-                upwards = re.search(r"\+ [^-\n]*score\w*\(", source.text)
+                upwards = mentions(r"\+ [^-\n]*score\w*\(", source.text)
                 message = (
-                    f"learns the score with the other sign (`{ast.unparse(wanted)}` in `{ast.unparse(pair.node)}`): the "
-                    "gradient of the log-density of x + noise is -noise / sigma ** 2, which points back to the data, and "
+                    f"learns the score with the other sign (`{ast.unparse(wanted)}` in "
+                    f"`{ast.unparse(pair.node)}`): the "
+                    "gradient of the log-density of x + noise is -noise / sigma ** 2, which points back to the "
+                    "data, and "
                     "steps along this one lead away from it."
                 )
                 severity = "warning" if upwards else "note"
@@ -145,12 +179,20 @@ def quiet_walk(trace: Trace, explained: set[Leaf]) -> list[Found]:
         for node in index.sums:
             if isinstance(source.parents.get(node), ast.BinOp):
                 continue
-            parts = [t.node for t in index.flow.terms(node) if isinstance(t.node, ast.BinOp) and isinstance(t.node.op, ast.Mult)]
-            noisy = [(f, r) for p in parts for f, r in _sides(p) if called(index.flow.inner(r)) in ("randn", "randn_like")]
+            parts = [
+                t.node
+                for t in index.flow.terms(node)
+                if isinstance(t.node, ast.BinOp) and isinstance(t.node.op, ast.Mult)
+            ]
+            noisy = [
+                (f, r) for p in parts for f, r in _sides(p) if called(index.flow.inner(r)) in ("randn", "randn_like")
+            ]
             if len(noisy) != 1:
                 continue
             scale = ast.unparse(noisy[0][0])
-            if not re.fullmatch(r"[\w.]+", scale) or re.search(r"sqrt|\*\* 0\.5|2", ast.unparse(index.flow.inner(noisy[0][0]))):
+            if not re.fullmatch(r"[\w.]+", scale) or re.search(
+                r"sqrt|\*\* 0\.5|2", ast.unparse(index.flow.inner(noisy[0][0]))
+            ):
                 continue
             drift = [r for p in parts for f, r in _sides(p) if ast.unparse(f) == scale and r is not noisy[0][1]]
             if not any(SLOPE.search(w) for r in drift for w in names_in(r) | {name_of(n) for n in ast.walk(r)}):

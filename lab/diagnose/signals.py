@@ -10,7 +10,7 @@ from ..recorder.cell_trace import Leaf, Trace, ancestors
 from .expressions import Flow
 from .finding import Found
 from .order import rule
-from .read_calls import indices, name_of, operands, rows_at, spread, stripped, told
+from .read_calls import indices, mentions, name_of, operands, rows_at, spread, stripped, told
 from .user_sources import called, names_in
 
 DEGREES = re.compile(r"(^|_)(deg|degs|degree|degrees)(_|\d|$)|_deg$", re.I)
@@ -19,6 +19,7 @@ POWER = re.compile(r"pow(er)?|energ|psd|(^|_)(sq|squared|var|mse|ratio|snr|num|d
 AMPLITUDE = re.compile(r"^(mag|mags|magnitude|magnitudes|amp|amps|amplitude|rms)(_|\d|$)", re.I)
 SIZES = re.compile(r"(^|_)(mag|magnitude|power|psd|spec|spectrum|amplitude|amp|energy)s?(_|\d|$)", re.I)
 ANGLE = re.compile(r"(^|_)(yaw|heading|azimuth|bearing|angle|angles|theta|phase|orientation)s?(_|\d|$)", re.I)
+ANGLES = re.compile(r"yaw|heading|azimuth|bearing|angle|theta|phase|orientation", re.I)
 WHOLE_TURN = 5.0  # radians
 
 
@@ -29,7 +30,11 @@ def _squared(flow: Flow, node: ast.expr) -> bool:
             return True
         if called(one) in ("pow", "square", "var", "mse_loss") or POWER.search(name_of(one)):
             return True
-        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult) and ast.unparse(one.left) == ast.unparse(one.right):
+        if (
+            isinstance(one, ast.BinOp)
+            and isinstance(one.op, ast.Mult)
+            and ast.unparse(one.left) == ast.unparse(one.right)
+        ):
             return True
     return False
 
@@ -75,7 +80,11 @@ def half_of_the_spectrum(trace: Trace, explained: set[Leaf]) -> list[Found]:
             while True:
                 if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Pow | ast.Div | ast.Mult):
                     inner = inner.left
-                elif isinstance(inner, ast.Call) and called(inner) in ("abs", "pow", "square", "sqrt") and operands(inner):
+                elif (
+                    isinstance(inner, ast.Call)
+                    and called(inner) in ("abs", "pow", "square", "sqrt")
+                    and operands(inner)
+                ):
                     inner = operands(inner)[0]
                 else:
                     break
@@ -86,7 +95,8 @@ def half_of_the_spectrum(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if not re.search(r"^(r?fft\d?|stft|fftn|rfftn)$", called(index.flow.inner(inner.value))):
                 continue
             message = (
-                f"drops the imaginary part of the spectrum for {name} (`{ast.unparse(value)}`): how large a frequency is "
+                f"drops the imaginary part of the spectrum for {name} (`{ast.unparse(value)}`): how large a "
+                "frequency is "
                 "then depends on where its wave begins, and a sine comes out as 0."
             )
             return told(source, node, "data", message, "Take the absolute value: torch.fft.rfft(x).abs().")
@@ -108,7 +118,8 @@ def degrees_for_radians(trace: Trace, explained: set[Leaf]) -> list[Found]:
             rows = [r for r in rows_at(trace, source, call) if r.op in ("sin", "cos", "tan") and r.refs]
             name = next(n for n in names if DEGREES.search(n))
             message = (
-                f"gives {called(call)} degrees (`{ast.unparse(call)}`): it takes radians, so {name} goes round the circle "
+                f"gives {called(call)} degrees (`{ast.unparse(call)}`): it takes radians, so {name} goes round "
+                "the circle "
                 "57 times as fast as it should."
             )
             return told(source, call, "data", message, f"Bring it to radians: torch.deg2rad({name}).", rows=rows[:1])
@@ -121,19 +132,22 @@ def angles_on_a_line(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if not trace.steps.count:
         return []
     for source, index in indices(trace, "loss"):
-        for pair in index.pairs:
+        for pair in index.pairs if mentions(ANGLES, source.text) else ():
             if not all(ANGLE.search(name_of(side)) for side in (pair.one, pair.other)):
                 continue
-            if re.search(r"atan2|wrap|remainder|% *\(?2|cos\(", source.text):
+            if mentions(r"atan2|wrap|remainder|% *\(?2|cos\(", source.text):
                 continue
             roots = ancestors([ref for r in rows_at(trace, source, pair.node) for ref in r.refs])
-            spans = [leaf.span for leaf in roots if isinstance(leaf, Leaf) and leaf.span is not None and len(leaf.shape) < 3]
+            spans = [
+                leaf.span for leaf in roots if isinstance(leaf, Leaf) and leaf.span is not None and len(leaf.shape) < 3
+            ]
             stats = [r.stats for r in roots if not isinstance(r, Leaf) and r.stats is not None and not r.requires_grad]
             wide = [b - a for a, b in spans] + [s.max - s.min for s in stats if s.max is not None and s.min is not None]
             if not any(WHOLE_TURN < w < 400 for w in wide):
                 continue
             message = (
-                f"compares angles as numbers on a line (`{ast.unparse(pair.node)}`), and they go all the way round: just "
+                f"compares angles as numbers on a line (`{ast.unparse(pair.node)}`), and they go all the way "
+                "round: just "
                 "left and just right of the seam is the largest error there is, and between them lies the opposite."
             )
             remedy = "Compare their sines and cosines, or wrap the difference: torch.atan2(d.sin(), d.cos())."

@@ -10,13 +10,13 @@ from ..recorder.cell_trace import Leaf, Trace
 from .expressions import Flow, losses
 from .finding import Found
 from .order import rule
-from .policy_gradients import LOG_PROBABILITY
 from .read_calls import indices, name_of, operands, spread, stripped, told
 from .user_sources import called, names_in
 
 TEMPERATURE = re.compile(r"^(log_?)?alpha(_temp)?$|temperature|ent_coef", re.I)
 CRITIC = re.compile(r"(^|_)(q|qf|q_?net|critic|min_q|q_?min|qs?_?pi|q_value)s?\d*(_|\d|$)", re.I)
 ACTOR = re.compile(r"(^|_)(actor|policy|mu|pi)(_|$)", re.I)
+LOG_PI = re.compile(r"(^|_)log_?(prob|pi|p)(s|a)?(_|\d|$)|^logp", re.I)
 WHOLE = re.compile(r"target_ent|^log_?(prob|pi|p)", re.I)
 COST = re.compile(r"cost|risk|penalt|constraint", re.I)
 
@@ -29,9 +29,7 @@ def _signed(flow: Flow, node: ast.expr) -> Iterator[tuple[int, ast.expr]]:
 
 def _log_pi(flow: Flow, node: ast.expr) -> bool:
     """Whether an expression is a log-probability, by its name or by what gave it."""
-    return bool(LOG_PROBABILITY.match(name_of(node))) or any(
-        called(n) == "log_prob" or LOG_PROBABILITY.match(name_of(n)) for n in spread(flow, node, 40)
-    )
+    return any(called(n) == "log_prob" or LOG_PI.search(name_of(n)) for n in [node, *spread(flow, node, 40)])
 
 
 def _entropy_term(flow: Flow, node: ast.expr) -> bool:
@@ -39,10 +37,10 @@ def _entropy_term(flow: Flow, node: ast.expr) -> bool:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         sides = (node.left, node.right)
         return any(
-            any(TEMPERATURE.search(n) for n in names_in(a) | {name_of(a)}) and _log_pi(flow, b)
+            any(TEMPERATURE.search(name_of(n)) for n in ast.walk(a)) and _log_pi(flow, b)
             for a, b in (sides, sides[::-1])
         )
-    return bool(LOG_PROBABILITY.match(name_of(node))) or called(node) == "log_prob"
+    return bool(LOG_PI.search(name_of(node))) or called(node) == "log_prob"
 
 
 def _value_term(flow: Flow, node: ast.expr) -> bool:
@@ -66,7 +64,8 @@ def entropy_taken_off(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 if not _value_term(index.flow, value) or isinstance(value, ast.UnaryOp):
                     continue
                 message = (
-                    f"adds alpha times the log-probability to a value (`{ast.unparse(node)}`): the entropy is minus the "
+                    f"adds alpha times the log-probability to a value (`{ast.unparse(node)}`): the entropy is "
+                    "minus the "
                     "mean of that, so what is certain is worth more, and the policy settles on it."
                 )
                 remedy = f"Subtract it: {ast.unparse(value)} - {ast.unparse(other)}."
@@ -121,16 +120,16 @@ def temperature_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
                     continue
                 for factor, rest in ((node.left, node.right), (node.right, node.left)):
-                    if not any(TEMPERATURE.search(n) for n in names_in(factor) | {name_of(factor)}):
+                    if not any(TEMPERATURE.search(name_of(n)) for n in ast.walk(factor)):
                         continue
-                    turn = -1 if isinstance(factor, ast.UnaryOp) else 1
                     inner = stripped(flow, rest)
                     parts = {("log" if _log_pi(flow, n) else "goal" if "target_ent" in ast.unparse(n) else ""): s
                              for s, n in _signed(flow, inner)}  # fmt: skip
-                    if parts.get("log", 0) * parts.get("goal", 0) <= 0 or turn * sign * parts["log"] < 0:
+                    if parts.get("log", 0) * parts.get("goal", 0) <= 0 or sign * parts["log"] < 0:
                         continue
                     message = (
-                        f"turns the temperature the wrong way (`{ast.unparse(node)}` enters the loss with a plus): where "
+                        f"turns the temperature the wrong way (`{ast.unparse(node)}` enters the loss with a "
+                        "plus): where "
                         "the policy has less entropy than it should, log_pi + target_entropy is above 0, and each step "
                         "makes the temperature smaller still."
                     )

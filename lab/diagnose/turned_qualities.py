@@ -11,13 +11,15 @@ from .compared_samples import NEGATIVE, POSITIVE
 from .expressions import losses
 from .finding import Found
 from .order import rule
-from .read_calls import Index, function_of, goals, indices, name_of, operands, option, rows_at, stripped, told
+from .read_calls import Index, function_of, goals, indices, mentions, name_of, operands, option, rows_at, stripped, told
 from .user_sources import Source, called, own_nodes
 
 QUALITY = re.compile(
     r"(^|_)(ms_?ssim|ssim|psnr|si_?sdr|si_?snr|snr|sdr|iou|miou|jaccard|dice|dice_(coef|coeff|score)|f1|f1_score|"
-    r"accuracy|auc|auroc|ndcg|pesq|stoi|r2_?score|elbo|log_?likelihood|ncc|cosine_sim|pearson)$", re.I,
+    r"accuracy|auc|auroc|ndcg|pesq|stoi|r2_?score|ncc|pearson)$", re.I,
 )  # fmt: skip
+NAMED = re.compile(r"ssim|psnr|sd?n?r\(|iou|jaccard|dice|f1|accuracy|auc|ndcg|pesq|stoi|r2|ncc|pearson",
+                   re.I)  # fmt: skip
 LOSS = re.compile(r"loss|neg|dist|error|1_?minus|inv", re.I)
 DISTANCE = re.compile(r"dist|(^|_)d(_|$)", re.I)
 APART = {"mse_loss", "l1_loss", "sub", "squared_error", "smooth_l1_loss", "absolute_error", "huber_loss"}
@@ -32,7 +34,7 @@ def quality_made_small(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if "maximize=True" in source.text:
             continue
         for of, _ in losses(index.flow):
-            for term in index.flow.terms(of):
+            for term in index.flow.terms(of) if mentions(NAMED, source.text) else ():
                 inner = stripped(index.flow, term.node)
                 if term.sign < 0 or not isinstance(inner, ast.Call) or not QUALITY.search(called(inner)):
                     continue
@@ -57,7 +59,9 @@ def _turned(source: Source, call: ast.Call) -> bool:
         while isinstance(end, ast.Call) and called(end) in ("mean", "sum") and operands(end):
             end = operands(end)[0]
         minus = isinstance(end, ast.UnaryOp) and isinstance(end.op, ast.USub)
-        if minus or (isinstance(end, ast.BinOp) and isinstance(end.op, ast.Sub) and ast.unparse(end.left) in ("1", "1.0")):
+        if minus or (
+            isinstance(end, ast.BinOp) and isinstance(end.op, ast.Sub) and ast.unparse(end.left) in ("1", "1.0")
+        ):
             return True
     return False
 
@@ -100,7 +104,8 @@ def ranks_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if sign * way * signs[0] >= 0:
                 continue
             message = (
-                f"rewards a negative sample's score above the positive one's (`{ast.unparse(call)}`): each step ranks what "
+                f"rewards a negative sample's score above the positive one's (`{ast.unparse(call)}`): each step "
+                "ranks what "
                 "was not chosen higher."
             )
             return told(source, call, "loss", message, "Turn the difference round: -F.logsigmoid(pos - neg).mean().")
@@ -108,7 +113,7 @@ def ranks_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 
 def _sign_in_loss(source: Source, index: Index, call: ast.Call) -> int:
-    """-1 where a term is made large by each step, 1 where it is made small... turned: 1 if the loss has minus the term."""
+    """1 where the loss has minus a term, so that each step makes it large; -1 where it has the term; else 0."""
     for of in goals(source, index.flow):
         for term in index.flow.terms(of):
             if term.node is call:
@@ -128,7 +133,9 @@ def both_rewarded(trace: Trace, explained: set[Leaf]) -> list[Found]:
         for call, of, way in _log_sigmoids(index):
             terms = list(index.flow.terms(of, whole=re.compile(f"({POSITIVE.pattern})|({NEGATIVE.pattern})", re.I)))
             names = {name_of(n) for n in ast.walk(of)} - {""}
-            which = {("pos" if POSITIVE.search(n) else "neg") for n in names if POSITIVE.search(n) or NEGATIVE.search(n)}
+            which = {
+                ("pos" if POSITIVE.search(n) else "neg") for n in names if POSITIVE.search(n) or NEGATIVE.search(n)
+            }
             sign = _sign_in_loss(source, index, call)
             if len(terms) == 1 and len(which) == 1 and sign:
                 seen[which.pop()] = sign * way * terms[0].sign, call
@@ -136,10 +143,17 @@ def both_rewarded(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         call = seen["neg"][1]
         message = (
-            f"raises the scores of negative samples as it does those of positive ones (`{ast.unparse(call)}`): all scores "
+            f"raises the scores of negative samples as it does those of positive ones (`{ast.unparse(call)}`): "
+            "all scores "
             "grow, and nothing tells the two apart."
         )
-        return told(source, call, "loss", message, f"Put a minus before the score: F.logsigmoid(-{ast.unparse(operands(call)[0])}).")
+        return told(
+            source,
+            call,
+            "loss",
+            message,
+            f"Put a minus before the score: F.logsigmoid(-{ast.unparse(operands(call)[0])}).",
+        )
     return []
 
 
@@ -157,7 +171,8 @@ def summed_before_the_logarithm(trace: Trace, explained: set[Leaf]) -> list[Foun
                 continue
             n = rows[0].refs[0].shape[0]
             message = (
-                f"sums over all {n} samples (`{ast.unparse(inner)}`) before `{ast.unparse(call)}`: the loss has one number "
+                f"sums over all {n} samples (`{ast.unparse(inner)}`) before `{ast.unparse(call)}`: the loss has "
+                "one number "
                 "for the batch, which is soon large, and after that no pair teaches anything."
             )
             remedy = "Sum over the features alone: F.logsigmoid((...).sum(-1)), and the mean of that."
@@ -185,7 +200,8 @@ def one_score_for_all(trace: Trace, explained: set[Leaf]) -> list[Found]:
                         continue
                     n = other.shape[0]
                     message = (
-                        f"sums over the samples as well (`{ast.unparse(call)}` is one number for {n}), and line {row.line} "
+                        f"sums over the samples as well (`{ast.unparse(call)}` is one number for {n}), and line "
+                        f"{row.line} "
                         f"compares that with each of {n}: all samples get one prediction."
                     )
                     return told(source, call, "layout", message, "Sum over the features alone: .sum(-1).", rows=[one])
@@ -204,13 +220,16 @@ def positives_alone(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if not isinstance(call, ast.Call) or "binary_cross_entropy" not in called(call) or len(call.args) < 2:
                 continue
             target = index.flow.inner(call.args[1])
-            if called(target) not in ("ones", "ones_like") or re.search(r"zeros|neg|fake", source.text):
+            if called(target) not in ("ones", "ones_like") or mentions(r"zeros|neg|fake", source.text):
                 continue
             message = (
-                f"has no target but 1 (`{ast.unparse(call)}`): the loss is least where every score is large, whoever is "
+                f"has no target but 1 (`{ast.unparse(call)}`): the loss is least where every score is large, "
+                "whoever is "
                 "asked for what, and that is what is learnt."
             )
-            return told(source, call, "loss", message, "Draw pairs that did not happen as well, and give them the target 0.")
+            return told(
+                source, call, "loss", message, "Draw pairs that did not happen as well, and give them the target 0."
+            )
     return []
 
 
@@ -232,7 +251,11 @@ def mean_over_classes(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 above = source.parents.get(call)
                 if isinstance(above, ast.Attribute) and above.attr in ("sum", "mean"):
                     continue
-                rows = [r for r in rows_at(trace, source, call) if len(r.shape) == 2 or (r.refs and len(r.refs[0].shape) == 2)]
+                rows = [
+                    r
+                    for r in rows_at(trace, source, call)
+                    if len(r.shape) == 2 or (r.refs and len(r.refs[0].shape) == 2)
+                ]
                 classes = max((r.shape[1] if len(r.shape) == 2 else r.refs[0].shape[1] for r in rows), default=0)
                 if classes < 2:
                     continue
@@ -242,5 +265,3 @@ def mean_over_classes(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 )
                 return told(source, call, "loss", message, "Give it reduction='batchmean'.", "note")
     return []
-
-

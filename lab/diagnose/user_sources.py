@@ -68,6 +68,15 @@ class Source:
         return ast.Module([*before, *self.tree.body], [])
 
     @cached_property
+    def constants(self) -> dict[str, ast.Constant]:
+        """The names outside of functions that are given a plain number, and once."""
+        given: dict[str, list[ast.expr]] = {}
+        for pair in assigned(own_nodes(self.session or self.program)):
+            given.setdefault(pair.name, []).append(pair.value)
+        alone = {name: values[0] for name, values in given.items() if len(values) == 1}
+        return {name: value for name, value in alone.items() if isinstance(value, ast.Constant)}
+
+    @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
         """What each node stands in."""
         return {inner: node for node in ast.walk(self.program) for inner in ast.iter_child_nodes(node)}
