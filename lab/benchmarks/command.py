@@ -24,7 +24,8 @@ from . import cpu, cuda, memory, plot, recording, small, watching
 from .timing import Ratio, ratio
 
 SECTIONS = (*cpu.SECTIONS, "memory", "observer", "recording", "small")
-COMMANDS = {"check": "check", "launch": "launch", "tuning-replay": "tuning_replay", "serving": "serving"}
+COMMANDS = {"check": "check", "launch": "launch", "tuning-replay": "tuning_replay", "serving": "serving",
+            "small-accuracy": "small_accuracy"}  # fmt: skip
 
 _ADD = """
 import sys, time, core

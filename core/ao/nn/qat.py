@@ -38,10 +38,17 @@ class RoundTrip(FakeQuantizeBase):
 
 
 class RoundRows(FakeQuantizeBase):
-    """Gives each row of an input as 127 steps up to its greatest magnitude stand for."""
+    """Gives each row of an input as 127 steps up to its greatest magnitude stand for; with `dims` each sample, whose
+    dimensions these are, as convolutions round."""
+
+    def __init__(self, dims: int = 1) -> None:
+        super().__init__()
+        self.dims = dims
 
     def forward(self, x: Any) -> Any:
-        return rounded_rows(x) if self._rounds else x
+        if not self._rounds:
+            return x
+        return rounded_rows(x.flatten(-self.dims)).reshape(x.shape)  # type: ignore[attr-defined]
 
 
 class Rounding:

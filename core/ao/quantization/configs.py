@@ -25,12 +25,12 @@ from .observer import MovingAverageMinMaxObserver
 __all__ = ["AOBaseConfig", "BFloat16WeightOnlyConfig", "FakeQuantizeConfig", "Float8WeightOnlyConfig",
            "FromIntXQuantizationAwareTrainingConfig", "Int4WeightOnly", "Int4WeightOnlyConfig",
            "Int8DynamicActivationInt4WeightConfig", "Int8DynamicActivationInt8Weight",
-           "Int8DynamicActivationInt8WeightConfig", "Int8StaticActivationInt8WeightConfig", "Int8WeightOnly",
-           "Int8WeightOnlyConfig", "IntXQuantizationAwareTrainingConfig", "IntxFakeQuantizeConfig",
-           "IntxWeightOnlyConfig", "PerAxis", "PerGroup", "PerRow", "PerTensor", "PerToken", "QATConfig",
-           "float8_weight_only", "from_intx_quantization_aware_training", "int4_weight_only",
-           "int8_dynamic_activation_int4_weight", "int8_dynamic_activation_int8_weight", "int8_weight_only",
-           "intx_quantization_aware_training"]  # fmt: skip
+           "Int8DynamicActivationInt8WeightConfig", "Int8DynamicActivationIntxWeightConfig",
+           "Int8StaticActivationInt8WeightConfig", "Int8WeightOnly", "Int8WeightOnlyConfig",
+           "IntXQuantizationAwareTrainingConfig", "IntxFakeQuantizeConfig", "IntxWeightOnlyConfig", "PerAxis",
+           "PerGroup", "PerRow", "PerTensor", "PerToken", "QATConfig", "float8_weight_only",
+           "from_intx_quantization_aware_training", "int4_weight_only", "int8_dynamic_activation_int4_weight",
+           "int8_dynamic_activation_int8_weight", "int8_weight_only", "intx_quantization_aware_training"]  # fmt: skip
 
 # -- which numbers share a scale -------------------------------------------------------------------------------------
 
@@ -187,6 +187,18 @@ class Int8DynamicActivationInt4WeightConfig(AOBaseConfig):
 
     def form(self, weight: Any) -> Form:
         return Ints(4, _group_within(math.prod(weight.shape[1:]), self.group_size) or None)
+
+
+@dataclass
+class Int8DynamicActivationIntxWeightConfig(AOBaseConfig):
+    """As `IntxWeightOnlyConfig`, with inputs rounded to 8 bits by rows."""
+
+    weight_dtype: Any = dtypes.int8
+    weight_granularity: Any = field(default_factory=PerAxis)
+    inputs = "dynamic"
+
+    def form(self, weight: Any) -> Form:
+        return IntxWeightOnlyConfig(self.weight_dtype, self.weight_granularity).form(weight)
 
 
 @dataclass
@@ -374,7 +386,7 @@ class QATConfig(AOBaseConfig):
             return Identity() if w is None else w.weights(), None if given is None else given.activations()
         kept: Any = kept_class(layer)
         if "static" in kept.takes and base.inputs:
-            inputs = RoundRows() if base.inputs == "dynamic" else _static_rounding()
+            inputs = RoundRows(1 + getattr(kept, "n", 0)) if base.inputs == "dynamic" else _static_rounding()
         else:
             inputs = None
         return RoundTrip(next(iter(base.forms(layer).values()))), inputs

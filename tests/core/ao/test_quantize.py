@@ -24,11 +24,12 @@ WEIGHTS_ALONE = {
 }
 WITH_INPUTS = {
     "dynamic": q.Int8DynamicActivationInt8WeightConfig(),
+    "dynamic int5": q.Int8DynamicActivationIntxWeightConfig(core.int5),
     "dynamic int4": q.Int8DynamicActivationInt4WeightConfig(group_size=16),
     "static": q.Int8StaticActivationInt8WeightConfig(act_quant_scale=4 / 127),
 }
 CLOSE = {"int8": 0.02, "int4": 0.2, "int6": 0.08, "int3": 0.5, "float8": 0.1, "float8 wide": 0.2, "bfloat16": 0.01,
-         "dynamic": 0.03, "dynamic int4": 0.25, "static": 0.05}  # fmt: skip
+         "dynamic": 0.03, "dynamic int5": 0.15, "dynamic int4": 0.25, "static": 0.05}  # fmt: skip
 LAYERS: dict[str, tuple[Any, Any]] = {
     "Linear": (lambda: nn.Linear(64, 10), lambda: core.randn(5, 64)),
     "Conv1d": (lambda: nn.Conv1d(8, 6, 4, stride=2, padding=1), lambda: core.randn(2, 8, 12)),
@@ -58,7 +59,9 @@ def first(y: Any) -> Any:
 def cases() -> list[tuple[str, str]]:
     found = [(layer, config) for layer in LAYERS for config in WEIGHTS_ALONE]
     found += [(layer, "static") for layer in STATIC]
-    return found + [(layer, c) for layer in LAYERS for c in ("dynamic", "dynamic int4") if layer not in DYNAMIC_NOT]
+    return found + [
+        (layer, c) for layer in LAYERS for c in ("dynamic", "dynamic int5", "dynamic int4") if layer not in DYNAMIC_NOT
+    ]
 
 
 @pytest.fixture(autouse=True)
@@ -305,6 +308,18 @@ def test_the_older_spellings_train_and_give_floating_layers_back():
     core.quantize_(model, q.FromIntXQuantizationAwareTrainingConfig(), q.every_layer)
     assert [type(m) for m in model] == [nn.Linear, nn.Embedding]
     assert not model[0]._modules
+
+
+@pytest.mark.parametrize("layer", ["Conv1d", "Conv2d", "Conv3d", "Linear"])
+@pytest.mark.parametrize("bits", [3, 8])
+def test_inputs_are_rounded_in_training_as_they_are_afterwards(layer, bits):
+    make, inputs = LAYERS[layer]
+    module, x = make(), inputs()
+    base = q.Int8DynamicActivationIntxWeightConfig(getattr(core, f"int{bits}"))
+    core.quantize_(module, q.QATConfig(base), q.every_layer)
+    before = module(x).detach()
+    core.quantize_(module, q.QATConfig(base, step="convert"), q.every_layer)
+    assert core.allclose(module(x), before, atol=1e-4 * before.abs().max().item())
 
 
 @pytest.mark.parametrize("layer", ["Conv2d", "Embedding", "LSTM", "GRUCell"])

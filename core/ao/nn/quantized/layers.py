@@ -86,8 +86,7 @@ class _Conv(Stored):
     def _rounded(self, x: Any) -> Tensor:
         if self.inputs == "static":
             return fake_quantize_per_tensor_affine(x, self._buffers["input_scale"], self._zero, LEAST, MOST)
-        samples = rounded_rows(x.reshape(len(x), -1) if x.ndim == self.n + 2 else x.reshape(1, -1))
-        return samples.reshape(x.shape)
+        return rounded_rows(x.flatten(-1 - self.n)).reshape(x.shape)  # type: ignore[no-any-return, attr-defined]
 
     def _whole(self, x: Any) -> Tensor:
         me: Any = self
