@@ -373,12 +373,11 @@ def initialised_over(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 or scope_around(source, node) is not scope
             ):
                 continue
-            function = ""
-            if called(node) == "apply" and ast.unparse(getattr(node.func, "value", node)) == model and node.args:
+            own = ast.unparse(getattr(node.func, "value", node)) == model
+            function = called(node) if node.args and ast.unparse(node.args[0]) == model else ""
+            if own and called(node) == "apply" and node.args:
                 function = name_of(node.args[0])
-            elif (node.args and ast.unparse(node.args[0]) == model) or (
-                ast.unparse(getattr(node.func, "value", node)) == model and INITIAL.match(called(node))
-            ):
+            elif own and INITIAL.match(called(node)):
                 function = called(node)
             made = known.get(function)
             if made is None or not re.search(r"init\.\w+_\(|\.(normal|uniform)_\(", ast.unparse(made[1])):
