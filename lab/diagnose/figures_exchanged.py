@@ -11,7 +11,7 @@ from .expressions import Flow
 from .finding import Found
 from .order import rule
 from .telling import PREDICTED, TRUE, bare, calls, flow_around, flows, functions, name_of, tell
-from .user_sources import called
+from .user_sources import called, sources
 
 ORDERED = {"precision_score", "recall_score", "r2_score", "roc_auc_score", "average_precision_score", "log_loss",
            "classification_report", "confusion_matrix", "precision_recall_fscore_support", "fbeta_score",
@@ -97,7 +97,8 @@ def classes_for_scores(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if made is None or (TRUE.search(_word(bare(score))) and not PREDICTED.search(_word(bare(score)))):
                 continue
             says = (
-                f"gives {called(node)} classes (`{ast.unparse(score)}`, which is `{ast.unparse(made)}`): the area is one "
+                f"gives {called(node)} classes (`{ast.unparse(score)}`, which is `{ast.unparse(made)}`): the area "
+                "is one "
                 "over all thresholds, and of classes there is one alone, so it comes out too low."
             )
             return tell(source, node, "evaluation", "warning", says, "Give it the probabilities, or the logits.")
@@ -105,8 +106,6 @@ def classes_for_scores(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 
 def _areas(trace: Trace) -> set[str]:
-    from .user_sources import sources
-
     return {name for source in sources(trace) for name in source.calls if AREAS.search(name)}
 
 
@@ -151,14 +150,19 @@ def precision_for_recall(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 )
                 remedy = "A false positive is predicted 1 and is 0; a false negative is predicted 0 and is 1."
                 return tell(source, node, "evaluation", "warning", says, remedy)
-            kind = "precision" if re.search(r"prec|ppv", name, re.I) else "recall" if re.search(
-                r"rec(all)?(_|$)|sensitiv|tpr", name, re.I
-            ) else ""
+            kind = (
+                "precision"
+                if re.search(r"prec|ppv", name, re.I)
+                else "recall"
+                if re.search(r"rec(all)?(_|$)|sensitiv|tpr", name, re.I)
+                else ""
+            )
             other = _divisor(flow, value) if kind else ""
             if not other or other == kind:
                 continue
             says = (
-                f"calls {name} what is the {other} (`{ast.unparse(value)}`): of {'all that are positive' if other == 'recall' else 'all that were found'} "
+                f"calls {name} what is the {other} (`{ast.unparse(value)}`): of "
+                f"{'all that are positive' if other == 'recall' else 'all that were found'} "
                 "how many were right."
             )
             remedy = "precision = tp / (tp + fp); recall = tp / (tp + fn)."
@@ -195,7 +199,7 @@ def _counted(node: ast.expr) -> tuple[int, int] | None:
             value = side.comparators[0]
             if not isinstance(value, ast.Constant) or value.value not in (0, 1, True, False):
                 return None
-            side, number = side.left, int(value.value)
+            side, number = side.left, int(value.value == 1)
         elif isinstance(side, ast.BinOp) and isinstance(side.op, ast.Sub) and ast.unparse(side.left) == "1":
             side, number = side.right, 0
         which = _side(_word(bare(side))) or ("predicted" if _word(bare(side)) in ("p", "yp") else None)
@@ -203,5 +207,3 @@ def _counted(node: ast.expr) -> tuple[int, int] | None:
             return None
         held[which] = number
     return (held["predicted"], held["true"]) if len(held) == 2 else None
-
-

@@ -29,7 +29,13 @@ def nothing_between(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         before = _layer_before(trace, row.refs[0], readers)
         first, second = (_weight(before) if before is not None else None), _weight(row)
-        if before is None or first is None or second is None or first is second:
+        if (
+            before is None
+            or first is None
+            or second is None
+            or first is second
+            or not _of_one_model(trace, before, row)
+        ):
             continue
         ways, outs, ins = first.shape[0], second.shape[0], _inputs(first)
         if ways < min(outs, ins) or (ways == 1) or any(1 in leaf.shape[2:] for leaf in (first, second)):
@@ -46,6 +52,12 @@ def nothing_between(trace: Trace, explained: set[Leaf]) -> list[Found]:
         remedy = "Put an activation between them: F.relu(...), or nn.ReLU() in a Sequential."
         return [Found("layout", "note", line, col, message, remedy, [before, row], [first, second])]
     return []
+
+
+def _of_one_model(trace: Trace, one: Row, other: Row) -> bool:
+    """Whether two layers are parts of one module: of two networks in a row the one's output may be a result."""
+    around = [trace.entered[row.path] if row.path < len(trace.entered) else () for row in (one, other)]
+    return all(len(modules) > 1 for modules in around) and around[0][0] == around[1][0]
 
 
 def _layer_before(trace: Trace, ref: Ref, readers: dict[Ref, list[Row]]) -> Row | None:
@@ -113,7 +125,12 @@ def across_samples(trace: Trace, explained: set[Leaf]) -> list[Found]:
         while isinstance(made, Row) and made.op in ("clamp", "clamp_min", "maximum", "expand", "add") and made.refs:
             made = made.refs[0]
         code = code_of(trace, row)
-        if not isinstance(made, Row) or not made.op.endswith("norm") or made.refs[0] is not x or "normalize" not in code:
+        if (
+            not isinstance(made, Row)
+            or not made.op.endswith("norm")
+            or made.refs[0] is not x
+            or "normalize" not in code
+        ):
             continue
         if not any(isinstance(leaf, Leaf) and not leaf.module for leaf in ancestors([x])):
             continue  # of weights, a column each

@@ -39,12 +39,15 @@ def target_among_inputs(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 cut = [
                     n
                     for n in flow.nodes
-                    if isinstance(n, ast.Subscript) and ast.unparse(n.value) in (other.name, table) and ":-1" in ast.unparse(n.slice)
+                    if isinstance(n, ast.Subscript)
+                    and ast.unparse(n.value) in (other.name, table)
+                    and ":-1" in ast.unparse(n.slice)
                 ] + [n for n in flow.nodes if called(n) in ("delete", "drop", "pop")]
                 if cut:
                     continue
                 says = (
-                    f"takes the whole table as inputs (`{ast.unparse(other.node)}`), with the column that is the target "
+                    f"takes the whole table as inputs (`{ast.unparse(other.node)}`), with the column that is the "
+                    "target "
                     f"({source.place(pair.node).words}: `{ast.unparse(pair.node)}`): the model only has to copy it."
                 )
                 remedy = f"Leave it out: {other.name} = {table}[:, :-1]."
@@ -76,17 +79,21 @@ def copies_on_both_sides(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []
     for source, flow in flows(trace):
         pairs = list(assigned(flow.nodes))
-        splits = splits_in(flow.nodes, pairs)
         for pair in pairs:
-            split = splits.get(pair.name)
-            node = pair.value
-            if split is None or split.node.lineno <= pair.node.lineno or not _repeats(flow, node, pair.name):  # type: ignore[attr-defined]
+            if not _repeats(flow, pair.value, pair.name):
+                continue
+            later = [n for n in flow.nodes if getattr(n, "lineno", 0) > pair.node.lineno]
+            split = splits_in(later, pairs).get(pair.name)
+            if split is None:
                 continue
             says = (
-                f"repeats samples (`{ast.unparse(pair.node)}`) before {source.place(split.node).words} takes the parts: "
+                f"repeats samples (`{ast.unparse(pair.node)}`) before {source.place(split.node).words} takes the "
+                "parts: "
                 "copies of one sample stand in both, so the model is judged by what it was trained on."
             )
-            return tell(source, pair.node, "evaluation", "warning", says, "Split first, and repeat in the training part.")
+            return tell(
+                source, pair.node, "evaluation", "warning", says, "Split first, and repeat in the training part."
+            )
     return []
 
 
@@ -94,7 +101,11 @@ def _repeats(flow: Flow, node: ast.expr, name: str) -> bool:
     """Whether an expression is a table with some of its own rows once more."""
     if called(node) in ("fit_resample", "resample", "repeat_interleave", "SMOTE"):
         return called(node) != "repeat_interleave" or name in {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-    if called(node) not in ("concatenate", "cat", "vstack", "concat", "hstack") or not isinstance(node, ast.Call) or not node.args:
+    if (
+        called(node) not in ("concatenate", "cat", "vstack", "concat", "hstack")
+        or not isinstance(node, ast.Call)
+        or not node.args
+    ):
         return False
     parts = node.args[0].elts if isinstance(node.args[0], ast.List | ast.Tuple) else []
     texts = [ast.unparse(p) for p in parts]
@@ -136,7 +147,9 @@ def drawn_alike(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def _seeds(function: ast.FunctionDef) -> str | None:
     """Whether a function sets a seed that is a number or an argument of its own, and draws."""
     names = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}
-    draws = any(re.match(r"rand|normal|uniform|standard_normal|integers|choice|poisson", called(n)) for n in ast.walk(function))
+    draws = any(
+        re.match(r"rand|normal|uniform|standard_normal|integers|choice|poisson", called(n)) for n in ast.walk(function)
+    )
     for node in ast.walk(function):
         if called(node) in SEEDED and isinstance(node, ast.Call) and len(node.args) == 1 and draws:
             seed = node.args[0]
@@ -151,7 +164,10 @@ def _one_seed(function: ast.FunctionDef, one: ast.Call, other: ast.Call) -> bool
     places = [a.arg for a in function.args.args]
 
     def told(node: ast.Call) -> dict[str, str]:
-        return {**dict(zip(places, map(ast.unparse, node.args), strict=False)), **{k.arg or "": ast.unparse(k.value) for k in node.keywords}}
+        return {
+            **dict(zip(places, map(ast.unparse, node.args), strict=False)),
+            **{k.arg or "": ast.unparse(k.value) for k in node.keywords},
+        }
 
     a, b = told(one), told(other)
     if a.get(seed or "") != b.get(seed or ""):
@@ -167,7 +183,6 @@ def means_of_targets(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []
     for source, flow in flows(trace):
         pairs = list(assigned(flow.nodes))
-        splits = splits_in(flow.nodes, pairs)
         for node in flow.nodes:
             if not isinstance(node, ast.DictComp) or called(bare(node.value)) not in ("mean", "sum", "median"):
                 continue
@@ -176,6 +191,7 @@ def means_of_targets(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if not isinstance(of, ast.Subscript) or not isinstance(of.slice, ast.Compare):
                 continue
             name = name_of(of.value)
+            splits = splits_in([n for n in flow.nodes if getattr(n, "lineno", 0) > node.lineno], pairs)
             aliases = {name} | {p.name for p in pairs if name_of(bare(p.value)) == name}
             split = next((splits[a] for a in aliases if a in splits and splits[a].node.lineno > node.lineno), None)  # type: ignore[attr-defined]
             if split is None or TRAIN.search(name) or not TARGETS.match(name):
@@ -184,7 +200,9 @@ def means_of_targets(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 f"makes inputs of the targets' means over all samples (`{ast.unparse(node)}`), and "
                 f"{source.place(split.node).words} takes the test part afterwards: its targets are in its inputs."
             )
-            return tell(source, node, "evaluation", "warning", says, "Split first, and take the means of the training part.")
+            return tell(
+                source, node, "evaluation", "warning", says, "Split first, and take the means of the training part."
+            )
     return []
 
 
@@ -198,13 +216,14 @@ def looks_ahead(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         both = re.search(r"//\s*2", ast.unparse(pad))
         cut = any(
-            isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Load) and (":-" in ast.unparse(n) or ": -" in ast.unparse(n))
+            (isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Load) and re.search(r": ?-", ast.unparse(n)))
             or called(n) in ("pad", "narrow") or re.search(r"chomp|crop", called(n), re.I)
             for n in ast.walk(kind)
         )  # fmt: skip
         if both and not cut:
             says = (
-                f"pads a causal convolution on both sides (`{ast.unparse(node)}`): each step sees as many steps ahead as "
+                f"pads a causal convolution on both sides (`{ast.unparse(node)}`): each step sees as many steps "
+                "ahead as "
                 "behind it, and what is to be forecast is among them."
             )
             remedy = "Pad the left alone: F.pad(x, ((k - 1) * dilation, 0)), and padding=0."
@@ -264,13 +283,17 @@ def other_units(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def _transform(node: ast.expr) -> tuple[str, str] | None:
     """The variable that an expression scales, and how its values are brought back."""
     node = bare(node)
-    if isinstance(node, ast.Call) and called(node) in ("log1p", "log") and (node.args or isinstance(node.func, ast.Attribute)):
+    if (
+        isinstance(node, ast.Call)
+        and called(node) in ("log1p", "log")
+        and (node.args or isinstance(node.func, ast.Attribute))
+    ):
         of = node.args[0] if node.args else node.func.value  # type: ignore[attr-defined]
         return (_base(of), "torch.expm1({})" if called(node) == "log1p" else "torch.exp({})") if _base(of) else None
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-        if isinstance(node.left, ast.BinOp) and isinstance(node.left.op, ast.Sub) and _base(node.left.left):
-            low, width = ast.unparse(node.left.right), ast.unparse(node.right)
-            return _base(node.left.left), "{} * " + width.replace("{", "").replace("}", "") + " + " + low
+    less = node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) else None
+    if isinstance(less, ast.BinOp) and isinstance(less.op, ast.Sub) and _base(less.left):
+        width = re.sub(r"[{}]", "", ast.unparse(node.right))  # type: ignore[attr-defined]
+        return _base(less.left), "{} * " + f"{width} + {ast.unparse(less.right)}"
     return None
 
 
@@ -300,12 +323,18 @@ def _read_by_losses(flow: Flow) -> set[str]:
     return found - {""}
 
 
-def _compared(flow: Flow, raw: str, scaled: dict[str, tuple[str, ast.expr, str]], back: str) -> tuple[ast.AST, str] | None:
+def _compared(
+    flow: Flow, raw: str, scaled: dict[str, tuple[str, ast.expr, str]], back: str
+) -> tuple[ast.AST, str] | None:
     """The comparison of a prediction with a variable, and the prediction's name."""
     for node in flow.nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
             sides: list[ast.expr] = [node.left, node.right]
-        elif isinstance(node, ast.Call) and re.search(r"mse|mae|l1_loss|rmse|r2|mape", called(node), re.I) and len(node.args) > 1:
+        elif (
+            isinstance(node, ast.Call)
+            and re.search(r"mse|mae|l1_loss|rmse|r2|mape", called(node), re.I)
+            and len(node.args) > 1
+        ):
             sides = node.args[:2]
         else:
             continue
@@ -320,7 +349,10 @@ def _compared(flow: Flow, raw: str, scaled: dict[str, tuple[str, ast.expr, str]]
             model = isinstance(inner, ast.Call) and called(inner) not in ("exp", "expm1") and isinstance(one, ast.Name)
             if not model or not re.search(r"pred|hat|out|forecast|^p$|^yh", name_of(one), re.I) or "inverse" in text:
                 continue
-            if not any(isinstance(n, ast.Name) and re.search(r"net|model|mlp|lstm|reg|head", n.id, re.I) for n in ast.walk(inner)):
+            if not any(
+                isinstance(n, ast.Name) and re.search(r"net|model|mlp|lstm|reg|head", n.id, re.I)
+                for n in ast.walk(inner)
+            ):
                 continue
             return node, name_of(one)
     return None
@@ -343,8 +375,14 @@ def one_side_shuffled(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     continue
                 over = ast.unparse(pair.value.generators[0].iter)  # type: ignore[attr-defined]
                 if pair.name == name and re.fullmatch(r"\w+", over):
-                    later = [n for n in flow.nodes if isinstance(n, ast.Name) and n.id == over and n.lineno > node.lineno]
-                    if later and over not in ("range",) and not any(called(source.parents.get(r, r)) == "shuffle" for r in later):
+                    later = [
+                        n for n in flow.nodes if isinstance(n, ast.Name) and n.id == over and n.lineno > node.lineno
+                    ]
+                    if (
+                        later
+                        and over not in ("range",)
+                        and not any(called(source.parents.get(r, r)) == "shuffle" for r in later)
+                    ):
                         says = (
                             f"shuffles {name} alone (`{ast.unparse(node)}`): {over}, of which it was made "
                             f"({source.place(pair.node).words}), keeps the order that it had, so they no longer belong "
@@ -353,11 +391,20 @@ def one_side_shuffled(trace: Trace, explained: set[Leaf]) -> list[Found]:
                         remedy = f"Shuffle one list of pairs: pairs = list(zip({over}, {name}))."
                         return tell(source, node, "data", "warning", says, remedy)
                 again = [p for p in pairs if p.name == pair.name and p.node.lineno > node.lineno]
-                reads = [n for n in flow.nodes if isinstance(n, ast.Name) and n.id == pair.name and n.lineno > node.lineno]
-                if over != name or pair.name == name or again or not reads or any(called(source.parents.get(r, r)) == "shuffle" for r in reads):
+                reads = [
+                    n for n in flow.nodes if isinstance(n, ast.Name) and n.id == pair.name and n.lineno > node.lineno
+                ]
+                if (
+                    over != name
+                    or pair.name == name
+                    or again
+                    or not reads
+                    or any(called(source.parents.get(r, r)) == "shuffle" for r in reads)
+                ):
                     continue
                 says = (
-                    f"shuffles {name} alone (`{ast.unparse(node)}`): {pair.name} ({source.place(pair.node).words}) keeps "
+                    f"shuffles {name} alone (`{ast.unparse(node)}`): {pair.name} "
+                    f"({source.place(pair.node).words}) keeps "
                     "the order that it had, so they no longer belong together."
                 )
                 remedy = f"Shuffle one list of pairs: pairs = list(zip({name}, {pair.name}))."
@@ -385,11 +432,17 @@ def _ordered_alone(source: Source, flow: Flow) -> list[Found]:
             for pair in assigned(flow.nodes)
             if isinstance(pair.value, ast.Subscript) and ast.unparse(pair.value.slice) == order
         }
-        taken = {ast.unparse(n.value) for n in flow.nodes if isinstance(n, ast.Subscript) and ast.unparse(n.slice) == order}
+        taken = {
+            ast.unparse(n.value) for n in flow.nodes if isinstance(n, ast.Subscript) and ast.unparse(n.slice) == order
+        }
         for node in flow.nodes:
             if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
                 parts = node.value.elts
-            elif isinstance(node, ast.Call) and re.search(r"loss|cross_entropy|criterion", called(node)) and len(node.args) > 1:
+            elif (
+                isinstance(node, ast.Call)
+                and re.search(r"loss|cross_entropy|criterion", called(node))
+                and len(node.args) > 1
+            ):
                 parts = [_innermost(flow, a) for a in node.args[:2]]
             else:
                 continue
@@ -423,5 +476,3 @@ def _innermost(flow: Flow, node: ast.expr) -> ast.expr:
         else:
             return node
     return node
-
-

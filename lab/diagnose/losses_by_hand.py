@@ -6,17 +6,19 @@ from __future__ import annotations
 import ast
 import re
 
-from ..recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
+from ..recorder.cell_trace import Leaf, Ref, Row, Trace
 from .expressions import Flow, losses
 from .finding import Found, capital, code_of, where
-from .losses import CROSS_ENTROPY, EACH, PROBABILITIES, _source
+from .losses import EACH, PROBABILITIES, _source
 from .order import rule
 from .start_values import _range
-from .telling import flows, name_of, speaks, tell, words_in
-from .user_sources import called, names_in, sources
+from .telling import flows, name_of, tell
+from .user_sources import called, sources
 
 AVERAGES = {"mean", "sum", "div", "nanmean"}
-ASCENDS = re.compile(r"adv|attack|unlearn|forget|ascen|maximi|fool|critic|disc|domain|revers|perturb|fgsm|entropy", re.I)
+ASCENDS = re.compile(
+    r"adv|attack|unlearn|forget|ascen|maximi|fool|critic|disc|domain|revers|perturb|fgsm|entropy", re.I
+)
 PADDING = re.compile(r"(^|[._])(pad\w*|ignore\w*|blank)$", re.I)
 LOSSES = re.compile(r"loss|nll|(^|_)(ce|bce|mse|err|error|nlls)(_|$)|cross_entropy|criterion", re.I)
 MASKED = re.compile(r"mask|valid|(^|_)(m|pad|keep|observed|present)(_|$)", re.I)
@@ -182,7 +184,9 @@ def _is_error(row: Row) -> bool:
     if row.op in EACH:
         return True
     less = _source(row.refs[0]) if row.op in ("pow", "square", "abs") and row.refs else None
-    return less is not None and less.op == "sub" and len(less.refs) == 2 and sum(r.requires_grad for r in less.refs) == 1
+    return (
+        less is not None and less.op == "sub" and len(less.refs) == 2 and sum(r.requires_grad for r in less.refs) == 1
+    )
 
 
 PICKS = {"gather", "getitem", "index", "take_along_dim"}
@@ -250,7 +254,12 @@ def errors_cancel(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``(pred - y).mean() ** 2``: errors above and below cancel before they are squared."""
     for root in _roots(trace):
         inner, passed = _inside(root, {"pow", "square", "abs", "mean", "sqrt"})
-        if not isinstance(inner, Row) or inner.op not in ("sub", "rsub") or len(inner.refs) != 2 or "mean" not in passed:
+        if (
+            not isinstance(inner, Row)
+            or inner.op not in ("sub", "rsub")
+            or len(inner.refs) != 2
+            or "mean" not in passed
+        ):
             continue
         if sum(r.requires_grad for r in inner.refs) != 1 or inner.refs[0].shape != inner.refs[1].shape:
             continue

@@ -16,6 +16,7 @@ from .user_sources import Source, called
 
 MSE = re.compile(r"mse|(^|_)(sq|squared)\w*|loss", re.I)
 LOSS = re.compile(r"loss|nll|(^|_)(ce|xent)(_|$)|cross_entropy|criterion", re.I)
+TOGETHER = {"cat", "concatenate", "stack", "mean", "sum", "tensor", "array", "hstack"}
 COLLECTED = re.compile(r"pred|target|label|true|prob|logit|score|out|correct", re.I)
 
 
@@ -26,6 +27,12 @@ def _added(node: ast.AST) -> tuple[str, ast.expr] | None:
     if isinstance(node, ast.Call) and called(node) == "append" and len(node.args) == 1:
         return ast.unparse(getattr(node.func, "value", node)), node.args[0]
     return None
+
+
+def _object(node: ast.AST) -> ast.expr:
+    """What a method is called of."""
+    assert isinstance(node, ast.Call)
+    return node.func.value if isinstance(node.func, ast.Attribute) else node.func
 
 
 def _averaged(source: Source, flow: Flow, name: str, loop: ast.For) -> ast.AST | None:
@@ -39,10 +46,10 @@ def _averaged(source: Source, flow: Flow, name: str, loop: ast.For) -> ast.AST |
             return node
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and ast.unparse(node.left) == f"sum({name})":
             return node
-        if isinstance(node, ast.Call) and called(node) in ("mean", "average", "fmean") and node.args:
-            if ast.unparse(bare(node.args[0])) == name:
-                return node
-        if called(node) == "mean" and ast.unparse(bare(getattr(node.func, "value", node))) == name:  # type: ignore[attr-defined]
+        means = isinstance(node, ast.Call) and called(node) in ("mean", "average", "fmean") and node.args
+        if means and ast.unparse(bare(node.args[0])) == name:  # type: ignore[attr-defined]
+            return node
+        if called(node) == "mean" and ast.unparse(bare(_object(node))) == name:
             return node
     return None
 
@@ -125,7 +132,7 @@ def epochs_before(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 n
                 for n in inside
                 if n.lineno > last_line(loops[-2]) and isinstance(source.parents.get(n), ast.Call)
-                and called(source.parents[n]) in ("cat", "concatenate", "stack", "mean", "sum", "tensor", "array", "hstack")
+                and called(source.parents[n]) in TOGETHER
             ]  # fmt: skip
             if not reads:
                 continue
@@ -140,8 +147,10 @@ def epochs_before(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 def _epochs(loop: ast.For) -> bool:
     """Whether a loop is one over epochs."""
-    return "epoch" in ast.unparse(loop.target).lower() or re.search(r"range\(.*ep", ast.unparse(loop.iter)) is not None or (
-        "range(" in ast.unparse(loop.iter) and not over_batches(loop)
+    return (
+        "epoch" in ast.unparse(loop.target).lower()
+        or re.search(r"range\(.*ep", ast.unparse(loop.iter)) is not None
+        or ("range(" in ast.unparse(loop.iter) and not over_batches(loop))
     )
 
 
@@ -172,7 +181,8 @@ def divided_by_another_count(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 remedy = "Divide by the number of batches, or add up loss.item() * len(xb)."
             elif how == "sum" and count == "batches":
                 says = (
-                    f"divides sums over samples by the number of batches (`{ast.unparse(end)}`): it is too large by the "
+                    f"divides sums over samples by the number of batches (`{ast.unparse(end)}`): it is too large "
+                    "by the "
                     "size of a batch."
                 )
                 remedy = "Divide by the number of samples: len(loader.dataset)."
@@ -187,9 +197,7 @@ def _reduction(trace: Trace, source: Source, flow: Flow, node: ast.Call) -> str:
     maker: ast.expr | None = node
     if isinstance(node.func, ast.Name):
         pairs = [
-            n.value
-            for n in source.nodes
-            if isinstance(n, ast.Assign) and node.func.id in map(ast.unparse, n.targets)
+            n.value for n in source.nodes if isinstance(n, ast.Assign) and node.func.id in map(ast.unparse, n.targets)
         ]
         if not pairs:
             return ""
@@ -230,7 +238,8 @@ def batches_times_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if not counted or not sizes or not re.search(r"correct|acc|hits|right|total|loss", ast.unparse(node.left)):
                 continue
             says = (
-                f"takes all batches for full ones (`{ast.unparse(node)}`): the last one is smaller, unless the set is a "
+                f"takes all batches for full ones (`{ast.unparse(node)}`): the last one is smaller, unless the "
+                "set is a "
                 "multiple of the batch size, so the figure is too low."
             )
             return tell(source, node, "evaluation", "note", says, "Count the samples: total += len(y).")

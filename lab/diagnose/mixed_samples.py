@@ -42,9 +42,9 @@ def _permuted(flow: Flow, node: ast.AST, order: set[str]) -> bool:
     for inner in ast.walk(node):
         if isinstance(inner, ast.Subscript) and name_of(inner.slice) in order:
             return True
-        if isinstance(inner, ast.Name) and isinstance(value := flow.value(inner), ast.Subscript):
-            if name_of(value.slice) in order:
-                return True
+        value = flow.value(inner) if isinstance(inner, ast.Name) else None
+        if isinstance(value, ast.Subscript) and name_of(value.slice) in order:
+            return True
     return False
 
 
@@ -109,7 +109,11 @@ def _turned_by(trace: Trace, source: Source, flow: Flow) -> dict[str, tuple[ast.
                 continue
             way = _permuted(inner, mixes[0][1][1], order)
             for one, given in zip(target.elts, ends[-1].elts, strict=False):
-                if isinstance(one, ast.Name) and _mixture(inner.inner(given)) is None and _permuted(inner, given, order):
+                if (
+                    isinstance(one, ast.Name)
+                    and _mixture(inner.inner(given)) is None
+                    and _permuted(inner, given, order)
+                ):
                     found[one.id] = mixes[0][0], way
     return found
 
@@ -133,7 +137,8 @@ def labels_unmixed(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if parts[0] == parts[1] or len(reads) != 1 or len(flow.scope.args.args) > 3:
                 continue
             says = (
-                f"mixes samples with others of the batch (`{ast.unparse(value)}`) and gives neither their labels nor the "
+                f"mixes samples with others of the batch (`{ast.unparse(value)}`) and gives neither their labels "
+                "nor the "
                 "share: a sample that is mostly another one keeps its label."
             )
             remedy = "Give the order and the share too: share * loss(out, y) + (1 - share) * loss(out, y[order])."
@@ -209,18 +214,21 @@ def begins_at_random(trace: Trace, explained: set[Leaf]) -> list[Found]:
             while isinstance(above, ast.Tuple | ast.Call | ast.Attribute):
                 above = source.parents.get(above)
             name = name_of(above.targets[0]) if isinstance(above, ast.Assign) else ""
-            made = isinstance(above, ast.Return) or re.match(r"(h|c|h_?0|c_?0|hidden|state|hx|cx|h_?t|c_?t)\w{0,3}$", name)
+            made = isinstance(above, ast.Return) or re.match(
+                r"(h|c|h_?0|c_?0|hidden|state|hx|cx|h_?t|c_?t)\w{0,3}$", name
+            )
             if not made or (isinstance(above, ast.Return) and scope.name == "forward"):
                 continue
             if scope.name == "forward" and not any(
-                re.search(r"rnn|lstm|gru|cell", ast.unparse(n.func), re.I) for n in flow.nodes if isinstance(n, ast.Call)
+                re.search(r"rnn|lstm|gru|cell", ast.unparse(n.func), re.I)
+                for n in flow.nodes
+                if isinstance(n, ast.Call)
             ):
                 continue
             says = (
-                f"begins with a state that is drawn at random (`{ast.unparse(node)}`): the same input has another answer "
+                f"begins with a state that is drawn at random (`{ast.unparse(node)}`): the same input has another "
+                "answer "
                 "in each call, in evaluation too."
             )
             return tell(source, node, "layout", "note", says, "Begin with zeros, or with a parameter that is learnt.")
     return []
-
-

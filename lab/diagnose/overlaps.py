@@ -18,8 +18,9 @@ from .user_sources import Function, Source, called, names_in
 COMMON = re.compile(r"(^|_)(inter|intersect\w*|overlaps?|common|tp|num|numerator)(_|\d|$)|inter(section)?", re.I)
 JACCARD = re.compile(r"iou|jaccard|union", re.I)
 DICE = re.compile(r"dice|sorensen|(^|_)f1(_|$)|dsc", re.I)
-TALL, WIDE = re.compile(r"^(h|height|img_h|im_h|image_height|H|ih|orig_h|hh)$"), re.compile(
-    r"^(w|width|img_w|im_w|image_width|W|iw|orig_w|ww)$"
+TALL, WIDE = (
+    re.compile(r"^(h|height|img_h|im_h|image_height|H|ih|orig_h|hh)$"),
+    re.compile(r"^(w|width|img_w|im_w|image_width|W|iw|orig_w|ww)$"),
 )
 LEAST = {"clamp", "clamp_", "clamp_min", "relu", "where", "clip"}
 
@@ -39,11 +40,14 @@ def counted_twice(trace: Trace, explained: set[Leaf]) -> list[Found]:
             (times, common), *_ = above
             if times != 1 or any(part[0] != 1 for part in below) or not _common(flow, common):
                 continue
-            if any(COMMON.search(n) for _, part in below for n in names_in(part)) or not all(_total(p) for _, p in below):
+            if any(COMMON.search(n) for _, part in below for n in names_in(part)) or not all(
+                _total(p) for _, p in below
+            ):
                 continue
             if kind == "iou":
                 says = (
-                    f"divides what is common by the sum of both (`{ast.unparse(node)}`): the union holds the common part "
+                    f"divides what is common by the sum of both (`{ast.unparse(node)}`): the union holds the "
+                    "common part "
                     "once, so a perfect overlap gives 0.5."
                 )
                 remedy = "Take it away once: union = a.sum() + b.sum() - inter."
@@ -93,7 +97,7 @@ def _parts(flow: Flow, node: ast.expr, depth: int = 8) -> list[tuple[float, ast.
     if isinstance(node, ast.Call) and called(node) in ("clamp", "clamp_min", "float", "item"):
         return _parts(flow, getattr(node.func, "value", node), depth - 1) if depth else None
     value = flow.value(node) if depth else None
-    if value is not None and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.Sub):
+    if value is not None and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.Sub | ast.Mult):
         return _parts(flow, value, depth - 1)
     return [(1.0, node)]
 
@@ -104,9 +108,7 @@ def _common(flow: Flow, node: ast.expr) -> bool:
         return True
     inner = flow.inner(node)
     sums = isinstance(inner, ast.Call) and called(inner) == "sum"
-    return sums and any(
-        isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult | ast.BitAnd) for n in ast.walk(inner)
-    )
+    return sums and any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult | ast.BitAnd) for n in ast.walk(inner))
 
 
 def _total(node: ast.expr) -> bool:
@@ -135,7 +137,8 @@ def overlap_of_logits(trace: Trace, explained: set[Leaf]) -> list[Found]:
         line, col, place = where(trace, row.chain)
         message = capital(
             f"{place} takes the overlap of logits with a mask (`{code_of(trace, row)}`, logits from "
-            f"{made.stats.min:.3g} to {made.stats.max:.3g}): it is a share only of values from 0 to 1, and logits make it "
+            f"{made.stats.min:.3g} to {made.stats.max:.3g}): it is a share only of values from 0 to 1, and logits "
+            "make it "
             "as large or as negative as one likes."
         )
         return [Found("loss", "warning", line, col, message, "Take torch.sigmoid(logits) first.", [made, row])]
@@ -213,7 +216,8 @@ def lowest_first(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if turned or last or not first:
                 continue
             says = (
-                f"orders the boxes from the lowest score up (`{text}`) and takes the first: the weakest box is kept, and "
+                f"orders the boxes from the lowest score up (`{text}`) and takes the first: the weakest box is "
+                "kept, and "
                 "better ones that overlap with it are thrown away."
             )
             return tell(source, made, "evaluation", "warning", says, "Order them downwards: descending=True.")
@@ -230,7 +234,8 @@ def sides_exchanged(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 continue
             both = any(_listed(n) == "wide" for n in flow.nodes) or isinstance(wrong, ast.BinOp | ast.AugAssign)
             says = (
-                f"scales x by the height and y by the width (`{ast.unparse(wrong)}`): in an image that is not square the "
+                f"scales x by the height and y by the width (`{ast.unparse(wrong)}`): in an image that is not "
+                "square the "
                 "boxes are stretched one way and squeezed the other."
             )
             remedy = "x goes with the width: [W, H, W, H]."
@@ -254,7 +259,8 @@ def _exchanged(flow: Flow, node: ast.AST) -> ast.AST | None:
     if _listed(node) == "tall":
         scope = {n.id for n in flow.nodes if isinstance(n, ast.Name)}
         return node if any(re.search(r"box|bbox|anchor|rel|coord", n, re.I) for n in scope) else None
-    target = value = None
+    target: ast.expr | None = None
+    value: ast.expr | None = None
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult | ast.Div):
         target, value = node.target, node.value
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
@@ -268,4 +274,3 @@ def _exchanged(flow: Flow, node: ast.AST) -> ast.AST | None:
     x, y = column in ("0", "2", "[0, 2]", "0::2", "::2"), column in ("1", "3", "[1, 3]", "1::2")
     name = name_of(value)
     return node if (x and TALL.match(name)) or (y and WIDE.match(name)) else None
-

@@ -19,8 +19,8 @@ HIDES = {"mul", "masked_fill", "masked_fill_", "where", "index", "gather", "take
          "scaled_dot_product_attention", "multi_head_attention_forward", "index_select"}  # fmt: skip
 BLENDS = {"bilinear", "bicubic", "linear", "trilinear", "area"}
 MASKS = re.compile(r"mask|label|seg|target|annot|(^|_)(gt|y|tgt)(_|\d|$)", re.I)
-SAME = {"view", "reshape", "cast", "select", "slice", "index", "getitem", "stack", "cat", "squeeze", "unsqueeze", "copy",
-        "flatten", "to"}  # fmt: skip
+SAME = {"view", "reshape", "cast", "select", "slice", "index", "getitem", "stack", "cat", "squeeze", "unsqueeze",
+        "copy", "flatten", "to"}  # fmt: skip
 
 
 @rule(521)
@@ -43,7 +43,8 @@ def averaged_over_padding(trace: Trace, explained: set[Leaf]) -> list[Found]:
         line, col, place = where(trace, row.chain)
         message = capital(
             f"{place} takes the mean over all places of the sequences (`{code_of(trace, row)}`): {share:.0%} of them "
-            f"are padding ({number}), so what a short sequence says is mixed with nothing and divided by the full length."
+            f"are padding ({number}), so what a short sequence says is mixed with nothing and divided by the full "
+            "length."
         )
         remedy = f"Leave it out: m = (ids != {number})[..., None]; (h * m).sum(1) / m.sum(1)."
         return [Found("layout", "note", line, col, message, remedy, [row])]
@@ -59,7 +60,8 @@ def _divided(trace: Trace, row: Row) -> bool:
 
 @rule(522)
 def padding_overwritten(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """``nn.Embedding(n, d, padding_idx=0)`` and ``init.normal_(emb.weight)``: the vector of the padding is 0 no more."""
+    """``nn.Embedding(n, d, padding_idx=0)`` and ``init.normal_(emb.weight)``: the vector of the padding is 0 no "
+    "more."""
     for source, made in calls(trace, "Embedding"):
         pad = given(made, "padding_idx", 2)
         above = source.parents.get(made)
@@ -111,7 +113,8 @@ def class_left_out(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if not held:
             continue
         says = (
-            f"leaves out class {number:.0f} (`{ast.unparse(node)}`), which is one of the {classes} that the model tells "
+            f"leaves out class {number:.0f} (`{ast.unparse(node)}`), which is one of the {classes} that the model "
+            "tells "
             "apart and which targets have: its samples teach nothing, and are always taken for another class."
         )
         return tell(source, node, "loss", "warning" if classes == 2 else "note", says, "Leave ignore_index out.")
@@ -163,7 +166,8 @@ def mask_blended(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if not whole:
             continue
         says = (
-            f"resizes class numbers by {blends} interpolation (`{ast.unparse(node)}`): between a 0 and a 2 it makes 1s, "
+            f"resizes class numbers by {blends} interpolation (`{ast.unparse(node)}`): between a 0 and a 2 it "
+            "makes 1s, "
             "classes that are not there, along every edge."
         )
         return tell(source, node, "data", "warning", says, 'Take the nearest: mode="nearest".')
@@ -206,7 +210,8 @@ def cut_to_whole(trace: Trace, explained: set[Leaf]) -> list[Found]:
             return [Found("data", "warning", line, col, capital(message), remedy, [cast])]
         if row.op in ("squared_error", "absolute_error", "mse_loss", "l1_loss", "smooth_l1_error") and high % 1:
             message = (
-                f"{place} cuts the targets of a regression to whole numbers (`{code_of(trace, cast)}`, up to {high:.3g} "
+                f"{place} cuts the targets of a regression to whole numbers (`{code_of(trace, cast)}`, up to "
+                f"{high:.3g} "
                 "before): what stands behind the point is lost."
             )
             return [Found("data", "note", line, col, capital(message), "Keep them as floats: .float().", [cast])]
@@ -230,7 +235,7 @@ def _whole(ref: Ref) -> Row | None:
 def numbered_by_hash(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``hash(word) % n``: Python numbers a text differently in each process."""
     for source, node in calls(trace, "hash"):
-        above = source.parents.get(node)
+        above = source.parents.get(node, node)
         inside = isinstance(above, ast.BinOp) and isinstance(above.op, ast.Mod) and above.left is node
         if not isinstance(node.func, ast.Name) or not inside or not node.args or "tuple" in ast.unparse(node):
             continue
@@ -243,5 +248,3 @@ def numbered_by_hash(trace: Trace, explained: set[Leaf]) -> list[Found]:
         remedy = "Take a hash that stays: zlib.crc32(word.encode()) % n, or keep a vocabulary."
         return tell(source, node, "data", "note", says, remedy)
     return []
-
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from ..recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
+from ..recorder.cell_trace import Leaf, Ref, Trace, ancestors
 from .finding import Found, capital, code_of, where
 from .losses import _source
 from .order import rule
@@ -35,7 +35,8 @@ def one_column(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         line, col, place = where(trace, row.chain)
         message = capital(
-            f"{place} takes the place of the largest in a dimension of size 1 (`{code}` of shape {shape}): that is 0 for "
+            f"{place} takes the place of the largest in a dimension of size 1 (`{code}` of shape {shape}): that "
+            "is 0 for "
             "every sample, whatever the model says."
         )
         remedy = "With one output hold the logit against 0: (out.squeeze(1) > 0).long()."
@@ -54,7 +55,8 @@ def always_true(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         line, col, place = where(trace, row.chain)
         message = capital(
-            f"{place} holds the output of {PROBABLE[made.op]} against 0 (`{code_of(trace, row)}`): it is above 0 always, "
+            f"{place} holds the output of {PROBABLE[made.op]} against 0 (`{code_of(trace, row)}`): it is above 0 "
+            "always, "
             "so every sample is of the one class."
         )
         remedy = "Hold probabilities against 0.5, or the logits against 0."
@@ -75,7 +77,8 @@ def never_equal(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         line, col, place = where(trace, row.chain)
         message = capital(
-            f"{place} compares outputs of the model with labels as they are (`{code_of(trace, row)}`): a number between "
+            f"{place} compares outputs of the model with labels as they are (`{code_of(trace, row)}`): a number "
+            "between "
             "two classes is equal to neither, so next to nothing counts as right."
         )
         remedy = "Make classes of them first: (prob > 0.5) == y, or out.argmax(1) == y."

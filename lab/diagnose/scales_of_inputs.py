@@ -35,7 +35,8 @@ def shares_for_bytes(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         line, col, place = where(trace, row.chain)
         message = capital(
-            f"{place} normalises images of 0 to {high:.0f} (`{code}`) with the mean and spread of images of 0 to 1: what "
+            f"{place} normalises images of 0 to {high:.0f} (`{code}`) with the mean and spread of images of 0 to "
+            "1: what "
             "comes out is hundreds of spreads away from 0."
         )
         return [Found("data", "warning", line, col, message, "Bring them to 0 to 1 first: images / 255.", [row])]
@@ -62,7 +63,11 @@ def one_scale_for_all(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
                 continue
             less = node.left
-            if not isinstance(less, ast.BinOp) or not isinstance(less.op, ast.Sub) or not isinstance(less.left, ast.Name):
+            if (
+                not isinstance(less, ast.BinOp)
+                or not isinstance(less.op, ast.Sub)
+                or not isinstance(less.left, ast.Name)
+            ):
                 continue
             name = less.left.id
             if ast.unparse(less.right) != f"{name}.mean()" or not ast.unparse(node.right).startswith(f"{name}.std()"):
@@ -83,7 +88,12 @@ def _columns(node: ast.expr) -> list[ast.expr]:
     """The columns that a table is put together of."""
     if isinstance(node, ast.Subscript) and name_of(node.value) == "c_" and isinstance(node.slice, ast.Tuple):
         return node.slice.elts
-    if isinstance(node, ast.Call) and called(node) in WHOLE and node.args and isinstance(node.args[0], ast.List | ast.Tuple):
+    if (
+        isinstance(node, ast.Call)
+        and called(node) in WHOLE
+        and node.args
+        and isinstance(node.args[0], ast.List | ast.Tuple)
+    ):
         along = ast.unparse(node)
         columns = called(node) == "column_stack" or re.search(r"(dim|axis)=(1|-1)|, (1|-1)\)$", along)
         return node.args[0].elts if columns else []
@@ -115,5 +125,3 @@ def drawn_once(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 )
                 return tell(source, node, "data", "note", says, "Draw it in __getitem__, for each sample anew.")
     return []
-
-

@@ -12,7 +12,9 @@ from .finding import Found, capital
 from .user_sources import Function, Source, called, names_in, sources
 
 PREDICTED = re.compile(r"pred|out(put)?s?$|logit|prob|score|(^|_|y)hat$|^yh|hypo|guess|forecast|estimate", re.I)
-TRUE = re.compile(r"(^|_)(y|ys|gt|tgt|label|labels|target|targets|truth|true|actual)(_|\d|$)|(?<!pred_)label|target", re.I)
+TRUE = re.compile(
+    r"(^|_)(y|ys|gt|tgt|label|labels|target|targets|truth|true|actual)(_|\d|$)|(?<!pred_)label|target", re.I
+)
 NOTHING = {"tolist", "numpy", "cpu", "detach", "float", "long", "int", "flatten", "view", "reshape", "squeeze", "to",
            "astype", "double", "item", "ravel", "contiguous", "clone", "unsqueeze", "copy", "asarray", "array",
            "as_tensor", "tensor", "from_numpy", "FloatTensor", "Tensor", "bool"}  # fmt: skip

@@ -14,7 +14,11 @@ from .telling import calls, flow_around, flows, functions, given, name_of, scope
 from .user_sources import Function, Source, called, sources
 
 RATE = re.compile(r"(^|_)(lr|learning_?rate|lr0|eta)(_|\d|$)|^(base|max|init|peak|initial|start)_?lr$", re.I)
-INITIAL = re.compile(r"^_?(init(ialize|ialise)?_?(weights?|params?|parameters)?|weights?_init|reset_parameters|_reset_parameters|init_fn)$", re.I)
+INITIAL = re.compile(
+    r"^_?(init(ialize|ialise)?_?(weights?|params?|parameters)?|weights?_init|reset_parameters|_reset_parameters|init_fn)$",
+    re.I,
+)
+SETS = re.compile(r"(normal|uniform|zeros|constant|orthogonal|ones|fill|kaiming\w*|xavier\w*)_$")
 HALF = 0.5  # the share of its start that an average still has, from which it is said
 LEAST = 5  # steps
 
@@ -88,10 +92,13 @@ def schedules_another(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if not name or anew or not any(n.lineno > later[0].lineno for n in steps):
             continue
         says = (
-            f"makes the scheduler of the optimizer that {of.id} was then: {source.place(later[0]).words} binds the name "
+            f"makes the scheduler of the optimizer that {of.id} was then: {source.place(later[0]).words} binds "
+            "the name "
             f"to another one (`{ast.unparse(later[0].value)}`), whose learning rate nothing changes."
         )
-        return tell(source, node, "learning-rate", "warning", says, "Make the scheduler after the optimizer that trains.")
+        return tell(
+            source, node, "learning-rate", "warning", says, "Make the scheduler after the optimizer that trains."
+        )
     return []
 
 
@@ -137,7 +144,8 @@ def first_alone(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 continue
             by = ast.unparse(every)
             says = (
-                f"steps where {counter.id} is 0 already (`{ast.unparse(test)}`): the first step has the gradient of one "
+                f"steps where {counter.id} is 0 already (`{ast.unparse(test)}`): the first step has the gradient "
+                "of one "
                 f"batch, divided by {by}, and the batches after the last multiple of {by} get none."
             )
             remedy = f"Count from 1: if ({counter.id} + 1) % {by} == 0, and step once more after the loop."
@@ -201,10 +209,18 @@ def _decay(source: Source, node: ast.AST) -> tuple[ast.AST, float] | None:
         if not averages or not word.search(name):
             return None
         scope = scope_around(source, node)
-        if not re.search(r"ema|shadow|avg|averag|teacher", ast.unparse(node) + getattr(scope, "name", ""), re.I) and not re.search(
-            r"ema|shadow|avg", ast.unparse(next((a for a in source.around(node) if isinstance(a, ast.stmt)), node)), re.I
-        ) and not any(re.search(r"ema|shadow|avg", getattr(a, "name", ""), re.I) for a in source.around(node)) and not any(
-            isinstance(a, ast.For) and re.search(r"ema|shadow|avg", ast.unparse(a.iter), re.I) for a in source.around(node)
+        if (
+            not re.search(r"ema|shadow|avg|averag|teacher", ast.unparse(node) + getattr(scope, "name", ""), re.I)
+            and not re.search(
+                r"ema|shadow|avg",
+                ast.unparse(next((a for a in source.around(node) if isinstance(a, ast.stmt)), node)),
+                re.I,
+            )
+            and not any(re.search(r"ema|shadow|avg", getattr(a, "name", ""), re.I) for a in source.around(node))
+            and not any(
+                isinstance(a, ast.For) and re.search(r"ema|shadow|avg", ast.unparse(a.iter), re.I)
+                for a in source.around(node)
+            )
         ):
             return None
         for at, value in _settings(source, scope, name):
@@ -218,10 +234,18 @@ def _settings(source: Source, scope: ast.AST, name: str) -> list[tuple[ast.AST, 
     found: list[tuple[ast.AST, ast.expr]] = []
     for node in source.nodes:
         if isinstance(node, ast.Call):
-            found += [(k.value, k.value) for k in node.keywords if k.arg == name and re.search("ema|average", called(node), re.I)]
+            found += [
+                (k.value, k.value)
+                for k in node.keywords
+                if k.arg == name and re.search("ema|average", called(node), re.I)
+            ]
         elif isinstance(node, ast.Assign) and any(name_of(t) == name for t in node.targets):
             found.append((node, node.value))
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple):
+        elif (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Tuple)
+            and isinstance(node.value, ast.Tuple)
+        ):
             pairs = zip(node.targets[0].elts, node.value.elts, strict=False)
             found += [(node, value) for target, value in pairs if name_of(target) == name]
     for node in source.nodes:
@@ -237,7 +261,11 @@ def not_given_back(trace: Trace, explained: set[Leaf]) -> list[Found]:
         for kind in source.nodes:
             if not isinstance(kind, ast.ClassDef):
                 continue
-            back = [n for n in kind.body if isinstance(n, ast.FunctionDef) and re.match(r"restore|unapply|swap_back", n.name)]
+            back = [
+                n
+                for n in kind.body
+                if isinstance(n, ast.FunctionDef) and re.match(r"restore|unapply|swap_back", n.name)
+            ]
             saves = [
                 n
                 for n in kind.body
@@ -255,7 +283,8 @@ def not_given_back(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 if not loops:
                     continue
                 says = (
-                    f"puts the averages into the model (`{ast.unparse(node)}`), and nothing calls {back[0].name}(), which "
+                    f"puts the averages into the model (`{ast.unparse(node)}`), and nothing calls "
+                    f"{back[0].name}(), which "
                     "gives the weights back: the training goes on from the averages each time."
                 )
                 remedy = f"After the evaluation: {ast.unparse(getattr(node.func, 'value', node))}.{back[0].name}()."
@@ -275,7 +304,7 @@ def best_left_behind(trace: Trace, explained: set[Leaf]) -> list[Found]:
             name, text = node.targets[0].id, ast.unparse(node.value)
             loops = [a for a in source.around(node) if isinstance(a, ast.For)]
             guarded = any(isinstance(a, ast.If) for a in source.around(node))
-            if "state_dict()" not in text and not text.startswith("copy.deepcopy(") or not loops or not guarded:
+            if ("state_dict()" not in text and not text.startswith("copy.deepcopy(")) or not loops or not guarded:
                 continue
             reads = [n for s in sources(trace) for n in s.nodes
                      if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]  # fmt: skip
@@ -306,8 +335,7 @@ def never_initialised(trace: Trace, explained: set[Leaf]) -> list[Found]:
         for node in source.nodes:
             if not isinstance(node, ast.FunctionDef) or not INITIAL.match(node.name) or node.name == "__init__":
                 continue
-            sets = any(re.search(r"(normal|uniform|zeros|constant|orthogonal|ones|fill|kaiming\w*|xavier\w*)_$", called(n))
-                       for n in ast.walk(node))  # fmt: skip
+            sets = any(SETS.search(called(n)) for n in ast.walk(node))
             above = source.parents.get(node)
             if not sets or (node.name == "reset_parameters" and "nn.Linear" in ast.unparse(above or node)):
                 continue
@@ -322,7 +350,8 @@ def never_initialised(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if used:
                 continue
             says = (
-                f"defines {node.name}(), and nothing calls it: PyTorch knows no method of that name, so the layers keep "
+                f"defines {node.name}(), and nothing calls it: PyTorch knows no method of that name, so the "
+                "layers keep "
                 "the start values that they are made with."
             )
             call = f"self.{node.name}() at the end of __init__" if kind is not None else f"net.apply({node.name})"
@@ -338,19 +367,24 @@ def initialised_over(trace: Trace, explained: set[Leaf]) -> list[Found]:
         model = ast.unparse(getattr(load.func, "value", load))
         scope = scope_around(source, load)
         for node in ast.walk(scope):
-            if not isinstance(node, ast.Call) or node.lineno <= last_line(load) or scope_around(source, node) is not scope:
+            if (
+                not isinstance(node, ast.Call)
+                or node.lineno <= last_line(load)
+                or scope_around(source, node) is not scope
+            ):
                 continue
-            function = ""
-            if called(node) == "apply" and ast.unparse(getattr(node.func, "value", node)) == model and node.args:
+            own = ast.unparse(getattr(node.func, "value", node)) == model
+            function = called(node) if node.args and ast.unparse(node.args[0]) == model else ""
+            if own and called(node) == "apply" and node.args:
                 function = name_of(node.args[0])
-            elif node.args and ast.unparse(node.args[0]) == model:
-                function = called(node)
-            elif ast.unparse(getattr(node.func, "value", node)) == model and INITIAL.match(called(node)):
+            elif own and INITIAL.match(called(node)):
                 function = called(node)
             made = known.get(function)
             if made is None or not re.search(r"init\.\w+_\(|\.(normal|uniform)_\(", ast.unparse(made[1])):
                 continue
-            if any(isinstance(a, ast.If | ast.For | ast.While) for a in source.around(node)) or _made_anew(scope, model, load, node):
+            if any(isinstance(a, ast.If | ast.For | ast.While) for a in source.around(node)) or _made_anew(
+                scope, model, load, node
+            ):
                 continue
             says = (
                 f"draws start values for {model} (`{ast.unparse(node)}`) after {source.place(load).words} has loaded "
@@ -363,9 +397,9 @@ def initialised_over(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def _made_anew(scope: ast.AST, model: str, load: ast.Call, node: ast.Call) -> bool:
     """Whether the model's name is given another one in between, or it is loaded again afterwards."""
     for other in ast.walk(scope):
-        if isinstance(other, ast.Assign) and model in map(ast.unparse, other.targets):
-            if last_line(load) < other.lineno <= node.lineno:
-                return True
+        bound = isinstance(other, ast.Assign) and model in map(ast.unparse, other.targets)
+        if bound and last_line(load) < other.lineno <= node.lineno:  # type: ignore[attr-defined]
+            return True
         again = called(other) == "load_state_dict" and other is not load and other.lineno > node.lineno  # type: ignore[attr-defined]
         if again and isinstance(other, ast.Call) and ast.unparse(getattr(other.func, "value", other)) == model:
             return True
@@ -384,7 +418,8 @@ def draws_all(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if called(inner) != "len":
             continue
         says = (
-            f"draws as many samples as there are, none twice (`{ast.unparse(node)}`): that is every sample once, and the "
+            f"draws as many samples as there are, none twice (`{ast.unparse(node)}`): that is every sample once, "
+            "and the "
             "weights decide the order alone, so rare classes stay rare."
         )
         return tell(source, node, "loop", "warning", says, "Let it draw again: replacement=True.")
@@ -438,7 +473,8 @@ def lowest_layer(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if not first or others or first[0].lineno < node.lineno:
                 continue
             says = (
-                f"takes the last state of the first of {layers:.0f} layers (`{ast.unparse(first[0])}`): the layers above "
+                f"takes the last state of the first of {layers:.0f} layers (`{ast.unparse(first[0])}`): the "
+                "layers above "
                 "it have no part in the result."
             )
             return tell(source, first[0], "layout", "warning", says, f"Take the last one's: {wanted[:-3]}[-1].")
@@ -487,7 +523,8 @@ def returns_in_the_first_turn(trace: Trace, explained: set[Leaf]) -> list[Found]
             if not grown & read:
                 continue
             says = (
-                f"returns in the first turn of the loop over {ast.unparse(loop.iter)} ({source.place(loop).words}): the "
+                f"returns in the first turn of the loop over {ast.unparse(loop.iter)} "
+                f"({source.place(loop).words}): the "
                 "others never run."
             )
             return tell(source, end, "loop", "warning", says, "Put the return behind the loop: one step to the left.")
@@ -506,6 +543,4 @@ def _grown(loop: ast.For) -> set[str]:
                     found.add(name_of(target))
         elif called(node) == "append":
             found.add(name_of(getattr(node.func, "value", node)))  # type: ignore[attr-defined]
-    return found - {""}
-
-
+    return found - {"", *(n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name))}

@@ -313,7 +313,11 @@ def _filled(facts: ValueFacts, row: Row, ids: Any) -> None:
     ends, counts = np.unique(ids[:, -1], return_counts=True)
     number = ends[np.argmax(counts)]
     at_end = np.cumprod((ids == number)[:, ::-1], axis=1).sum(axis=1)
-    if len(np.unique(at_end)) > 1 and (at_end > 1).mean() > 0.25 and not (ids[at_end < ids.shape[1], 0] == number).any():
+    if (
+        len(np.unique(at_end)) > 1
+        and (at_end > 1).mean() > 0.25
+        and not (ids[at_end < ids.shape[1], 0] == number).any()
+    ):
         facts.filled[row] = int(number), float(at_end.sum() / ids.size)
 
 
