@@ -15,6 +15,7 @@ import core
 
 from ..recorder.cell_trace import Leaf, Row, Trace
 from .finding import Found
+from .left_unused import backward_ignores
 from .order import rule
 from .read_calls import name_of, told
 from .user_sources import Function, Source, called, sources
@@ -55,6 +56,8 @@ class _Context:
 @rule(347)
 def not_the_slope(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A backward() whose gradient is another one than the slope of forward(), where both only compute."""
+    if backward_ignores(trace, set()):
+        return []  # which has a finding of its own
     ran = {row.op: row for row in trace.rows if row.reached}
     for source in sources(trace):
         if "backward(" not in source.text or "Function" not in source.text:
