@@ -180,7 +180,7 @@ def past_hidden(trace: Trace, explained: set[Leaf]) -> list[Found]:
             does = f"{place} keeps what comes later and hides the past"
             if row.op == "softmax":
                 message = f"{does}: the weights of `{code_of(trace, row)}` are 0 below the diagonal, and above it not."
-                remedy = "Hide what is above the diagonal: masked_fill(torch.tril(torch.ones(T, T)) == 0, float('-inf'))."
+                remedy = "Hide what is above the diagonal: masked_fill(torch.tril(torch.ones(T, T)) == 0, -inf)."
             else:
                 message = (
                     f"{does} (the mask of `{code_of(trace, row)}` is True above the diagonal): "

@@ -406,7 +406,7 @@ def _made_anew(scope: ast.AST, model: str, load: ast.Call, node: ast.Call) -> bo
     return False
 
 
-@rule(602)
+@rule(601)
 def draws_all(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``WeightedRandomSampler(w, len(w), replacement=False)``: every sample once, whatever its weight."""
     for source, node in calls(trace, "WeightedRandomSampler"):
