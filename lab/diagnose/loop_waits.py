@@ -17,6 +17,7 @@ from ..recorder.user_files import is_users
 from .cost import _inside
 from .finding import Found, capital, code_of, listed, spot, verb, where
 from .order import rule
+from .slow_code import slow
 from .time_shares import Frame
 
 HALF = 0.5  # share of a cell's time from which a loader is what it waits for
@@ -35,6 +36,8 @@ ASKING = ("item", "tolist", "numpy", "bool", "print")
 def waits(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A data loader, or a slow line of Python, that takes most of a loop's time."""
     if trace.error is None and trace.steps.beats >= TURNS and (timed := _timed(trace)) is not None:
+        if slow(trace, set()):
+            timed.severity = "note"  # what costs the time is told before it
         return [timed]
     total = sum(s.ns for s in trace.samples.values() if s.kind != "import")  # those at the loop are a part of it
     total += trace.blind_ns

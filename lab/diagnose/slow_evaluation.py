@@ -77,7 +77,7 @@ def judged_each_step(shares: Shares) -> Iterator[Saving]:
     """``accuracy.append((net(X).argmax(1) == Y).float().mean())`` after each step on a batch."""
     trace = shares.trace
     steps = trace.steps.ran
-    if steps < STEPS or next(used_after(shares), None) is not None:
+    if steps < STEPS:
         return
     layers = [row for row in shares.rows if row.phase == "forward" and row.shape and row.op.startswith(FIRST) and
               any(isinstance(ref, Leaf) and ref in trace.optimized for ref in row.refs)]  # fmt: skip
@@ -92,7 +92,7 @@ def judged_each_step(shares: Shares) -> Iterator[Saving]:
             continue
         chain = common(row.chain for row in rows)
         ns = spent(row for row in shares.rows if row.chain[-len(chain) :] == chain)
-        if not chain or shares.worth(ns) < LEAST:
+        if not chain or shares.worth(ns) < LEAST or next(used_after(shares), None) is not None:
             continue
         yield from shares.saving(
             0.95 * ns,

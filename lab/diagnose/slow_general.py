@@ -65,7 +65,7 @@ def hottest(trace: Trace, explained: set[Leaf]) -> list[Found]:
     shares = Shares(trace)
     if trace.error is not None or trace.stopped or not shares.fair or shares.total - shares.queue < LONG_NS:
         return []
-    if slow(trace, set()) or waits(trace, set()) or overhead(trace, set()):
+    if waits(trace, set()) or overhead(trace, set()) or slow(trace, set()):
         return []
     turned = next(small_turns(shares), None)
     if turned is not None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import partial
 from types import CodeType
 from typing import NamedTuple
 
 from ..recorder.cell_trace import Chain, Row, Trace
 from ..recorder.user_files import is_users
+from .busy_lines import busy_lines
 from .finding import spot
 from .time_shares import Frame, Loop, Saving, Shares, around, in_loop, loop_around, quoted, spent, tree_of
 
@@ -213,8 +215,9 @@ def stepped(shares: Shares) -> Iterator[Saving]:
         first = min(products, key=lambda row: row.number)
         at = next((first.chain[k:] for k in range(len(first.chain)) if first.chain[k:][:1] and
                    first.chain[k][0] is chain[0][0]), chain)  # fmt: skip
+        met = sum(busy.ns for busy in busy_lines(shares) if loop in map(partial(loop_around, trace), busy.chain))
         yield from shares.saving(
-            0.5 * spent(rows),
+            0.5 * max(spent(rows), met),
             at,
             f"steps a recurrent network by hand, one moment at a time: {quoted(trace, at)} and the rest of the loop of "
             f"line {loop.lineno} ran {sum(row.runs for row in rows):,} ops.",

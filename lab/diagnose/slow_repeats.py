@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace
+from ..recorder.sampling import asks_for_next
 from .finding import where
 from .time_shares import Saving, Shares, common, in_loop, quoted, spent
 
@@ -63,6 +64,8 @@ def _whole(shares: Shares, pairs: list[tuple[Row, float]], least: int) -> Chain:
     repeated: dict[Chain, float] = {}
     for row, ns in pairs:
         for k in range(len(row.chain) - least + 1):
+            if asks_for_next(row.chain[k]):
+                break  # a loop's line that waits for a batch is not what computes it
             repeated[row.chain[k:]] = repeated.get(row.chain[k:], 0.0) + ns
     known = {row for row, _ in pairs}
     whole: dict[Chain, float] = dict.fromkeys(repeated, 0.0)

@@ -111,7 +111,8 @@ def _many(shares: Shares, turned: Turned) -> bool:
     if not turned.lines or isinstance(turned.loop, ast.While):
         return False
     runs = sum(row.runs for row in turned.rows)
-    if runs < RUNS or spent(turned.rows) > SMALL_NS * runs or shares.worth(turned.ns) < LEAST:
+    small = spent(turned.rows) <= SMALL_NS * runs or _scanned(turned.rows)
+    if runs < RUNS or not small or shares.worth(turned.ns) < LEAST:
         return False
     if _whole_batches(turned):
         return False

@@ -208,8 +208,17 @@ def _covers(node: ast.AST, line: int, col: int, end_line: int, end_col: int) -> 
     return at <= (line, col) and to >= (end_line, end_col)
 
 
-def loops_around(trace: Trace, frame: Frame) -> Iterator[Loop]:
-    """Yield the loops in whose bodies a place of the user's stands, innermost first."""
+def loops_around(trace: Trace, frame: Frame) -> list[Loop]:
+    """Return the loops in whose bodies a place of the user's stands, innermost first."""
+    if trace.loops is None or trace.loops[0] is not trace.code:
+        trace.loops = trace.code, {}
+    known: dict[Frame, list[Loop]] = trace.loops[1]
+    if frame not in known:
+        known[frame] = list(_loops_around(trace, frame))
+    return known[frame]
+
+
+def _loops_around(trace: Trace, frame: Frame) -> Iterator[Loop]:
     inner: ast.AST | None = None
     for node in around(trace, frame):
         if isinstance(node, Loop) and inner is not getattr(node, "iter", None) and inner is not None:
@@ -219,7 +228,7 @@ def loops_around(trace: Trace, frame: Frame) -> Iterator[Loop]:
 
 def loop_around(trace: Trace, frame: Frame) -> Loop | None:
     """Return the innermost loop in whose body a place of the user's stands."""
-    return next(loops_around(trace, frame), None)
+    return next(iter(loops_around(trace, frame)), None)
 
 
 def header(loop: Loop) -> str:
@@ -254,7 +263,7 @@ def busiest_loop(trace: Trace, rows: Iterable[Row], most: float) -> Busiest | No
         own: dict[tuple[str, Loop], Chain] = {}
         for k, frame in enumerate(row.chain):
             if frame not in known:
-                known[frame] = list(loops_around(trace, frame))
+                known[frame] = loops_around(trace, frame)
             for loop in known[frame]:
                 own.setdefault((frame[0].co_filename, loop), row.chain[k:])
         for key, chain in own.items():

@@ -410,6 +410,8 @@ class Trace(CellSource):
     """Files and cells of the user's that define what the cell reads by name."""
     sources: Any = None
     """The user's sources that took part, once a diagnosis has asked for them."""
+    loops: Any = None
+    """The loops around places, once a diagnosis has asked for them."""
     loaded: list[Any] = field(default_factory=list)
     """Calls of load_state_dict, each a `loaded_states.Loaded`."""
     order: dict[Leaf, int] = field(default_factory=dict)

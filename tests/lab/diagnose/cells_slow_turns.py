@@ -35,11 +35,11 @@ for k in range(40):
         (4,),
         """
 torch.manual_seed(0)
-h, group, w = torch.randn(4000, 16), torch.arange(4000) // 10, nn.Linear(16, 1)
+h, group, w = torch.randn(30000, 16), torch.arange(30000) // 150, nn.Linear(16, 1)
 def pooled(h):
-    return torch.stack([h[group == g].mean(0) for g in range(400)])
+    return torch.stack([h[group == g].mean(0) for g in range(200)])
 opt = torch.optim.SGD(w.parameters(), lr=1e-4)
-for k in range(8):
+for k in range(30):
     loss = w(pooled(h + 0.01 * k)).pow(2).mean()
     opt.zero_grad()
     loss.backward()
@@ -102,7 +102,7 @@ print(best)
 links = (torch.rand(800, 800) < 0.01).float()
 def normalised(A):
     D = torch.diag(A.sum(1).clamp(min=1) ** -0.5)
-    return D @ A @ D
+    return D @ A
 sums = [normalised(links + k).sum().item() for k in range(12)]
 print(sums)
 """,
@@ -111,7 +111,7 @@ print(sums)
         "slow",
         (4,),
         """
-weight = torch.randn(300, 300)
+weight = torch.randn(400, 400)
 norms = []
 for k in range(12):
     U, S, Vh = torch.linalg.svd(weight + k)
@@ -136,16 +136,17 @@ for k in range(100):
     right.append((net(X).argmax(1) == Y).float().mean().item())
 """,
     ),
-    "two orders in each turn of a loop": Planted(
+    "three orders in each turn of a loop": Planted(
         "slow",
-        (4, 5),
+        (4,),
         """
 torch.manual_seed(0)
 values, kept = torch.randn(300000), []
 for k in range(16):
     up = torch.sort(values + k)[0]
-    down = torch.sort(k - values)[0]
-    kept.append((up + down).sum().item())
+    down = torch.sort(k - values[:200000])[0]
+    size = torch.sort(values[100000:].abs() + k)[0]
+    kept.append((up.sum() + down.sum() + size.sum()).item())
 """,
     ),
     "a word looked up in a list": Planted(
