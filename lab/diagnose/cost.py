@@ -13,7 +13,7 @@ from .busy_lines import busy_lines, in_loop_most
 from .finding import Found, capital, code_of, spot, where
 from .neighbour_loops import recipe
 from .order import rule
-from .sequential_loops import ACTING, carried_in_place
+from .sequential_loops import ACTING, carried_in_place, sequential
 from .time_shares import Shares, busiest_loop, header
 from .user_sources import Place, assigned, called, sources
 
@@ -256,6 +256,8 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
     calls = {called(n) for n in ast.walk(busiest.loop)} if busiest is not None else set()
     if calls & ACTING and not calls & {"backward", "zero_grad"}:
         return []  # a world goes on by steps, each of which needs the one before
+    if busiest is not None and sequential(busiest.loop) and 2 * sum(r.runs for r in forward if r.path) > busiest.runs:
+        return []  # a model's layers, one after another
     if busiest is not None and not calls & {"backward", "step"}:
         does = f"the loop at {busiest.words}, `{header(busiest.loop)}`, runs {busiest.runs:,} of {runs:,} ops"
         shares = Shares(trace)

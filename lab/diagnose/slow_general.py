@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from widgets.figures import time_text
@@ -13,7 +14,7 @@ from .cost import overhead
 from .finding import Found, where
 from .loop_waits import waits
 from .order import rule
-from .sequential_loops import sequential
+from .sequential_loops import acts, sequential
 from .slow_code import slow
 from .slow_python import PASSIVE, known_call
 from .slow_turns import small_turns
@@ -22,6 +23,7 @@ from .time_shares import Loop, Shares, begun, loop_around, quoted, spent
 LONG_NS, MOST, TURNS = 300_000_000, 0.5, 8  # a cell's time, the share of one line or loop, and the runs of a loop
 ALONE = 0.7  # the share of a line that stands in no loop
 SMALL_NS = 50_000  # an op that is mostly the call of it
+DRAWS = re.compile(r"`(torch|core|np\.random)\.(rand|randn|randint|normal|uniform)\(")  # data that is made up
 ITERATIONS = 1000  # runs of a product outside of models from which it is the user's own algorithm
 BODY = 0.25  # share of a loop that its longest line has
 DEEP = 10  # layers of a model that somebody else has written
@@ -80,7 +82,7 @@ def hottest(trace: Trace, explained: set[Leaf]) -> list[Found]:
     loops: dict[tuple[str, int], tuple[Loop, list[Busy]]] = {}
     for busy in lines:
         for file, loop in _loops_with_files(trace, busy.chain):
-            if (file, loop.lineno) not in training and not sequential(loop):
+            if (file, loop.lineno) not in training and not sequential(loop) and not acts(loop):
                 loops.setdefault((file, loop.lineno), (loop, []))[1].append(busy)
     for loop, parts in sorted(loops.values(), key=lambda pair: -pair[0].lineno):
         ns = sum(busy.ns for busy in parts)
@@ -125,7 +127,8 @@ def _line(shares: Shares, busy: Busy, share: float, loop: Loop | None = None) ->
 def _meant(trace: Trace, busy: Busy) -> bool:
     """Whether a line is what training is made of: the pass backward, a step, a loop over a loader."""
     timed = {chain[0] for chain in (*trace.spans, *trace.backwards, trace.steps.last_step, *trace.fetched) if chain}
-    return busy.chain[0] in timed or PASSIVE.search(quoted(trace, busy.chain, 400)) is not None
+    code = quoted(trace, busy.chain, 400)
+    return busy.chain[0] in timed or PASSIVE.search(code) is not None or DRAWS.match(code) is not None
 
 
 def _in_model(busy: Busy) -> bool:
