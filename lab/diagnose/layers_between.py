@@ -3,10 +3,13 @@ after the last layer, a softmax for several labels, a rate that is taken for its
 
 from __future__ import annotations
 
+import re
+
 from ..recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from .finding import Found, capital, code_of, where
 from .losses import EACH, WITH_LOGITS, _source
 from .order import rule
+from .user_sources import sources
 
 LINEAR = {"linear", "addmm", "convolution", "conv1d", "conv2d", "conv3d"}
 POSITIVE = {"exp", "softplus", "relu", "sigmoid"}
@@ -116,7 +119,13 @@ def _drops(trace: Trace, row: Row) -> bool:
 def across_samples(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``F.normalize(z, dim=0)``: each feature is scaled over the batch, where each sample was to have length 1."""
     for row in trace.rows:
-        if row.op != "div" or not row.reached or len(row.refs) < 2 or len(row.shape) != 2 or row.shape[0] < 2:
+        if not row.reached or len(row.shape) != 2 or row.shape[0] < 2 or row.op not in ("div", "normalize"):
+            continue
+        if row.op == "normalize":
+            if re.search(r"dim=0|, 0\)", code_of(trace, row)) and isinstance(row.refs[0], Row):
+                return _across(trace, row, row.refs[0], code_of(trace, row))
+            continue
+        if len(row.refs) < 2:
             continue
         x, norm = row.refs
         if tuple(norm.shape) != (1, row.shape[1]) or row.shape[1] < 2 or not isinstance(x, Row):
@@ -132,8 +141,13 @@ def across_samples(trace: Trace, explained: set[Leaf]) -> list[Found]:
             or "normalize" not in code
         ):
             continue
-        if not any(isinstance(leaf, Leaf) and not leaf.module for leaf in ancestors([x])):
-            continue  # of weights, a column each
+        return _across(trace, row, x, code)
+    return []
+
+
+def _across(trace: Trace, row: Row, x: Row, code: str) -> list[Found]:
+    """What is said of features that are scaled over the batch; nothing of weights, whose columns are scaled."""
+    if any(isinstance(leaf, Leaf) and not leaf.module for leaf in ancestors([x])):
         line, col, place = where(trace, row.chain)
         message = capital(
             f"{place} normalises along the samples (`{code}` of shape {row.shape}): what a sample becomes depends on "
@@ -179,12 +193,16 @@ def _mean(ref: Ref) -> float | None:
 @rule(532)
 def exponential_twice(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``nn.PoissonNLLLoss()`` of rates: it takes their logarithm, unless it is told otherwise."""
+    logarithm = any("log_input=False" in source.text for source in sources(trace))
     for row in trace.rows:
-        if row.op != "exp" or not row.reached or not row.refs:
+        if row.op not in ("exp", "poisson_nll_loss") or not row.reached or not row.refs:
             continue
         before = _source(row.refs[0])
         entered = trace.entered[row.path] if row.path < len(trace.entered) else ()
         inside = any(kind == "PoissonNLLLoss" for kind, _ in entered) or "poisson_nll_loss" in code_of(trace, row)
+        inside = inside or row.op == "poisson_nll_loss"
+        if inside and logarithm:
+            continue
         if before is None or before.op not in POSITIVE or not before.reached or (before.op != "exp" and not inside):
             continue
         if not inside and before.chain == row.chain:

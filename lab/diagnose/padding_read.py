@@ -20,7 +20,7 @@ HIDES = {"mul", "masked_fill", "masked_fill_", "where", "index", "gather", "take
 BLENDS = {"bilinear", "bicubic", "linear", "trilinear", "area"}
 MASKS = re.compile(r"mask|label|seg|target|annot|(^|_)(gt|y|tgt)(_|\d|$)", re.I)
 SAME = {"view", "reshape", "cast", "select", "slice", "index", "getitem", "stack", "cat", "squeeze", "unsqueeze",
-        "copy", "flatten", "to"}  # fmt: skip
+        "copy", "flatten", "to", "float", "double"}  # fmt: skip
 
 
 @rule(521)
