@@ -125,7 +125,7 @@ def layers(rounds: int, absent: dict[str, str], only: str = "") -> Iterator[dict
 
 def readers(items: np.ndarray) -> dict[str, Work]:
     """Return what reads an array once, in several ways: the fastest of them is how fast memory is read."""
-    floats = core.zeros(items.size)
+    floats = core.ones(items.size)
     return {"read 0": items.max, "read 1": partial(np.bitwise_or.reduce, items), "read 2": floats.sum}
 
 
