@@ -201,6 +201,7 @@ if TYPE_CHECKING:
         optim,
         overrides,
         profiler,
+        quantization,
         serialization,
         signal,
         sparse,
@@ -215,7 +216,6 @@ if TYPE_CHECKING:
     )
     from ._C import PyTorchFileReader, PyTorchFileWriter
     from .alias import as_torch
-    from .ao import quantization
     from .ao.quantization import quantize_
     from .base.gpu_errors import AcceleratorError, OutOfMemoryError
     from .compiler import compile
@@ -277,8 +277,8 @@ _LATE = {
                      "library", "masked", "metrics", "nested", "nn", "onnx", "optim", "signal", "sparse", "text",
                      "utils", "vision"], ""),
     **dict.fromkeys(["accelerator", "compiler", "distributed", "futures", "mps", "mtia", "multiprocessing", "overrides",
-                     "profiler", "storage", "testing", "types", "xpu", "_C", "_dynamo", "_jit_internal", "_subclasses",
-                     "_utils", "__config__", "_tensor_str"], ""),
+                     "profiler", "quantization", "storage", "testing", "types", "xpu", "_C", "_dynamo", "_jit_internal",
+                     "_subclasses", "_utils", "__config__", "_tensor_str"], ""),
     "compile": "compiler",
     "Future": "futures",
     **dict.fromkeys(["PyTorchFileReader", "PyTorchFileWriter"], "_C"),
@@ -311,7 +311,6 @@ _LATE = {
                      "per_tensor_affine", "per_tensor_symmetric", "qscheme"], "base.qschemes"),
     **dict.fromkeys(["Storage", "StorageBase"], "storage"),
     "GradScaler": "amp",
-    "quantization": "ao",
     "quantize_": "ao.quantization",
     "version": "",
 }  # fmt: skip

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..base.lazy_import import lazy_attributes
 from ..declare import op as declarations
 from .modules.linear import Identity
 from .modules.module import Module
 
-__all__ = ["DeQuantStub", "FloatFunctional", "QuantStub"]
+__all__ = ["DeQuantStub", "FloatFunctional", "QFunctional", "QuantStub"]
 
 
 class FloatFunctional(Module):
@@ -68,3 +69,12 @@ class QuantStub(Module):
 
 class DeQuantStub(QuantStub):
     """Where rounded numbers would become real ones: they pass."""
+
+
+QFunctional = FloatFunctional  # between converted layers the numbers are floating ones
+
+# the layers of PyTorch's path
+__getattr__ = lazy_attributes(
+    __name__, dict.fromkeys(["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
+                             "DeQuantize", "Embedding", "EmbeddingBag", "Linear", "Quantize", "dynamic"],
+                            "..ao.nn.quantized"))[0]  # fmt: skip

@@ -3,9 +3,9 @@
 Sections (all of them if none is named): `overhead`, `ops`, `layers`, `steps` (core beside NumPy and PyTorch, eager and
 compiled, at what an op costs, at the kernels, at layers, at training steps), `memory` (the peak of a training step),
 `observer` and `recording` (lab's cost when nobody looks, and when it does), `small` (layers of 8 and 4 bits beside
-float32, onnxruntime and PyTorch). Commands of their own: `check` (has core
-become slower than the committed ratios?), `launch` and `--device cuda` (a GPU's), `tuning-replay`, `serving`
-(`lab serve` beside LitServe).
+float32, onnxruntime and PyTorch). Commands of their own: `check` (has core become slower than the committed ratios?),
+`launch` and `--device cuda` (a GPU's), `tuning-replay`, `serving` (`lab serve` beside LitServe), `small-accuracy` (what
+fewer bits cost three models).
 """
 
 from __future__ import annotations

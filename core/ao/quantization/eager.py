@@ -105,6 +105,10 @@ def _propagate(module: Any, chosen: Any, above: Any, path: str) -> None:
     if mine is not None and not (hasattr(mine, "activation") and hasattr(mine, "weight")):
         raise TypeError(text("qconfig must be a QConfig", op="prepare", came=type(mine).__name__,
                              remedy="core.ao.quantization.get_default_qconfig()"))  # fmt: skip
+    if mine is not None and any(isinstance(part, nn.Module) for part in mine):
+        raise ValueError(text("QConfig received observer instance, please pass observer class instead", op="prepare",
+                              came=", ".join(type(part).__name__ for part in mine),
+                              remedy="MyObserver.with_args(x=1) gives arguments to what is made later"))  # fmt: skip
     module.qconfig = mine
     for name, child in module.named_children():
         _propagate(child, chosen, mine, f"{path}.{name}" if path else name)

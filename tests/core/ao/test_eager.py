@@ -87,6 +87,32 @@ def test_layers_without_a_qconfig_stay():
     assert [type(whole.module[i]).__module__.split(".")[1] for i in (0, 4, 6)] == ["ao", "ao", "nn"]
 
 
+@pytest.mark.parametrize(("config", "error"), [(q.QConfig(q.MinMaxObserver(), q.MinMaxObserver), ValueError),
+                                               ("x86", TypeError)])  # fmt: skip
+def test_what_is_no_qconfig_is_named(config, error):
+    model = net()
+    model.qconfig = config
+    with pytest.raises(error, match=r"with_args|get_default_qconfig"):
+        q.prepare(model)
+
+
+def test_pytorchs_other_paths_are_the_same():
+    assert core.quantization.prepare is q.prepare
+    assert core.nn.intrinsic is core.ao.nn.intrinsic
+    assert core.nn.qat.Linear is core.ao.nn.qat.Linear
+    assert core.nn.quantized.Linear is core.ao.nn.quantized.Linear
+    with core.as_torch():
+        import torch.ao.quantization.qconfig
+        import torch.nn.intrinsic.qat
+        from torch.quantization.observer import MinMaxObserver
+
+        assert MinMaxObserver is q.MinMaxObserver
+        assert torch.ao.quantization.qconfig.QConfig is q.QConfig
+        assert torch.nn.intrinsic.qat.freeze_bn_stats is core.ao.nn.intrinsic.qat.freeze_bn_stats
+    with pytest.raises(NotImplementedError, match="quantize_, prepare"):
+        core.quantization.prepare_fx(net())
+
+
 def test_no_qconfig_at_all_is_warned_of():
     with pytest.warns(UserWarning, match="None of the submodule got qconfig"):
         q.prepare(net())

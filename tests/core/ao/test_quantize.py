@@ -208,6 +208,17 @@ def test_what_cannot_be_done_says_why(call, error, message):
         call()
 
 
+def test_a_model_without_memory_is_quantised_and_filled():
+    model = nn.Sequential(nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 4))
+    with core.device("meta"):
+        fresh = nn.Sequential(nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 4))
+    for m in (model, fresh):
+        core.quantize_(m, q.Int8WeightOnlyConfig())
+    fresh.load_state_dict(model.state_dict(), assign=True)
+    x = core.randn(3, 16)
+    assert core.equal(fresh(x), model(x))
+
+
 def test_static_scales_are_watched_and_converted():
     model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
     batches = [core.randn(32, 16) for _ in range(4)]

@@ -11,7 +11,7 @@ QuantizedLinear(in_features=4, out_features=2, bias=True, weight=8 bits)
 
 from __future__ import annotations
 
-from ....nn.quantized import FloatFunctional
+from ....nn.quantized import FloatFunctional, QFunctional
 from . import dynamic
 from .layers import (
     GRU,
@@ -33,5 +33,5 @@ from .layers import (
 from .stubs import DeQuantize, Quantize
 
 __all__ = ["GRU", "LSTM", "RNN", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
-           "DeQuantize", "Embedding", "EmbeddingBag", "FloatFunctional", "GRUCell", "LSTMCell", "Linear", "Quantize",
-           "RNNCell", "dynamic"]  # fmt: skip
+           "DeQuantize", "Embedding", "EmbeddingBag", "FloatFunctional", "GRUCell", "LSTMCell", "Linear", "QFunctional",
+           "Quantize", "RNNCell", "dynamic"]  # fmt: skip

@@ -1,0 +1,14 @@
+"""PyTorch's older path of `core.ao.quantization`: the same names.
+
+>>> import core
+>>> core.quantization.quantize_dynamic is core.ao.quantization.quantize_dynamic
+True
+"""
+
+from __future__ import annotations
+
+from .ao import quantization
+from .ao.quantization import *  # noqa: F403
+
+__all__ = quantization.__all__
+__getattr__ = quantization.__getattr__
