@@ -175,7 +175,8 @@ def _valid(mask: Row) -> str | None:
 def past_hidden(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A lower triangle given to a layer that ignores what is True, or an upper one to an attention that keeps it."""
     for row in trace.rows:
-        if row in trace.values.future:
+        # of a layer that turns its mask round itself the text tells, below
+        if row in trace.values.future and row.op in code_of(trace, row):
             line, col, place = where(trace, row.chain)
             does = f"{place} keeps what comes later and hides the past"
             if row.op == "softmax":

@@ -170,7 +170,8 @@ def loss_raised(trace: Trace, explained: set[Leaf]) -> list[Found]:
         row = root
         while row.op not in ("neg", "mul") and isinstance(row.refs[0], Row) and row is not inner:
             row = row.refs[0]
-        row = root if row is inner else row
+        if row.op not in ("neg", "mul"):
+            continue  # a loss that is below 0 by what it was given, and not by a sign
         says = (
             f"takes minus the loss (`{code_of(trace, row)}`): `{code_of(trace, inner)}` is to become small already, so "
             "each step makes the model worse, and the number falls for ever."

@@ -460,7 +460,7 @@ for _ in range(15):
     opt.zero_grad(); loss.backward(); opt.step()
 """,
     ),
-    "normalised along the batch": Planted(
+    "features normalised along the batch": Planted(
         "layout",
         (8,),
         """
