@@ -306,7 +306,8 @@ def labels_without_sign(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if name is None and hinge is None:
             continue
         labels = hinge or next(
-            (r for r in row.refs if not r.requires_grad and r.shape and _range(r) == (0.0, 1.0)), None
+            (r for r in row.refs if not r.requires_grad and r.shape and r.dtype != "bool" and _range(r) == (0.0, 1.0)),
+            None,
         )
         if labels is None:
             continue

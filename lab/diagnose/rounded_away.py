@@ -10,6 +10,7 @@ from ..recorder.cell_trace import Leaf, Row, Trace, ancestors
 from ..recorder.value_facts import EPS
 from .finding import Found, capital, code_of, listed, where
 from .order import rule
+from .padding_read import cut_to_whole
 from .read_calls import indices, told
 from .user_sources import Function, called
 
@@ -97,6 +98,8 @@ def fractions_written_into_whole(trace: Trace, explained: set[Leaf]) -> list[Fou
 @rule(376)
 def cut_to_zero(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``torch.rand(64).long()``: of shares between 0 and 1 nothing is left."""
+    if cut_to_whole(trace, set()):
+        return []  # of targets it says more
     for row in trace.rows:
         if row.op not in ("cast", "~cast") or len(row.refs) != 1 or not row.shape:
             continue

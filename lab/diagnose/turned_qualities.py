@@ -51,9 +51,13 @@ def quality_made_small(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def _turned(source: Source, call: ast.Call) -> bool:
     """Whether the user's function gives a quality that is turned round already, or is a class of which nobody knows."""
     own = function_of(source, call)
-    made = any(isinstance(n, ast.ClassDef) and n.name == called(call) for n in source.nodes)
-    if own is None:
-        return made
+    if own is None:  # a class, or an instance of one
+        program = list(ast.walk(source.program)) if not source.name else source.nodes
+        return any(
+            (isinstance(n, ast.ClassDef) and n.name == called(call))
+            or (isinstance(n, ast.Assign) and isinstance(n.value, ast.Call) and name_of(n.targets[0]) == called(call))
+            for n in program
+        )
     ends = [n.value for n in own_nodes(own) if isinstance(n, ast.Return) and n.value is not None]
     for end in ends:
         while isinstance(end, ast.Call) and called(end) in ("mean", "sum") and operands(end):

@@ -141,7 +141,7 @@ for it in range(3):
         (("torch.zeros_like(rewards)", "torch.zeros(64)"),),
     ),
     "shares cut to zero": Mistake(
-        "dtype",
+        "data",
         2,
         """
 torch.manual_seed(0)
@@ -152,7 +152,7 @@ for it in range(3):
     loss = F.mse_loss(net(x).squeeze(1), target.float())
     opt.zero_grad(); loss.backward(); opt.step()
 """,
-        (("torch.rand(64).long()", "(torch.rand(64) * 4).long()"),),
+        (("torch.rand(64).long()", "torch.rand(64)"),),
     ),
     "an epsilon larger than the signal": Mistake(
         "dtype",
