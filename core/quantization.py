@@ -16,4 +16,6 @@ __all__ = quantization.__all__
 
 
 def __getattr__(name: str) -> Any:
+    if name.startswith("__"):  # its files are not this module's
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(quantization, name)
