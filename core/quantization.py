@@ -7,8 +7,15 @@ True
 
 from __future__ import annotations
 
+from typing import Any
+
 from .ao import quantization
 from .ao.quantization import *  # noqa: F403
 
 __all__ = quantization.__all__
-__getattr__ = quantization.__getattr__
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):  # its files are not this module's
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(quantization, name)

@@ -98,6 +98,7 @@ def test_what_is_no_qconfig_is_named(config, error):
 
 def test_pytorchs_other_paths_are_the_same():
     assert core.quantization.prepare is q.prepare
+    assert core.quantization.qconfig is q.qconfig
     assert core.nn.intrinsic is core.ao.nn.intrinsic
     assert core.nn.qat.Linear is core.ao.nn.qat.Linear
     assert core.nn.quantized.Linear is core.ao.nn.quantized.Linear
