@@ -174,7 +174,7 @@ def test_the_loop_of_small_ops_is_the_one_that_runs_them(cell: Any, earlier: Any
     assert found.message.startswith(
         "The loop at line 1 (<an earlier cell> line 7), `for j, b in enumerate(rows)`, runs"
     )
-    assert "(most of them on <an earlier cell> line 3)" in found.message
+    assert "(most of them on <an earlier cell> line 3" in found.message
 
 
 def test_the_line_of_another_file_that_takes_the_time(cell: Any, earlier: Any) -> None:
