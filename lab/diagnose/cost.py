@@ -25,6 +25,7 @@ ROWS, PER_STEP = 32, 8  # passes over single rows, in all and for each step, fro
 GATHERING = {"stack", "cat", "select", "getitem", "unbind", "view", "reshape", "unsqueeze"}
 SHAPING = {"view", "reshape", "unsqueeze", "squeeze", "flatten", "to", "cast", "float", "expand"}
 IN_LOOP = 0.6  # share of the ops from which a loop is what runs them
+DEEP = 16  # weights of layers that a loop goes through one after another
 ALONE = 0.5  # share of the time on a line without ops from which that line is what is waited for
 WHOLE = "Work on whole tensors in place of elements or rows: one op over a batch costs as much as one over a row."
 CARRIED = (
@@ -256,7 +257,7 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
     calls = {called(n) for n in ast.walk(busiest.loop)} if busiest is not None else set()
     if calls & ACTING and not calls & {"backward", "zero_grad"}:
         return []  # a world goes on by steps, each of which needs the one before
-    if busiest is not None and sequential(busiest.loop) and 2 * sum(r.runs for r in forward if r.path) > busiest.runs:
+    if busiest is not None and sequential(busiest.loop) and _layers(forward):
         return []  # a model's layers, one after another
     if busiest is not None and not calls & {"backward", "step"}:
         does = f"the loop at {busiest.words}, `{header(busiest.loop)}`, runs {busiest.runs:,} of {runs:,} ops"
@@ -284,3 +285,9 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
             f"{100 * idle:.0f} % of this cell's time is Python between the ops and not in them."
         )
     return [Found("overhead", "note", line, None, capital(message), remedy, [row])]
+
+
+def _layers(rows: list[Row]) -> bool:
+    """Whether ops go through many layers, each with weights of its own."""
+    held = {ref for row in rows if row.path for ref in row.refs if isinstance(ref, Leaf) and ref.module}
+    return len(held) >= DEEP
