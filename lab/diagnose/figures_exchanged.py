@@ -133,12 +133,12 @@ def speaks_of_half(node: ast.Compare) -> bool:
 def precision_for_recall(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``precision = tp / (tp + fn)``; ``fp = ((pred == 0) & (true == 1)).sum()``."""
     for source, flow in flows(trace):
-        for node in flow.nodes:
+        for node in flow.of(ast.Assign):
             if not isinstance(node, ast.Assign) or len(node.targets) != 1:
                 continue
             name, value = name_of(node.targets[0]), node.value
-            counted = _counted(value)
-            if counted is not None and (WRONG.match(name) or MISSED.match(name)):
+            counted = _counted(value) if WRONG.match(name) or MISSED.match(name) else None
+            if counted is not None:
                 found, truth = counted
                 is_missed = (found, truth) == (0, 1)
                 if {found, truth} != {0, 1} or bool(MISSED.match(name)) == is_missed:

@@ -11,11 +11,13 @@ from .expressions import Flow
 from .finding import Found
 from .held_out import TEST, TRAIN, splits_in
 from .order import rule
-from .telling import bare, calls, flows, given, name_of, tell
+from .telling import bare, calls, flows, given, name_of, scope_around, tell
 from .user_sources import Source, assigned, called, sources
 
 INPUTS = re.compile(r"^(x|xs|X\w*|feat\w*|features?|inputs?|data_x|x_\w+)$")
 TARGETS = re.compile(r"^(y|ys|Y\w*|target\w*|labels?|y_\w+)$")
+REPEATS = {"concatenate", "cat", "vstack", "concat", "hstack", "fit_resample", "resample", "repeat_interleave"}
+ORDERS = {"shuffle", "sort", "argsort"}
 SEEDED = {"manual_seed", "default_rng", "RandomState", "seed"}
 
 
@@ -79,7 +81,7 @@ def copies_on_both_sides(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []
     for source, flow in flows(trace):
         pairs = list(assigned(flow.nodes))
-        for pair in pairs:
+        for pair in pairs if REPEATS & source.calls.keys() else ():
             if not _repeats(flow, pair.value, pair.name):
                 continue
             later = [n for n in flow.nodes if getattr(n, "lineno", 0) > pair.node.lineno]
@@ -121,7 +123,10 @@ def _repeats(flow: Flow, node: ast.expr, name: str) -> bool:
 def drawn_alike(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``make_data(300)`` and ``make_data(100)`` of one seed: the test samples are the first training samples."""
     for source in sources(trace):
-        made = {n.name: n for n in source.nodes if isinstance(n, ast.FunctionDef) and _seeds(n)}
+        if not SEEDED & source.calls.keys():
+            continue
+        seeding = [scope_around(source, n) for name in SEEDED for n in source.calls.get(name, ())]
+        made = {n.name: n for n in seeding if isinstance(n, ast.FunctionDef) and _seeds(n)}
         for name, function in made.items():
             parts: list[tuple[list[str], ast.Call]] = []
             for source_of in sources(trace):
@@ -183,7 +188,7 @@ def means_of_targets(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []
     for source, flow in flows(trace):
         pairs = list(assigned(flow.nodes))
-        for node in flow.nodes:
+        for node in flow.of(ast.DictComp):
             if not isinstance(node, ast.DictComp) or called(bare(node.value)) not in ("mean", "sum", "median"):
                 continue
             inner = bare(node.value)
@@ -306,7 +311,7 @@ def _base(node: ast.expr) -> str:
 def _read_by_losses(flow: Flow) -> set[str]:
     """The variables that a loss reads in a loop with backward(), data sets and their parts put in."""
     found: set[str] = set()
-    for loop in flow.nodes:
+    for loop in flow.of(ast.For):
         if not isinstance(loop, ast.For) or not any(called(n) == "backward" for n in ast.walk(loop)):
             continue
         found |= {n.id for n in ast.walk(loop) if isinstance(n, ast.Name)}
@@ -362,6 +367,8 @@ def _compared(
 def one_side_shuffled(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``random.shuffle(images)`` of two lists that belong together, or ``return xs[order], ys``."""
     for source, flow in flows(trace):
+        if not ORDERS & source.calls.keys():
+            continue
         pairs = list(assigned(flow.nodes))
         for node in flow.nodes:
             if called(node) != "shuffle" or not isinstance(node, ast.Call) or len(node.args) != 1:
@@ -418,7 +425,7 @@ def one_side_shuffled(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def _ordered_alone(source: Source, flow: Flow) -> list[Found]:
     """``return xs[order], lengths, ys``, where the order was made to sort the lengths; ``loss(net(x[order]), y)``."""
     orders = {}
-    for node in flow.nodes:
+    for node in flow.of(ast.Assign):
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
             continue
         target = node.targets[0]

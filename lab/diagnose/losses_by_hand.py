@@ -346,7 +346,7 @@ def _hinge(row: Row) -> Ref | None:
 def sums_to_more(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``one_hot * (1 - eps) + eps``: every class gets eps, and the shares sum to more than 1."""
     for source, flow in flows(trace):
-        for node in flow.nodes:
+        for node in flow.of(ast.BinOp):
             if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
                 continue
             for product, rest in ((node.left, node.right), (node.right, node.left)):
