@@ -11,7 +11,7 @@ from .telling import calls, flow_around, given, tell
 from .user_sources import called, sources
 
 
-@rule(602)
+@rule(618)
 def draws_all(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``WeightedRandomSampler(w, len(w), replacement=False)``: every sample once, whatever its weight."""
     for source, node in calls(trace, "WeightedRandomSampler"):

@@ -1,4 +1,4 @@
-"""Layers that have no part in the result: those above the first of a recurrent stack, those behind a return in a loop."""
+"""Layers without a part in the result: those above the first of a recurrent stack, those behind a return in a loop."""
 
 from __future__ import annotations
 
@@ -84,6 +84,8 @@ def returns_in_the_first_turn(trace: Trace, explained: set[Leaf]) -> list[Found]
             inside = [n for statement in loop.body[:-1] for n in ast.walk(statement)]
             if end.value is None or any(isinstance(n, ast.Continue | ast.Break | ast.Return) for n in inside):
                 continue
+            if any(called(n) == "backward" for n in inside):
+                continue  # a training that ends after its first batch is told by what ran
             grown = _grown(loop)
             read = {n.id for n in ast.walk(end.value) if isinstance(n, ast.Name)}
             for node in reversed(inside):

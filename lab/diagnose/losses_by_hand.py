@@ -389,7 +389,8 @@ def score_lowered(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 if not SCORES.search(function) or re.search(r"loss|dist|err|_cost", function, re.I):
                     continue
                 alone = len(list(flow.terms(of))) == 1 or re.search(r"dice|iou|jaccard|tversky", function, re.I)
-                if _falls(source, function) or not alone:
+                falls = _falls(source, function) and not re.search(r"(^|_)(r2|nse)(_|$)", function)
+                if falls or not alone:
                     continue
                 says = (
                     f"makes a score the loss (`{ast.unparse(node)}`): {function} is 1 where everything is right, and a "

@@ -37,7 +37,7 @@ def averaged_over_padding(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         above = ancestors([row.refs[0]])
         source = next((e for e in filled if e in above and tuple(e.shape[:2]) == before[:2]), None)
-        if source is None or any(isinstance(r, Row) and r.op in HIDES for r in above if r is not source):
+        if source is None or any(isinstance(r, Row) and _hides(trace, r) for r in above if r is not source):
             continue
         number, share = filled[source]
         line, col, place = where(trace, row.chain)
@@ -49,6 +49,14 @@ def averaged_over_padding(trace: Trace, explained: set[Leaf]) -> list[Found]:
         remedy = f"Leave it out: m = (ids != {number})[..., None]; (h * m).sum(1) / m.sum(1)."
         return [Found("layout", "note", line, col, message, remedy, [row])]
     return []
+
+
+def _hides(trace: Trace, row: Row) -> bool:
+    """Whether an op may leave out the padding: a product with a mask of places, an attention with one, an index."""
+    if row.op == "mul":
+        masks = [r for r in row.refs if not r.requires_grad and len(r.shape) > 1]
+        return any(len(r.shape) < len(row.shape) or r.shape[-1] == 1 for r in masks)
+    return row.op in HIDES and trace.values.masked.get(row, True)
 
 
 def _divided(trace: Trace, row: Row) -> bool:

@@ -30,6 +30,9 @@ def rate_for_factor(trace: Trace, explained: set[Leaf]) -> list[Found]:
         where, gives = source, []
         if isinstance(inner, ast.Lambda):
             gives = [inner.body]
+        elif isinstance(inner, ast.Call) and called(inner) in known:
+            where, function = known[called(inner)]
+            gives = [n.value for n in ast.walk(function) if isinstance(n, ast.Return) and n.value is not None]
         elif isinstance(give, ast.Name) and give.id in known:
             where, function = known[give.id]
             gives = [n.value for n in ast.walk(function) if isinstance(n, ast.Return) and n.value is not None]
@@ -178,7 +181,7 @@ def average_hardly_moves(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if steps < LEAST:
         return []
     for source in sources(trace):
-        if not any(word in source.text for word in ("ema", "EMA", "shadow", "averaged")):
+        if not any(word in source.text for word in ("ema", "EMA", "shadow", "averaged", "teacher")):
             continue
         for node in source.nodes:
             found = _decay(source, node)
@@ -212,13 +215,13 @@ def _decay(source: Source, node: ast.AST) -> tuple[ast.AST, float] | None:
         if (
             not re.search(r"ema|shadow|avg|averag|teacher", ast.unparse(node) + getattr(scope, "name", ""), re.I)
             and not re.search(
-                r"ema|shadow|avg",
+                r"ema|shadow|avg|teacher",
                 ast.unparse(next((a for a in source.around(node) if isinstance(a, ast.stmt)), node)),
                 re.I,
             )
-            and not any(re.search(r"ema|shadow|avg", getattr(a, "name", ""), re.I) for a in source.around(node))
+            and not any(re.search(r"ema|shadow|avg|teacher", getattr(a, "name", ""), re.I) for a in source.around(node))
             and not any(
-                isinstance(a, ast.For) and re.search(r"ema|shadow|avg", ast.unparse(a.iter), re.I)
+                isinstance(a, ast.For) and re.search(r"ema|shadow|avg|teacher", ast.unparse(a.iter), re.I)
                 for a in source.around(node)
             )
         ):
