@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
@@ -52,6 +53,17 @@ class Flow:
                 self._appended.setdefault(ast.unparse(getattr(node.func, "value", node.func)), []).append(node)
         for places in self._bound.values():
             places.sort(key=lambda bound: bound[0])
+
+    @cached_property
+    def _by_type(self) -> dict[type[ast.AST], list[ast.AST]]:
+        found: dict[type[ast.AST], list[ast.AST]] = {}
+        for node in self.nodes:
+            found.setdefault(type(node), []).append(node)
+        return found
+
+    def of(self, *types: type[ast.AST]) -> list[ast.AST]:
+        """Return the nodes of some types."""
+        return [node for one in types for node in self._by_type.get(one, ())]
 
     def _bind(self, name: str, node: ast.AST, value: ast.expr | None) -> None:
         end = isinstance(node, ast.stmt)  # what is right of the sign is read before

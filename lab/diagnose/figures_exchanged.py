@@ -11,7 +11,7 @@ from .expressions import Flow
 from .finding import Found
 from .order import rule
 from .telling import PREDICTED, TRUE, bare, calls, flow_around, flows, functions, name_of, tell
-from .user_sources import called, sources
+from .user_sources import Source, called, sources
 
 ORDERED = {"precision_score", "recall_score", "r2_score", "roc_auc_score", "average_precision_score", "log_loss",
            "classification_report", "confusion_matrix", "precision_recall_fscore_support", "fbeta_score",
@@ -133,12 +133,12 @@ def speaks_of_half(node: ast.Compare) -> bool:
 def precision_for_recall(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``precision = tp / (tp + fn)``; ``fp = ((pred == 0) & (true == 1)).sum()``."""
     for source, flow in flows(trace):
-        for node in flow.nodes:
+        for node in flow.of(ast.Assign):
             if not isinstance(node, ast.Assign) or len(node.targets) != 1:
                 continue
             name, value = name_of(node.targets[0]), node.value
-            counted = _counted(value)
-            if counted is not None and (WRONG.match(name) or MISSED.match(name)):
+            counted = _counted(value) if WRONG.match(name) or MISSED.match(name) else None
+            if counted is not None:
                 found, truth = counted
                 is_missed = (found, truth) == (0, 1)
                 if {found, truth} != {0, 1} or bool(MISSED.match(name)) == is_missed:
@@ -168,6 +168,50 @@ def precision_for_recall(trace: Trace, explained: set[Leaf]) -> list[Found]:
             remedy = "precision = tp / (tp + fp); recall = tp / (tp + fn)."
             return tell(source, node, "evaluation", "warning", says, remedy)
     return []
+
+
+@rule(772)
+def sums_of_the_other_side(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``cm[true, pred] += 1`` and ``recall = cm.diag() / cm.sum(0)``: the columns are what was predicted."""
+    for source, flow in flows(trace):
+        rows: dict[str, str] = {}  # a matrix -> of what its rows are
+        for node in flow.of(ast.AugAssign):
+            target = node.target if isinstance(node, ast.AugAssign) else None
+            if not isinstance(target, ast.Subscript) or not isinstance(target.slice, ast.Tuple):
+                continue
+            sides = [_side(_word(bare(_looped(source, e)))) for e in target.slice.elts[:2]]
+            if sides in (["true", "predicted"], ["predicted", "true"]):
+                rows[ast.unparse(target.value)] = str(sides[0])
+        for node in flow.of(ast.Assign) if rows else ():
+            assert isinstance(node, ast.Assign)
+            name = name_of(node.targets[0])
+            kind = "precision" if re.search(r"prec", name, re.I) else "recall" if re.search(r"rec", name, re.I) else ""
+            for matrix, first in rows.items() if kind else ():
+                text = ast.unparse(node.value)
+                found = re.search(rf"/ \(?{re.escape(matrix)}\.sum\((?:dim=|axis=)?(0|1|-1)", text)
+                if found is None or f"{matrix}.diag" not in text:
+                    continue
+                over_columns = found[1] != "0"  # what is left are the rows' sums
+                of = first if over_columns else {"true": "predicted", "predicted": "true"}[first]
+                if of == ("true" if kind == "recall" else "predicted"):
+                    continue
+                says = (
+                    f"calls {name} what is divided by the sums of what was {of} (`{text}`; {matrix} has what is "
+                    f"{first} in its rows): that is the {'precision' if kind == 'recall' else 'recall'}."
+                )
+                remedy = "Recall divides by what is true of a class, precision by what was predicted as one."
+                return tell(source, node, "evaluation", "warning", says, remedy)
+    return []
+
+
+def _looped(source: Source, node: ast.expr) -> ast.expr:
+    """What a loop over ``zip(y, pred)`` gives a variable; anything else as it is."""
+    for loop in source.around(node) if isinstance(node, ast.Name) else ():
+        if isinstance(loop, ast.For) and called(loop.iter) == "zip" and isinstance(loop.target, ast.Tuple):
+            names = [name_of(t) for t in loop.target.elts]
+            if name_of(node) in names and isinstance(loop.iter, ast.Call):
+                return loop.iter.args[names.index(name_of(node))]
+    return node
 
 
 def _divisor(flow: Flow, node: ast.expr) -> str:

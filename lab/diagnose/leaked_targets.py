@@ -11,11 +11,12 @@ from .expressions import Flow
 from .finding import Found
 from .held_out import TEST, TRAIN, splits_in
 from .order import rule
-from .telling import bare, calls, flows, given, name_of, tell
-from .user_sources import Source, assigned, called, sources
+from .telling import bare, calls, flows, given, name_of, scope_around, tell
+from .user_sources import assigned, called, sources
 
 INPUTS = re.compile(r"^(x|xs|X\w*|feat\w*|features?|inputs?|data_x|x_\w+)$")
 TARGETS = re.compile(r"^(y|ys|Y\w*|target\w*|labels?|y_\w+)$")
+REPEATS = {"concatenate", "cat", "vstack", "concat", "hstack", "fit_resample", "resample", "repeat_interleave"}
 SEEDED = {"manual_seed", "default_rng", "RandomState", "seed"}
 
 
@@ -79,7 +80,7 @@ def copies_on_both_sides(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []
     for source, flow in flows(trace):
         pairs = list(assigned(flow.nodes))
-        for pair in pairs:
+        for pair in pairs if REPEATS & source.calls.keys() else ():
             if not _repeats(flow, pair.value, pair.name):
                 continue
             later = [n for n in flow.nodes if getattr(n, "lineno", 0) > pair.node.lineno]
@@ -97,6 +98,15 @@ def copies_on_both_sides(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
+def _listed(node: ast.expr) -> list[ast.expr]:
+    """The members of ``[a, b]`` and of ``[a] + [b] * 5``."""
+    if isinstance(node, ast.List | ast.Tuple):
+        return node.elts
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return [*_listed(node.left), *_listed(node.right)]
+    return _listed(node.left) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) else []
+
+
 def _repeats(flow: Flow, node: ast.expr, name: str) -> bool:
     """Whether an expression is a table with some of its own rows once more."""
     if called(node) in ("fit_resample", "resample", "repeat_interleave", "SMOTE"):
@@ -107,7 +117,7 @@ def _repeats(flow: Flow, node: ast.expr, name: str) -> bool:
         or not node.args
     ):
         return False
-    parts = node.args[0].elts if isinstance(node.args[0], ast.List | ast.Tuple) else []
+    parts = _listed(node.args[0])
     texts = [ast.unparse(p) for p in parts]
     some = [flow.inner(p) for p in parts]
     own = [
@@ -121,7 +131,10 @@ def _repeats(flow: Flow, node: ast.expr, name: str) -> bool:
 def drawn_alike(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``make_data(300)`` and ``make_data(100)`` of one seed: the test samples are the first training samples."""
     for source in sources(trace):
-        made = {n.name: n for n in source.nodes if isinstance(n, ast.FunctionDef) and _seeds(n)}
+        if not SEEDED & source.calls.keys():
+            continue
+        seeding = [scope_around(source, n) for name in SEEDED for n in source.calls.get(name, ())]
+        made = {n.name: n for n in seeding if isinstance(n, ast.FunctionDef) and _seeds(n)}
         for name, function in made.items():
             parts: list[tuple[list[str], ast.Call]] = []
             for source_of in sources(trace):
@@ -183,7 +196,7 @@ def means_of_targets(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []
     for source, flow in flows(trace):
         pairs = list(assigned(flow.nodes))
-        for node in flow.nodes:
+        for node in flow.of(ast.DictComp):
             if not isinstance(node, ast.DictComp) or called(bare(node.value)) not in ("mean", "sum", "median"):
                 continue
             inner = bare(node.value)
@@ -261,11 +274,18 @@ def other_units(trace: Trace, explained: set[Leaf]) -> list[Found]:
             how = _transform(pair.value)
             if how is not None and pair.name != how[0]:
                 scaled[pair.name] = (how[0], pair.value, how[1])
+        inline = {}
+        for call in source.calls.get("TensorDataset", ()):
+            for given_one in call.args[1:]:
+                how = _transform(given_one)
+                if how is not None and call in flow.of(ast.Call):
+                    inline[ast.unparse(given_one)] = (how[0], given_one, how[1])
+        scaled |= inline  # type: ignore[arg-type]
         if not scaled:
             continue
         trained = _read_by_losses(flow)
         for name, (raw, value, back) in scaled.items():
-            if name not in trained or raw in trained:
+            if name not in inline and (name not in trained or raw in trained):
                 continue
             found = _compared(flow, raw, scaled, back)
             if found is None:
@@ -306,7 +326,7 @@ def _base(node: ast.expr) -> str:
 def _read_by_losses(flow: Flow) -> set[str]:
     """The variables that a loss reads in a loop with backward(), data sets and their parts put in."""
     found: set[str] = set()
-    for loop in flow.nodes:
+    for loop in flow.of(ast.For):
         if not isinstance(loop, ast.For) or not any(called(n) == "backward" for n in ast.walk(loop)):
             continue
         found |= {n.id for n in ast.walk(loop) if isinstance(n, ast.Name)}
@@ -356,123 +376,3 @@ def _compared(
                 continue
             return node, name_of(one)
     return None
-
-
-@rule(768)
-def one_side_shuffled(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """``random.shuffle(images)`` of two lists that belong together, or ``return xs[order], ys``."""
-    for source, flow in flows(trace):
-        pairs = list(assigned(flow.nodes))
-        for node in flow.nodes:
-            if called(node) != "shuffle" or not isinstance(node, ast.Call) or len(node.args) != 1:
-                continue
-            name = name_of(node.args[0])
-            if not isinstance(source.parents.get(node), ast.Expr) or not name:
-                continue
-            for pair in pairs:
-                own = isinstance(pair.value, ast.ListComp) and len(pair.value.generators) == 1
-                if not own or pair.node.lineno > node.lineno:
-                    continue
-                over = ast.unparse(pair.value.generators[0].iter)  # type: ignore[attr-defined]
-                if pair.name == name and re.fullmatch(r"\w+", over):
-                    later = [
-                        n for n in flow.nodes if isinstance(n, ast.Name) and n.id == over and n.lineno > node.lineno
-                    ]
-                    if (
-                        later
-                        and over not in ("range",)
-                        and not any(called(source.parents.get(r, r)) == "shuffle" for r in later)
-                    ):
-                        says = (
-                            f"shuffles {name} alone (`{ast.unparse(node)}`): {over}, of which it was made "
-                            f"({source.place(pair.node).words}), keeps the order that it had, so they no longer belong "
-                            "together."
-                        )
-                        remedy = f"Shuffle one list of pairs: pairs = list(zip({over}, {name}))."
-                        return tell(source, node, "data", "warning", says, remedy)
-                again = [p for p in pairs if p.name == pair.name and p.node.lineno > node.lineno]
-                reads = [
-                    n for n in flow.nodes if isinstance(n, ast.Name) and n.id == pair.name and n.lineno > node.lineno
-                ]
-                if (
-                    over != name
-                    or pair.name == name
-                    or again
-                    or not reads
-                    or any(called(source.parents.get(r, r)) == "shuffle" for r in reads)
-                ):
-                    continue
-                says = (
-                    f"shuffles {name} alone (`{ast.unparse(node)}`): {pair.name} "
-                    f"({source.place(pair.node).words}) keeps "
-                    "the order that it had, so they no longer belong together."
-                )
-                remedy = f"Shuffle one list of pairs: pairs = list(zip({name}, {pair.name}))."
-                return tell(source, node, "data", "warning", says, remedy)
-        found = _ordered_alone(source, flow)
-        if found:
-            return found
-    return []
-
-
-def _ordered_alone(source: Source, flow: Flow) -> list[Found]:
-    """``return xs[order], lengths, ys``, where the order was made to sort the lengths; ``loss(net(x[order]), y)``."""
-    orders = {}
-    for node in flow.nodes:
-        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
-            continue
-        target = node.targets[0]
-        if called(node.value) == "sort" and isinstance(target, ast.Tuple) and len(target.elts) == 2:
-            orders[name_of(target.elts[1])] = (node, name_of(target.elts[0]))
-        elif called(node.value) == "argsort":
-            orders[name_of(target)] = (node, "")
-    for order, (made, sorted_one) in orders.items():
-        moved = {  # what is a variable in the new order
-            pair.name
-            for pair in assigned(flow.nodes)
-            if isinstance(pair.value, ast.Subscript) and ast.unparse(pair.value.slice) == order
-        }
-        taken = {
-            ast.unparse(n.value) for n in flow.nodes if isinstance(n, ast.Subscript) and ast.unparse(n.slice) == order
-        }
-        for node in flow.nodes:
-            if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
-                parts = node.value.elts
-            elif (
-                isinstance(node, ast.Call)
-                and re.search(r"loss|cross_entropy|criterion", called(node))
-                and len(node.args) > 1
-            ):
-                parts = [_innermost(flow, a) for a in node.args[:2]]
-            else:
-                continue
-            new = [p for p in parts if name_of(p) in moved or ast.unparse(getattr(p, "slice", p)) == order]
-            old = [
-                p
-                for p in parts
-                if isinstance(p, ast.Name) and p.id not in moved | {sorted_one, order} and TARGETS.match(p.id)
-                and p.id not in taken
-            ]  # fmt: skip
-            if not new or not old or node.lineno < made.lineno:
-                continue
-            if isinstance(node, ast.Call) and called(made.value) == "sort":
-                continue
-            says = (
-                f"gives {ast.unparse(new[0])} in another order ({source.place(made).words}: `{ast.unparse(made)}`) and "
-                f"{old[0].id} in the old one (`{ast.unparse(node)}`): they no longer belong together."
-            )
-            return tell(source, node, "data", "warning", says, f"Bring both into one order: {old[0].id}[{order}].")
-    return []
-
-
-def _innermost(flow: Flow, node: ast.expr) -> ast.expr:
-    """The data that a model's output comes from, as far as it is called in place."""
-    for _ in range(6):
-        node = bare(node)
-        if isinstance(node, ast.Call) and len(node.args) == 1:
-            node = node.args[0]
-        elif isinstance(node, ast.Name) and isinstance(value := flow.value(node), ast.Call) and len(value.args) == 1:
-            node = value.args[0]
-        else:
-            return node
-    return node

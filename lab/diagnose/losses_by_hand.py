@@ -348,7 +348,7 @@ def _hinge(row: Row) -> Ref | None:
 def sums_to_more(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``one_hot * (1 - eps) + eps``: every class gets eps, and the shares sum to more than 1."""
     for source, flow in flows(trace):
-        for node in flow.nodes:
+        for node in flow.of(ast.BinOp):
             if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
                 continue
             for product, rest in ((node.left, node.right), (node.right, node.left)):
@@ -391,7 +391,8 @@ def score_lowered(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 if not SCORES.search(function) or re.search(r"loss|dist|err|_cost", function, re.I):
                     continue
                 alone = len(list(flow.terms(of))) == 1 or re.search(r"dice|iou|jaccard|tversky", function, re.I)
-                if _falls(source, function) or not alone:
+                falls = _falls(source, function) and not re.search(r"(^|_)(r2|nse)(_|$)", function)
+                if falls or not alone:
                     continue
                 says = (
                     f"makes a score the loss (`{ast.unparse(node)}`): {function} is 1 where everything is right, and a "

@@ -58,7 +58,9 @@ def _averaged(source: Source, flow: Flow, name: str, loop: ast.For) -> ast.AST |
 def mean_of_roots(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``rmse += mse.sqrt()`` and ``ppl += math.exp(loss)`` for each batch, and their mean in the end."""
     for source, flow in flows(trace):
-        for node in flow.nodes:
+        if not {"sqrt", "exp"} & source.calls.keys() and "** 0.5" not in source.text:
+            continue
+        for node in flow.of(ast.AugAssign, ast.Call):
             added = _added(node)
             loop = next(iter(loops_around(source, node)), None) if added is not None else None
             if added is None or loop is None or not (over_batches(loop) or "batches" in ast.unparse(loop.iter)):
@@ -105,7 +107,7 @@ def _curved(flow: Flow, node: ast.expr) -> ast.expr | None:
 def epochs_before(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``preds = []`` before the loop over epochs, filled in each: later figures are of the earlier epochs as well."""
     for source, flow in flows(trace):
-        for node in flow.nodes:
+        for node in flow.of(ast.Call):
             if not isinstance(node, ast.Call) or called(node) not in ("append", "extend"):
                 continue
             name = ast.unparse(getattr(node.func, "value", node))
@@ -158,8 +160,8 @@ def _epochs(loop: ast.For) -> bool:
 def divided_by_another_count(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``total += criterion(...).item()`` of means, divided by the number of samples; of sums, by that of batches."""
     for source, flow in flows(trace):
-        for node in flow.nodes:
-            added = _added(node) if isinstance(node, ast.AugAssign) else None
+        for node in flow.of(ast.AugAssign):
+            added = _added(node)
             loop = next(iter(loops_around(source, node)), None) if added is not None else None
             if added is None or loop is None or not over_batches(loop):
                 continue
@@ -226,7 +228,7 @@ def _count(node: ast.expr | None, loop: ast.For) -> str:
 def batches_times_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``correct / (len(loader) * batch_size)``: the last batch is smaller."""
     for source, flow in flows(trace):
-        for node in flow.nodes:
+        for node in flow.of(ast.BinOp):
             if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
                 continue
             below = node.right

@@ -10,9 +10,11 @@ from ..recorder.cell_trace import Leaf, Trace
 from .expressions import Flow, flow_of
 from .finding import Found
 from .order import rule
-from .telling import flows, name_of, tell
+from .telling import flows, name_of, scope_around, tell
 from .user_sources import Function, Source, called
 
+DRAWN = {"randperm", "permutation"}
+CHOOSE = {"argmax", "multinomial", "choice", "topk"}
 SHARE = re.compile(r"^(lam\w*|lmbda|l|alpha|ratio|r|w|mix|weight|beta)$", re.I)
 
 
@@ -26,7 +28,7 @@ def _mixture(node: ast.AST) -> tuple[str, ast.expr, ast.expr] | None:
             return None
         for factor, rest in ((term.left, term.right), (term.right, term.left)):
             less = isinstance(factor, ast.BinOp) and isinstance(factor.op, ast.Sub)
-            share = factor.right if less and ast.unparse(factor.left) in ("1", "1.0") else factor  # type: ignore[attr-defined]
+            share = factor.right if less and getattr(factor.left, "value", None) == 1 else factor  # type: ignore[attr-defined]
             if isinstance(share, ast.Call) and called(share) == "float" and share.args:
                 share = share.args[0]
             if SHARE.match(name_of(share)) and (less or share is factor or isinstance(factor, ast.Call)):
@@ -50,18 +52,15 @@ def _permuted(flow: Flow, node: ast.AST, order: set[str]) -> bool:
 
 def _orders(flow: Flow) -> set[str]:
     """The variables that hold an order which was drawn."""
-    return {
-        name_of(t)
-        for n in flow.nodes
-        if isinstance(n, ast.Assign) and called(n.value) in ("randperm", "permutation")
-        for t in n.targets
-    }
+    return {name_of(t) for n in flow.nodes if isinstance(n, ast.Assign) and called(n.value) in DRAWN for t in n.targets}
 
 
 @rule(534)
 def shares_exchanged(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``x = l * x + (1 - l) * x[p]`` and ``(1 - l) * loss(out, y) + l * loss(out, y[p])``."""
     for source, flow in flows(trace):
+        if not DRAWN & source.calls.keys():
+            continue
         order = _orders(flow)
         turned = _turned_by(trace, source, flow)
         if not order and not turned:
@@ -94,11 +93,12 @@ def shares_exchanged(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def _turned_by(trace: Trace, source: Source, flow: Flow) -> dict[str, tuple[ast.AST, bool]]:
     """The variables to which a function that mixes samples gave labels in the other order: how it mixes."""
     found: dict[str, tuple[ast.AST, bool]] = {}
+    drawing = {scope_around(source, n) for name in DRAWN for n in source.calls.get(name, ())}
     for node in flow.nodes:
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         if not isinstance(target, ast.Tuple) or not isinstance(node.value, ast.Call):  # type: ignore[attr-defined]
             continue
-        for function in source.nodes:
+        for function in drawing:
             if not isinstance(function, Function) or function.name != called(node.value):  # type: ignore[attr-defined]
                 continue
             inner = flow_of(source, function)
@@ -122,10 +122,10 @@ def _turned_by(trace: Trace, source: Source, flow: Flow) -> dict[str, tuple[ast.
 def labels_unmixed(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A function that mixes samples with others and gives nothing else: the labels of the others are lost."""
     for source, flow in flows(trace):
-        if not isinstance(flow.scope, Function):
+        if not isinstance(flow.scope, Function) or not DRAWN & source.calls.keys():
             continue
         order = _orders(flow)
-        for node in flow.nodes:
+        for node in flow.of(ast.Return):
             if not isinstance(node, ast.Return) or node.value is None or not order:
                 continue
             value = flow.inner(node.value)
@@ -150,8 +150,12 @@ def labels_unmixed(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def first_word_again(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A loop that draws word after word and feeds the first one each time."""
     for source, flow in flows(trace):
-        for loop in flow.nodes:
-            if not isinstance(loop, ast.For | ast.While):
+        if not CHOOSE & source.calls.keys():
+            continue
+        chosen = [n for name in CHOOSE for n in source.calls.get(name, ())]
+        around = {above for n in chosen for above in source.around(n)}
+        for loop in flow.of(ast.For, ast.While):
+            if not isinstance(loop, ast.For | ast.While) or loop not in around:
                 continue
             inside = [n for statement in loop.body for n in ast.walk(statement)]
             if any(called(n) == "backward" for n in inside):
@@ -160,7 +164,7 @@ def first_word_again(trace: Trace, explained: set[Leaf]) -> list[Found]:
             drawn = [
                 n for n in inside
                 if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Name)
-                and any(called(m) in ("argmax", "multinomial", "choice", "topk") for m in ast.walk(n.value))
+                and any(called(m) in CHOOSE for m in ast.walk(n.value))
             ]  # fmt: skip
             for made in drawn:
                 name = name_of(made.targets[0])

@@ -29,7 +29,7 @@ LEAST = {"clamp", "clamp_", "clamp_min", "relu", "where", "clip"}
 def counted_twice(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``inter / (p.sum() + t.sum())``: an IoU whose union holds the common part twice, or a Dice without its 2."""
     for source, flow in flows(trace):
-        for node in flow.nodes:
+        for node in flow.of(ast.BinOp):
             if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
                 continue
             kind = _kind(source, node)
@@ -155,7 +155,7 @@ def boxes_apart(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if any(isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Gt | ast.Lt) and _sides(flow, n)
                for n in flow.nodes):  # fmt: skip
             continue
-        for node in flow.nodes:
+        for node in flow.of(ast.BinOp):
             if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
                 continue
             above = source.parents.get(node)
@@ -196,7 +196,7 @@ def lowest_first(trace: Trace, explained: set[Leaf]) -> list[Found]:
         scope = flow.scope
         if not isinstance(scope, Function) or not re.search(r"nms|suppress", scope.name, re.I):
             continue
-        for node in flow.nodes:
+        for node in flow.of(ast.Assign):
             if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call | ast.Subscript):
                 continue
             made = node.value.value if isinstance(node.value, ast.Subscript) else node.value
@@ -228,7 +228,7 @@ def lowest_first(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def sides_exchanged(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``boxes / torch.tensor([H, W, H, W])`` of boxes that are x, y, x, y; ``boxes[:, 0] * h``."""
     for source, flow in flows(trace):
-        for node in flow.nodes:
+        for node in flow.of(ast.List, ast.Tuple, ast.AugAssign, ast.BinOp):
             wrong = _exchanged(flow, node)
             if wrong is None:
                 continue
@@ -265,12 +265,12 @@ def _exchanged(flow: Flow, node: ast.AST) -> ast.AST | None:
         target, value = node.target, node.value
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
         target, value = node.left, node.right
-    if not isinstance(target, ast.Subscript) or value is None:
+    name = name_of(value) if value is not None else ""
+    if not isinstance(target, ast.Subscript) or not (TALL.match(name) or WIDE.match(name)):
         return None
     if not re.search(r"box", ast.unparse(target.value), re.I):
         return None
     last = target.slice.elts[-1] if isinstance(target.slice, ast.Tuple) else target.slice
     column = ast.unparse(last)
     x, y = column in ("0", "2", "[0, 2]", "0::2", "::2"), column in ("1", "3", "[1, 3]", "1::2")
-    name = name_of(value)
     return node if (x and TALL.match(name)) or (y and WIDE.match(name)) else None

@@ -37,7 +37,7 @@ def averaged_over_padding(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         above = ancestors([row.refs[0]])
         source = next((e for e in filled if e in above and tuple(e.shape[:2]) == before[:2]), None)
-        if source is None or any(isinstance(r, Row) and r.op in HIDES for r in above if r is not source):
+        if source is None or any(isinstance(r, Row) and _hides(trace, r) for r in above if r is not source):
             continue
         number, share = filled[source]
         line, col, place = where(trace, row.chain)
@@ -51,6 +51,14 @@ def averaged_over_padding(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
+def _hides(trace: Trace, row: Row) -> bool:
+    """Whether an op may leave out the padding: a product with a mask of places, an attention with one, an index."""
+    if row.op == "mul":
+        masks = [r for r in row.refs if not r.requires_grad and len(r.shape) > 1]
+        return any(len(r.shape) < len(row.shape) or r.shape[-1] == 1 for r in masks)
+    return row.op in HIDES and trace.values.masked.get(row, True)
+
+
 def _divided(trace: Trace, row: Row) -> bool:
     """Whether a sum over the places is divided by how many there are."""
     after = [r for r in trace.consumers().get(row, ()) if r.reached]
@@ -60,8 +68,8 @@ def _divided(trace: Trace, row: Row) -> bool:
 
 @rule(522)
 def padding_overwritten(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """``nn.Embedding(n, d, padding_idx=0)`` and ``init.normal_(emb.weight)``: the vector of the padding is 0 no "
-    "more."""
+    """``nn.Embedding(n, d, padding_idx=0)`` and ``init.normal_(emb.weight)``: the vector of the padding is 0 no
+    more."""
     for source, made in calls(trace, "Embedding"):
         pad = given(made, "padding_idx", 2)
         above = source.parents.get(made)
@@ -70,11 +78,13 @@ def padding_overwritten(trace: Trace, explained: set[Leaf]) -> list[Found]:
         table = f"{ast.unparse(above.targets[0])}.weight"
         scope = next((a for a in source.around(made) if isinstance(a, ast.ClassDef)), source.tree)
         nodes = list(ast.walk(scope))
-        if any(isinstance(n, ast.Subscript) and ast.unparse(n.value) in (table, f"{table}.data") for n in nodes):
+        inside = set(nodes)
+        draws = [n for name, some in source.calls.items() if name.endswith(("normal_", "uniform_")) for n in some]
+        draws = [n for n in draws if n in inside]
+        parts = [n.value for n in nodes if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Attribute)]
+        if not draws or any(ast.unparse(part) in (table, f"{table}.data") for part in parts):
             continue  # it is set to 0 again
-        for node in nodes:
-            if not isinstance(node, ast.Call) or not re.search(r"(normal|uniform)_$", called(node)):
-                continue
+        for node in draws:
             of = getattr(node.func, "value", node) if not node.args else node.args[0]
             text = ast.unparse(of).removesuffix(".data")
             method = ast.unparse(getattr(node.func, "value", node)).removesuffix(".data")

@@ -59,7 +59,7 @@ def _largest(ref: Ref) -> float | None:
 def one_scale_for_all(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``X = (X - X.mean()) / X.std()`` of a table of different columns: the small ones vanish beside the large."""
     for source, flow in flows(trace):
-        for node in flow.nodes:
+        for node in flow.of(ast.BinOp):
             if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
                 continue
             less = node.left

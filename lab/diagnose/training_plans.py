@@ -1,5 +1,5 @@
 """Plans of a training that come to nothing: a schedule of another optimizer or of another size, averages that hardly
-move or are never given back, start values over loaded ones, a best model that nobody loads."""
+move or are never given back, a best model that nobody loads."""
 
 from __future__ import annotations
 
@@ -14,11 +14,8 @@ from .telling import calls, flow_around, flows, functions, given, name_of, scope
 from .user_sources import Function, Source, called, sources
 
 RATE = re.compile(r"(^|_)(lr|learning_?rate|lr0|eta)(_|\d|$)|^(base|max|init|peak|initial|start)_?lr$", re.I)
-INITIAL = re.compile(
-    r"^_?(init(ialize|ialise)?_?(weights?|params?|parameters)?|weights?_init|reset_parameters|_reset_parameters|init_fn)$",
-    re.I,
-)
-SETS = re.compile(r"(normal|uniform|zeros|constant|orthogonal|ones|fill|kaiming\w*|xavier\w*)_$")
+DECAY = re.compile(r"decay|^(beta|alpha|momentum|m|tau)$", re.I)
+COPIES = {"deepcopy", "state_dict", "clone"}
 HALF = 0.5  # the share of its start that an average still has, from which it is said
 LEAST = 5  # steps
 
@@ -33,6 +30,9 @@ def rate_for_factor(trace: Trace, explained: set[Leaf]) -> list[Found]:
         where, gives = source, []
         if isinstance(inner, ast.Lambda):
             gives = [inner.body]
+        elif isinstance(inner, ast.Call) and called(inner) in known:
+            where, function = known[called(inner)]
+            gives = [n.value for n in ast.walk(function) if isinstance(n, ast.Return) and n.value is not None]
         elif isinstance(give, ast.Name) and give.id in known:
             where, function = known[give.id]
             gives = [n.value for n in ast.walk(function) if isinstance(n, ast.Return) and n.value is not None]
@@ -126,7 +126,9 @@ def _schedulers(trace: Trace) -> list[str]:
 def first_alone(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``if i % accum == 0: opt.step()`` of an i that begins with 0: the first step is of one batch alone."""
     for source, flow in flows(trace):
-        for node in flow.nodes:
+        if "zero_grad" not in source.calls:
+            continue
+        for node in flow.of(ast.If):
             if not isinstance(node, ast.If):
                 continue
             test, rest = node.test, _rest(node.test)
@@ -179,7 +181,7 @@ def average_hardly_moves(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if steps < LEAST:
         return []
     for source in sources(trace):
-        if not re.search(r"\bema\b|_ema\b|\bema_|EMA|shadow|averaged", source.text):
+        if not any(word in source.text for word in ("ema", "EMA", "shadow", "averaged", "teacher")):
             continue
         for node in source.nodes:
             found = _decay(source, node)
@@ -200,25 +202,26 @@ def average_hardly_moves(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 def _decay(source: Source, node: ast.AST) -> tuple[ast.AST, float] | None:
     """Where a decay of an average of weights is set, and to what."""
-    word = re.compile(r"decay|^(beta|alpha|momentum|m|tau)$", re.I)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and ast.unparse(node.left) in ("1", "1.0"):
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and getattr(node.left, "value", None) == 1:
+        name = name_of(node.right)
+        if not DECAY.search(name):
+            return None
         averages = any(called(a) in ("add_", "lerp_", "add", "lerp") for a in source.around(node)) or any(
             isinstance(a, ast.BinOp) and isinstance(a.op, ast.Mult) for a in list(source.around(node))[:1]
         )
-        name = name_of(node.right)
-        if not averages or not word.search(name):
+        if not averages:
             return None
         scope = scope_around(source, node)
         if (
             not re.search(r"ema|shadow|avg|averag|teacher", ast.unparse(node) + getattr(scope, "name", ""), re.I)
             and not re.search(
-                r"ema|shadow|avg",
+                r"ema|shadow|avg|teacher",
                 ast.unparse(next((a for a in source.around(node) if isinstance(a, ast.stmt)), node)),
                 re.I,
             )
-            and not any(re.search(r"ema|shadow|avg", getattr(a, "name", ""), re.I) for a in source.around(node))
+            and not any(re.search(r"ema|shadow|avg|teacher", getattr(a, "name", ""), re.I) for a in source.around(node))
             and not any(
-                isinstance(a, ast.For) and re.search(r"ema|shadow|avg", ast.unparse(a.iter), re.I)
+                isinstance(a, ast.For) and re.search(r"ema|shadow|avg|teacher", ast.unparse(a.iter), re.I)
                 for a in source.around(node)
             )
         ):
@@ -266,6 +269,8 @@ def not_given_back(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 for n in kind.body
                 if isinstance(n, ast.FunctionDef) and re.match(r"restore|unapply|swap_back", n.name)
             ]
+            if len(back) != 1:
+                continue
             saves = [
                 n
                 for n in kind.body
@@ -274,8 +279,6 @@ def not_given_back(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 and n.name != "__init__"
                 and re.search(r"backup|saved|collected|stored|original", ast.unparse(n))
             ]
-            if len(back) != 1 or not saves:
-                continue
             used = [n for s in sources(trace) for n in s.calls.get(back[0].name, ())]
             put = [(s, n) for s in sources(trace) for m in saves for n in s.calls.get(m.name, ())]
             for where, node in put if not used else ():
@@ -296,10 +299,12 @@ def not_given_back(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def best_left_behind(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``best_state = deepcopy(net.state_dict())`` that nothing loads: what is tested is the last epoch's model."""
     for source, flow in flows(trace):
-        if source.name:
+        if source.name or not {"state_dict", "deepcopy"} & source.calls.keys():
             continue
-        for node in flow.nodes:
+        for node in flow.of(ast.Assign):
             if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+                continue
+            if not isinstance(node.value, ast.DictComp) and called(node.value) not in COPIES:
                 continue
             name, text = node.targets[0].id, ast.unparse(node.value)
             loops = [a for a in source.around(node) if isinstance(a, ast.For)]
@@ -326,221 +331,3 @@ def best_left_behind(trace: Trace, explained: set[Leaf]) -> list[Found]:
             )
             return tell(source, node, "evaluation", "note", says, f"Load it first: {model}.load_state_dict({name}).")
     return []
-
-
-@rule(577)
-def never_initialised(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """A method ``init_weights`` that nothing calls: the layers keep the start values that they were made with."""
-    for source in sources(trace):
-        for node in source.nodes:
-            if not isinstance(node, ast.FunctionDef) or not INITIAL.match(node.name) or node.name == "__init__":
-                continue
-            sets = any(SETS.search(called(n)) for n in ast.walk(node))
-            above = source.parents.get(node)
-            if not sets or (node.name == "reset_parameters" and "nn.Linear" in ast.unparse(above or node)):
-                continue
-            kind = above if isinstance(above, ast.ClassDef) else None
-            if kind is not None and not any(re.search(r"Module$", ast.unparse(b)) for b in kind.bases):
-                continue
-            every = [*sources(trace)]
-            used = any(
-                name_of(n) == node.name and isinstance(getattr(n, "ctx", None), ast.Load) for s in every
-                for n in (s.nodes if s.name else ast.walk(s.program)) if isinstance(n, ast.Name | ast.Attribute)
-            )  # fmt: skip
-            if used:
-                continue
-            says = (
-                f"defines {node.name}(), and nothing calls it: PyTorch knows no method of that name, so the "
-                "layers keep "
-                "the start values that they are made with."
-            )
-            call = f"self.{node.name}() at the end of __init__" if kind is not None else f"net.apply({node.name})"
-            return tell(source, node, "unused", "note", says, f"Call it: {call}.")
-    return []
-
-
-@rule(578)
-def initialised_over(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """``net.load_state_dict(...)`` and then ``net.apply(init_weights)``: what was loaded is drawn anew."""
-    known = functions(trace)
-    for source, load in calls(trace, "load_state_dict"):
-        model = ast.unparse(getattr(load.func, "value", load))
-        scope = scope_around(source, load)
-        for node in ast.walk(scope):
-            if (
-                not isinstance(node, ast.Call)
-                or node.lineno <= last_line(load)
-                or scope_around(source, node) is not scope
-            ):
-                continue
-            own = ast.unparse(getattr(node.func, "value", node)) == model
-            function = called(node) if node.args and ast.unparse(node.args[0]) == model else ""
-            if own and called(node) == "apply" and node.args:
-                function = name_of(node.args[0])
-            elif own and INITIAL.match(called(node)):
-                function = called(node)
-            made = known.get(function)
-            if made is None or not re.search(r"init\.\w+_\(|\.(normal|uniform)_\(", ast.unparse(made[1])):
-                continue
-            if any(isinstance(a, ast.If | ast.For | ast.While) for a in source.around(node)) or _made_anew(
-                scope, model, load, node
-            ):
-                continue
-            says = (
-                f"draws start values for {model} (`{ast.unparse(node)}`) after {source.place(load).words} has loaded "
-                "its weights: what was trained before is lost."
-            )
-            return tell(source, node, "optimizer", "warning", says, "Load after the start values are set.")
-    return []
-
-
-def _made_anew(scope: ast.AST, model: str, load: ast.Call, node: ast.Call) -> bool:
-    """Whether the model's name is given another one in between, or it is loaded again afterwards."""
-    for other in ast.walk(scope):
-        bound = isinstance(other, ast.Assign) and model in map(ast.unparse, other.targets)
-        if bound and last_line(load) < other.lineno <= node.lineno:  # type: ignore[attr-defined]
-            return True
-        again = called(other) == "load_state_dict" and other is not load and other.lineno > node.lineno  # type: ignore[attr-defined]
-        if again and isinstance(other, ast.Call) and ast.unparse(getattr(other.func, "value", other)) == model:
-            return True
-    return False
-
-
-@rule(601)
-def draws_all(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """``WeightedRandomSampler(w, len(w), replacement=False)``: every sample once, whatever its weight."""
-    for source, node in calls(trace, "WeightedRandomSampler"):
-        again, many = given(node, "replacement", 2), given(node, "num_samples", 1)
-        weights = given(node, "weights", 0)
-        if not isinstance(again, ast.Constant) or again.value is not False or many is None or weights is None:
-            continue
-        inner = flow_around(source, node).inner(many)
-        if called(inner) != "len":
-            continue
-        says = (
-            f"draws as many samples as there are, none twice (`{ast.unparse(node)}`): that is every sample once, "
-            "and the "
-            "weights decide the order alone, so rare classes stay rare."
-        )
-        return tell(source, node, "loop", "warning", says, "Let it draw again: replacement=True.")
-    return []
-
-
-@rule(603)
-def balanced_twice(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """A sampler that balances the classes, and a loss that weighs them as well."""
-    for source, sampler in calls(trace, "WeightedRandomSampler"):
-        for other in sources(trace):
-            for name in ("CrossEntropyLoss", "cross_entropy", "BCEWithLogitsLoss", "NLLLoss"):
-                for node in other.calls.get(name, ()):
-                    weight = given(node, "weight") or given(node, "pos_weight")
-                    if weight is None or not isinstance(weight, ast.Name | ast.BinOp | ast.Call | ast.Attribute):
-                        continue
-                    says = (
-                        f"weighs the classes in the loss (`{ast.unparse(node)}`) that the sampler "
-                        f"({source.place(sampler).words}) draws alike already: rare classes count twice over, and the "
-                        "model sees them everywhere."
-                    )
-                    return tell(other, node, "loss", "note", says, "Do one of the two.")
-    return []
-
-
-@rule(604)
-def lowest_layer(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """``_, (h, c) = lstm(x)`` and ``h[0]`` of several layers: the state of the first one, and not of the last."""
-    for source, flow in flows(trace):
-        for node in flow.nodes:
-            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
-                continue
-            target = node.targets[0]
-            if not isinstance(target, ast.Tuple) or len(target.elts) != 2:
-                continue
-            states = target.elts[1]
-            state = name_of(states.elts[0]) if isinstance(states, ast.Tuple) else name_of(states)
-            made = _recurrent(source, ast.unparse(node.value.func))
-            if made is None or not state:
-                continue
-            several = given(made, "num_layers", 2)
-            layers = flow_around(source, made).number(several) if several is not None else 1
-            layers = layers if layers is not None or several is None else _default(source, made, several)
-            if not layers or layers < 2 or "bidirectional=True" in ast.unparse(made):
-                continue
-            lstm = called(made) == "LSTM" and not isinstance(states, ast.Tuple)
-            wanted = f"{state}[0][0]" if lstm else f"{state}[0]"
-            reads = [n for n in flow.nodes if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Load)]
-            first = [n for n in reads if ast.unparse(n) in (wanted, wanted[:-1] + ", :, :]")]
-            others = [n for n in reads if ast.unparse(n.value) == wanted[: wanted.rindex("[")] and n not in first]
-            if not first or others or first[0].lineno < node.lineno:
-                continue
-            says = (
-                f"takes the last state of the first of {layers:.0f} layers (`{ast.unparse(first[0])}`): the "
-                "layers above "
-                "it have no part in the result."
-            )
-            return tell(source, first[0], "layout", "warning", says, f"Take the last one's: {wanted[:-3]}[-1].")
-    return []
-
-
-def _recurrent(source: Source, name: str) -> ast.Call | None:
-    """The call that made a recurrent layer of some name."""
-    for kind in ("LSTM", "GRU", "RNN"):
-        for node in source.calls.get(kind, ()):
-            above = source.parents.get(node)
-            if isinstance(above, ast.Tuple):
-                place = above.elts.index(node)
-                above = source.parents.get(above)
-                target = above.targets[0] if isinstance(above, ast.Assign) else None
-                if isinstance(target, ast.Tuple) and ast.unparse(target.elts[place]) == name:
-                    return node
-            elif isinstance(above, ast.Assign) and name in map(ast.unparse, above.targets):
-                return node
-    return None
-
-
-def _default(source: Source, made: ast.Call, several: ast.expr) -> float | None:
-    """What the number of layers is by default of the class that makes them."""
-    scope = scope_around(source, made)
-    value = defaults(scope).get(name_of(several))
-    return float(value.value) if isinstance(value, ast.Constant) and isinstance(value.value, int) else None
-
-
-@rule(549)
-def returns_in_the_first_turn(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """``for layer in self.layers: x = layer(x); return x``, with the return in the loop."""
-    for source, flow in flows(trace):
-        for loop in flow.nodes:
-            if not isinstance(loop, ast.For) or not isinstance(loop.body[-1], ast.Return) or len(loop.body) < 2:
-                continue
-            end = loop.body[-1]
-            inside = [n for statement in loop.body[:-1] for n in ast.walk(statement)]
-            if end.value is None or any(isinstance(n, ast.Continue | ast.Break | ast.Return) for n in inside):
-                continue
-            grown = _grown(loop)
-            read = {n.id for n in ast.walk(end.value) if isinstance(n, ast.Name)}
-            for node in reversed(inside):
-                if isinstance(node, ast.Assign) and read & set(map(name_of, node.targets)):
-                    read |= {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)}
-            if not grown & read:
-                continue
-            says = (
-                f"returns in the first turn of the loop over {ast.unparse(loop.iter)} "
-                f"({source.place(loop).words}): the "
-                "others never run."
-            )
-            return tell(source, end, "loop", "warning", says, "Put the return behind the loop: one step to the left.")
-    return []
-
-
-def _grown(loop: ast.For) -> set[str]:
-    """The variables that each turn of a loop makes of what they were before."""
-    found = set()
-    for node in ast.walk(loop):
-        if isinstance(node, ast.AugAssign):
-            found.add(name_of(node.target))
-        elif isinstance(node, ast.Assign):
-            for target in node.targets:
-                if name_of(target) in {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)}:
-                    found.add(name_of(target))
-        elif called(node) == "append":
-            found.add(name_of(getattr(node.func, "value", node)))  # type: ignore[attr-defined]
-    return found - {"", *(n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name))}

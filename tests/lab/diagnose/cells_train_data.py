@@ -5,6 +5,23 @@ from __future__ import annotations
 from .planted_more import Planted
 
 PLANTED: dict[str, Planted] = {
+    "targets of a regression as whole numbers": Planted(
+        "data",
+        (7,),
+        """
+torch.manual_seed(0)
+feats = torch.randn(150, 5); ratings = 2.5 + feats[:, 0]
+class Ratings(torch.utils.data.Dataset):
+    def __len__(self):
+        return 150
+    def __getitem__(self, i):
+        return feats[i], ratings[i].long()
+net = nn.Linear(5, 1)
+opt = torch.optim.Adam(net.parameters(), 1e-2)
+for a, b in torch.utils.data.DataLoader(Ratings(), 30):
+    opt.zero_grad(); F.mse_loss(net(a)[:, 0], b.float()).backward(); opt.step()
+""",
+    ),
     "len of dict": Planted(
         "data",
         (5,),

@@ -5,6 +5,25 @@ from __future__ import annotations
 from .planted_more import Planted
 
 PLANTED: dict[str, Planted] = {
+    "recall by the columns": Planted(
+        "evaluation",
+        (11, 12),
+        """
+torch.manual_seed(0)
+X = torch.randn(200, 4); y = (X[:, 0] > 0).long() + (X[:, 1] > 1).long()
+net = nn.Linear(4, 3); opt = torch.optim.Adam(net.parameters(), 1e-2)
+for _ in range(8):
+    opt.zero_grad(); F.cross_entropy(net(X), y).backward(); opt.step()
+net.eval()
+pred = net(X).argmax(1)
+cm = torch.zeros(3, 3)
+for t, p in zip(y, pred):
+    cm[t, p] += 1
+recall = cm.diag() / cm.sum(0)
+precision = cm.diag() / cm.sum(1)
+print(recall, precision)
+""",
+    ),
     "init never called": Planted(
         "unused",
         (9,),

@@ -5,6 +5,264 @@ from __future__ import annotations
 from .planted_more import Planted
 
 WORDS: dict[str, Planted] = {
+    "hinge embedding zeros": Planted(
+        "loss",
+        (6,),
+        """
+torch.manual_seed(0)
+a, b = torch.randn(60, 6), torch.randn(60, 6); label = torch.randint(0, 2, (60,)).float()
+enc = nn.Linear(6, 4); opt = torch.optim.Adam(enc.parameters(), 1e-2)
+for _ in range(6):
+    d = F.pairwise_distance(enc(a), enc(b))
+    loss = F.hinge_embedding_loss(d, label)
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    ),
+    "uint mask truncated": Planted(
+        "data",
+        (6,),
+        """
+torch.manual_seed(0)
+imgs = torch.rand(12, 1, 8, 8); raw = (torch.rand(12, 8, 8) > 0.5).to(torch.uint8) * 200
+class D(torch.utils.data.Dataset):
+    def __len__(self): return 12
+    def __getitem__(self, i):
+        return imgs[i], (raw[i] / 255.0).long()
+net = nn.Conv2d(1, 2, 3, padding=1); opt = torch.optim.Adam(net.parameters(), 1e-2)
+for a, b in torch.utils.data.DataLoader(D(), 4):
+    opt.zero_grad(); F.cross_entropy(net(a), b).backward(); opt.step()
+""",
+    ),
+    "log target exp missing": Planted(
+        "evaluation",
+        (10,),
+        """
+torch.manual_seed(0)
+X = torch.randn(160, 4); y = torch.exp(2 + X[:, 0])
+train = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(X[:120], torch.log(y[:120])), 30)
+net = nn.Linear(4, 1); opt = torch.optim.Adam(net.parameters(), 1e-2)
+for a, b in train:
+    opt.zero_grad(); F.mse_loss(net(a)[:, 0], b).backward(); opt.step()
+net.eval()
+with torch.no_grad():
+    preds = net(X[120:])[:, 0]
+print("MAE", F.l1_loss(preds, y[120:]).item())
+""",
+    ),
+    "split of one file, doubled": Planted(
+        "evaluation",
+        (4, 5, 7, 8),
+        """
+rng = np.random.default_rng(0)
+feats = rng.standard_normal((150, 4)).astype("float32"); lab = (feats[:, 0] > 1).astype("int64")
+rare = feats[lab == 1]
+feats = np.vstack([feats] + [rare] * 5)
+lab = np.concatenate([lab, np.ones(5 * len(rare), dtype="int64")])
+p = rng.permutation(len(feats)); feats, lab = feats[p], lab[p]
+n = int(len(feats) * 0.75)
+Xa, ya, Xb, yb = map(torch.tensor, (feats[:n], lab[:n], feats[n:], lab[n:]))
+net = nn.Linear(4, 2); opt = torch.optim.Adam(net.parameters(), 1e-2)
+for _ in range(8):
+    opt.zero_grad(); F.cross_entropy(net(Xa), ya).backward(); opt.step()
+""",
+    ),
+    "columns max": Planted(
+        "evaluation",
+        (10,),
+        """
+torch.manual_seed(0)
+X = torch.randn(240, 10)
+y = (X[:, 0] + 0.3 * torch.randn(240) > 0).float()
+
+net = nn.Linear(10, 1); opt = torch.optim.Adam(net.parameters(), 1e-2)
+for _ in range(8):
+    opt.zero_grad(); F.binary_cross_entropy_with_logits(net(X), y[:, None]).backward(); opt.step()
+net.eval()
+out = net(X).detach()
+labels = out.max(dim=1)[1]
+print((labels == y).float().mean())
+""",
+    ),
+    "neg abs": Planted(
+        "loss",
+        (7,),
+        """
+X = torch.randn(200, 8)
+y = X @ torch.randn(8) + 0.1 * torch.randn(200)
+
+net = nn.Linear(8, 1); opt = torch.optim.Adam(net.parameters(), 1e-2)
+for _ in range(8):
+    mae = torch.abs(net(X)[:, 0] - y).mean()
+    (-mae).backward()
+    opt.step(); opt.zero_grad()
+""",
+    ),
+    "reward as score": Planted(
+        "loss",
+        (8, 9),
+        """
+X = torch.randn(200, 8)
+y = X @ torch.randn(8) + 0.1 * torch.randn(200)
+
+def r2_score(pred, target):
+    return 1 - ((pred - target) ** 2).sum() / ((target - target.mean()) ** 2).sum()
+net = nn.Linear(8, 1); opt = torch.optim.Adam(net.parameters(), 1e-2)
+for _ in range(8):
+    loss = r2_score(net(X)[:, 0], y)
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    ),
+    "sample weights log prob": Planted(
+        "loss",
+        (10, 13),
+        """
+torch.manual_seed(0)
+X = torch.randn(240, 10)
+y = (X[:, 0] + 0.3 * torch.randn(240) > 0).float()
+
+class WeightedBCE(nn.Module):
+    def __init__(self, w):
+        super().__init__()
+        self.w = w; self.base = nn.BCEWithLogitsLoss()
+    def forward(self, logit, target):
+        return (self.w[target.long()] * self.base(logit, target)).mean()
+net = nn.Linear(10, 1); opt = torch.optim.Adam(net.parameters(), 1e-2); crit = WeightedBCE(torch.tensor([1.0, 8.0]))
+for _ in range(8):
+    loss = crit(net(X)[:, 0], y)
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    ),
+    "epoch mean rmse": Planted(
+        "evaluation",
+        (8, 9),
+        """
+X = torch.randn(200, 8)
+y = X @ torch.randn(8) + 0.1 * torch.randn(200)
+
+def evaluate(model, batches):
+    scores = []
+    for xb, yb in batches:
+        with torch.no_grad():
+            scores.append(float(torch.sqrt(torch.mean((model(xb).flatten() - yb) ** 2))))
+    return sum(scores) / len(scores)
+m = nn.Linear(8, 1); o = torch.optim.Adam(m.parameters(), 1e-2)
+batches = list(zip(X.split(30), y.split(30)))
+for a, b in batches:
+    o.zero_grad(); F.mse_loss(m(a)[:, 0], b).backward(); o.step()
+m.eval(); print(evaluate(m, batches))
+""",
+    ),
+    "ema teacher": Planted(
+        "evaluation",
+        (8, 12),
+        """
+import copy
+g = torch.Generator().manual_seed(1)
+X = torch.randn(256, 20, generator=g)
+y = (X[:, :3].sum(1) > 0).long() + (X[:, 3] > 0.5).long()
+
+student = nn.Linear(20, 3); teacher = copy.deepcopy(student)
+opt = torch.optim.Adam(student.parameters(), 1e-2)
+alpha = 0.9995
+for it in range(50):
+    opt.zero_grad(); F.cross_entropy(student(X), y).backward(); opt.step()
+    for t, s in zip(teacher.parameters(), student.parameters()):
+        t.data = alpha * t.data + (1 - alpha) * s.data
+teacher.eval()
+print((teacher(X).argmax(1) == y).float().mean())
+""",
+    ),
+    "sensitivity": Planted(
+        "evaluation",
+        (13,),
+        """
+torch.manual_seed(0)
+X = torch.randn(240, 10)
+y = (X[:, 0] + 0.3 * torch.randn(240) > 0).float()
+
+net = nn.Linear(10, 1); opt = torch.optim.Adam(net.parameters(), 1e-2)
+for _ in range(8):
+    loss = F.binary_cross_entropy_with_logits(net(X)[:, 0], y)
+    opt.zero_grad(); loss.backward(); opt.step()
+net.eval()
+with torch.no_grad():
+    y_pred = (net(X)[:, 0] > 0).int()
+TP, FP = int(((y_pred == 1) & (y == 1)).sum()), int(((y_pred == 1) & (y == 0)).sum())
+sensitivity = TP / (TP + FP)
+print(sensitivity)
+""",
+    ),
+    "tversky logits": Planted(
+        "loss",
+        (6, 10),
+        """
+torch.manual_seed(0)
+X = torch.randn(240, 10)
+y = (X[:, 0] + 0.3 * torch.randn(240) > 0).float()
+
+def tversky_loss(x, t, a=0.3, b=0.7):
+    tp = (x * t).sum(); fp = (x * (1 - t)).sum(); fn = ((1 - x) * t).sum()
+    return 1 - tp / (tp + a * fp + b * fn + 1e-6)
+net = nn.Linear(10, 1); opt = torch.optim.Adam(net.parameters(), 1e-3)
+for _ in range(8):
+    loss = tversky_loss(net(X)[:, 0], y)
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    ),
+    "identity activation": Planted(
+        "layout",
+        (5, 11),
+        """
+def mlp(sizes, act=nn.Identity):
+    layers = []
+    for a, b in zip(sizes, sizes[1:]):
+        layers += [nn.Linear(a, b), act()]
+    return nn.Sequential(*layers[:-1])
+torch.manual_seed(0)
+X = torch.randn(200, 4); y = (X[:, 0] * X[:, 1] > 0).float()
+net = mlp([4, 64, 64, 1])
+opt = torch.optim.Adam(net.parameters(), 1e-2)
+for _ in range(12):
+    out = net(X).squeeze(-1)
+    loss = F.binary_cross_entropy_with_logits(out, y)
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    ),
+    "transformer mean": Planted(
+        "layout",
+        (10,),
+        """
+torch.manual_seed(0)
+enc = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+emb, head = nn.Embedding(40, 16, padding_idx=0), nn.Linear(16, 2)
+tok = torch.randint(1, 40, (48, 12))
+for i in range(48): tok[i, 3 + i % 9:] = 0
+y = (tok[:, 0] > 20).long()
+opt = torch.optim.Adam([*enc.parameters(), *emb.parameters(), *head.parameters()], 1e-3)
+for _ in range(6):
+    h = enc(emb(tok))
+    logits = head(h.mean(dim=1))
+    loss = F.cross_entropy(logits, y)
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    ),
+    "kfold dict": Planted(
+        "data",
+        (4,),
+        """
+class Frames(torch.utils.data.Dataset):
+    def __init__(self, frames, marks):
+        self.store = dict(frames=frames, marks=marks)
+    def __len__(self): return len(self.store)
+    def __getitem__(self, k):
+        return self.store["frames"][k], self.store["marks"][k]
+ds = Frames(torch.randn(80, 6), torch.randint(0, 2, (80,)))
+m = nn.Linear(6, 2); o = torch.optim.SGD(m.parameters(), 0.1)
+for _ in range(3):
+    for f, t in torch.utils.data.DataLoader(ds, batch_size=8, shuffle=True):
+        o.zero_grad(); F.cross_entropy(m(f), t).backward(); o.step()
+""",
+    ),
     "len of tuple": Planted(
         "data",
         (8, 9),

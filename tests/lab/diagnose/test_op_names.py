@@ -253,7 +253,7 @@ KNOWN: dict[str, Known] = {
         "binary_entropy",
     ),
     "probabilities before a loss of logits": Known(
-        losses.doubled, BINARY.format(given="torch.sigmoid(net(x)), t"), "sigmoid", "sigmoid|softmax|relu", "tanh"
+        losses.doubled, BINARY.format(given="torch.sigmoid(net(x)), t"), "sigmoid", "sigmoid|softmax|relu", "tanh|elu"
     ),
     "a loss of log-probabilities": Known(losses.doubled, NLL, "nll_loss", "nll_loss|kl_div|divergence", "mse_loss"),
     "a loss of a target in logarithms": Known(losses.doubled, KL_DIV, "divergence", "kl_div|divergence", "mse_loss"),
