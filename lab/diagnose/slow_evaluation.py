@@ -88,7 +88,8 @@ def judged_each_step(shares: Shares) -> Iterator[Saving]:
         by_call.setdefault(row.chain[-1:], []).append(row)
     for rows in by_call.values():
         runs = max(row.runs for row in rows)
-        if runs < OFTEN * steps:
+        by_loader = any(f.batches == runs and f.passes < OFTEN * steps for f in trace.fetched.values())
+        if runs < OFTEN * steps or by_loader:  # as many batches of an evaluation once an epoch
             continue
         chain = common(row.chain for row in rows)
         ns = spent(row for row in shares.rows if row.chain[-len(chain) :] == chain)
