@@ -163,6 +163,8 @@ def loss_raised(trace: Trace, explained: set[Leaf]) -> list[Found]:
         inner, _ = _terms(root)
         if not isinstance(inner, Row) or _signed_by_values(root) >= 0 or not _is_error(inner):
             continue
+        if inner is root or _signed_by_values(inner) < 0 or inner.stats is None or (inner.stats.min or 0.0) < 0.0:
+            continue  # it is negative by itself, as of scores that are no log-probabilities
         if any(ASCENDS.search(n.id) for s in sources(trace) for n in s.nodes if isinstance(n, ast.Name)):
             continue
         if "maximize" in trace.code or any(not leaf.module for leaf in trace.gradients):

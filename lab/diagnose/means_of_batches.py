@@ -7,7 +7,7 @@ import ast
 import re
 
 from ..recorder.cell_trace import Leaf, Trace
-from .counted_wrongly import over_batches
+from .counted_wrongly import divided_by_batches, mean_of_means, over_batches, whole_set_for_a_part
 from .expressions import Flow
 from .finding import Found, last_line
 from .order import rule
@@ -190,6 +190,8 @@ def divided_by_another_count(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 remedy = "Divide by the number of samples: len(loader.dataset)."
             else:
                 continue
+            if any(look(trace, set()) for look in (divided_by_batches, mean_of_means, whole_set_for_a_part)):
+                return []  # which is told already
             return tell(source, end, "evaluation", "warning", says, remedy)
     return []
 
