@@ -314,7 +314,7 @@ class _Reader:
         if isinstance(x, int | float):
             return _number(x, where)
         if isinstance(x, str):
-            return _name(x, where)
+            return _name(x, where) if x else x
         if not isinstance(x, dict) or len(x) != 1:
             raise broken(f"{where} has {short(x)} among its inputs or parameters")
         ((kind, inner),) = x.items()

@@ -93,8 +93,10 @@ def judged_each_step(shares: Shares) -> Iterator[Saving]:
             continue
         chain = common(row.chain for row in rows)
         ns = spent(row for row in shares.rows if row.chain[-len(chain) :] == chain)
-        if not chain or shares.worth(ns) < LEAST or next(used_after(shares), None) is not None:
+        if not chain or shares.worth(ns) < LEAST:
             continue
+        if next(used_after(shares), None) is not None or next(too_often(shares), None) is not None:
+            return
         yield from shares.saving(
             0.95 * ns,
             chain,

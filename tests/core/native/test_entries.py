@@ -89,9 +89,9 @@ def test_an_entry_gives_what_its_row_gives(name, dtype):
     for arrays, named in _calls(name, dtype):
         found = row.entry(*arrays, *named.values())
         if found is NotImplemented:
-            declined = row.declines(*arrays, **named) is not None
-            assert name.removesuffix(".backward") in NARROWER or declined
-            left += declined
+            if name.removesuffix(".backward") not in NARROWER:
+                assert row.declines(*arrays, **named) is not None
+                left += 1
             continue
         assert row.declines(*arrays, **named) is None
         needs = named.get("needs")

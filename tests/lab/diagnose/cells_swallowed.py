@@ -154,6 +154,20 @@ for it in range(3):
 """,
         (("torch.rand(64).long()", "torch.rand(64)"),),
     ),
+    "weights cut to zero": Mistake(
+        "dtype",
+        3,
+        """
+torch.manual_seed(0)
+net = nn.Linear(16, 4)
+weights = torch.rand(16).long()
+opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+for it in range(3):
+    loss = F.cross_entropy(net(x * weights), labels)
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+        (("torch.rand(16).long()", "torch.rand(16)"),),
+    ),
     "an epsilon larger than the signal": Mistake(
         "dtype",
         3,

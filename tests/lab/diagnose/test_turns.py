@@ -55,7 +55,7 @@ TURNS = [
     ("a scheduler before the optimizer", 5, 2),
     ("a model made in the loop", 10, 3),
     ("the first batch in every step", 20, 2),
-    ("a return inside the loop over batches", 5, 1),
+    ("a return inside the loop over batches", 5, 2),
     ("a scheduler that nothing steps", 10, 2),
     ("a schedule stepped for every batch", 5, 4),
     ("a seed in each step", 6, 2),
