@@ -166,6 +166,8 @@ def _past_the_end(of: Scheduler) -> Found | None:
     trace, source, name, kind, node, steps, rates = of
     if kind != "CosineAnnealingLR" or len(rates) < 4 or not steps:
         return None
+    if any(called(n) == "SWALR" for s in sources(trace) for n in s.nodes):
+        return None  # a second schedule takes over where the cosine ends
     high = max(rates)
     low = min(range(len(rates)), key=lambda k: rates[k])
     if rates[low] > LOW * high or max(rates[low:], default=0.0) < HIGH * high:

@@ -145,6 +145,32 @@ PLANTED = {
 }
 
 HEALTHY = {
+    "weights that are averaged at the end": """
+swa = torch.optim.swa_utils
+torch.manual_seed(0)
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, labels), batch_size=8)
+net = nn.Sequential(nn.Linear(16, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 4))
+opt = torch.optim.SGD(net.parameters(), lr=0.2, momentum=0.9)
+mean = swa.AveragedModel(net)
+cosine = torch.optim.lr_scheduler.CosineAnnealingLR(opt, T_max=4)
+later = swa.SWALR(opt, swa_lr=0.1, anneal_epochs=2)
+for epoch in range(10):
+    net.train()
+    for a, b in loader:
+        loss = F.cross_entropy(net(a), b)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    if epoch >= 4:
+        mean.update_parameters(net)
+        later.step()
+    else:
+        cosine.step()
+swa.update_bn(loader, mean)
+mean.eval()
+with torch.no_grad():
+    print((mean(x).argmax(1) == labels).float().mean().item())
+""",
     "a triangle by hand that keeps the past": _BY_HAND.format(triangle="tril"),
     "a boolean mask that keeps the past": _ATTENDS.format(mask="~self.blocked[:T, :T]"),
     "the root of a variance": _NORM.format(spread="(variance + 1e-5) ** 0.5", **_VARIANCE),
