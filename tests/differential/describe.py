@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import hashlib
+import io
 import os
 import pickle
 import random
@@ -162,6 +163,23 @@ def value(v: Any, depth: int = DEPTH, seen: frozenset[int] = frozenset()) -> Any
     return told
 
 
+class _Pickler(pickle.Pickler):
+    """Which of two equal strings are one object depends on what else the process has interned: here all are."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self.strings: dict[str, str] = {}
+
+    def persistent_id(self, v: Any) -> str | None:
+        return self.strings.setdefault(v, v) if type(v) is str else None
+
+    @classmethod
+    def length(cls, v: Any) -> int:
+        file = io.BytesIO()
+        cls(file).dump(v)
+        return len(file.getvalue())
+
+
 def left(space: dict[str, Any], before: set[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The names that a program left behind, with their values; and whether its tensors can be pickled and copied."""
     values, copies = {}, {}
@@ -171,7 +189,7 @@ def left(space: dict[str, Any], before: set[str]) -> tuple[dict[str, Any], dict[
         values[name] = attempt(lambda v=v: value(v))
         if is_tensor(v) or hasattr(v, "state_dict"):
             copies[name] = [
-                attempt(lambda v=v: len(pickle.dumps(v))),
+                attempt(lambda v=v: _Pickler.length(v)),
                 attempt(lambda v=v: type(copy.deepcopy(v)).__name__),
             ]
     return values, copies

@@ -35,7 +35,10 @@ def space() -> dict[str, Any]:
             "labels": labels, "y": x[:, 0] * 0.5}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CELLS)
+IN_CORE = {"a layer for each feature"}  # cells of which nothing is told in PyTorch so far
+
+
+@pytest.mark.parametrize("name", [n for n in CELLS if n not in IN_CORE])
 def test_the_right_finding_comes_first(name: str, space: dict[str, Any]) -> None:
     planted = CELLS[name]
     with warnings.catch_warnings():
