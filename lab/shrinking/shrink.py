@@ -276,7 +276,8 @@ def _judge(view: Shrunk) -> None:
     if first is None or len(view.variants) < 2:
         return
     good = [v for v in view.variants if v.size_bytes and _as_good(view, v, first) and not _slower(v, first)]
-    best = min(good, key=lambda v: (v.size_bytes or 0, v.many_s or 0.0))
+    smaller = [v for v in good if (v.size_bytes or 0) < (first.size_bytes or 0)]  # of a quantised model none is
+    best = min(smaller or [first], key=lambda v: (v.size_bytes or 0, v.many_s or 0.0))
     view.chosen = best.name
     lost = "1 point" if view.measure in shrunk.SHARES else "1 %"
     worth = view.measure or "the outputs"
