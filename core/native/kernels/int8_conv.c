@@ -7,7 +7,7 @@
 
    Bytes: x, w and y, and a quarter of x three times. Operations: 2 a place of the output, channel and place of the
    kernel. Source: Chellapilla, Puri and Simard, High Performance Convolutional Neural Networks (2006). */
-#include "kernels/int8.h"
+#include "kernels/int8_conv.h"
 
 #include <string.h>
 
@@ -189,6 +189,10 @@ int int8_conv(const int8_conv_shape *s, const float *x, const int8_t *w, const f
     const ptrdiff_t of_image = ((direct ? 2 : 1) * high * wide * s->channels + SLACK + 63) & ~(ptrdiff_t)63;
     const size_t floats = (size_t)(of_q + of_image + s->outputs * depth), size = floats + 8 * (size_t)s->outputs + 64;
     if (s->batch == 0 || places == 0 || s->outputs == 0) return 1;
+    if (int8_conv_has_taps(s)) {
+        const int8_conv_call taps = {s, x, w, scale, scales, bias, given, given ? zero : 0, activation, y};
+        return int8_conv_taps(&taps);
+    }
     size_t capacity;
     int8_t *q = memory_take(size < MEMORY_SMALLEST ? MEMORY_SMALLEST : size, &capacity);
     if (!q) return 0;
