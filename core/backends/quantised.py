@@ -39,23 +39,24 @@ kernel(
 )  # fmt: skip
 kernel(
     "int8_conv",
-    "x: float32[batch, channels, height, width], weight: int8[n, each, kh, kw], scale: float32[...], "
-    "bias: float32[n]?, input_scale: float32[...]?, stride: ints, padding: ints, dilation: ints, out: ints, "
-    "groups: int, input_zero: int, activation: text",
+    "x: float32[batch, channels, height, width], weight: int8[n, *terms], last: flag, scale: float32[...], "
+    "bias: float32[n]?, input_scale: float32[...]?, kernel: ints, stride: ints, padding: ints, dilation: ints, "
+    "out: ints, groups: int, input_zero: int, activation: text",
     gives="y: float32[batch, n, out[0], out[1]]",
-    call="int8_conv(struct('int8_conv_shape', batch, channels, n, groups, list_of(height, width), list_of(kh, kw),"
-    " list_of(out[0], out[1]), list_of(stride[0], stride[1]), list_of(padding[0], padding[1]),"
-    " list_of(dilation[0], dilation[1])), x, weight, scale, scale.size, bias, input_scale, input_zero,"
-    " int8_activation(activation), y)",
+    call="int8_conv(struct('int8_conv_call', struct('int8_conv_shape', batch, channels, n, groups,"
+    " list_of(height, width), list_of(kernel[0], kernel[1]), list_of(out[0], out[1]), list_of(stride[0], stride[1]),"
+    " list_of(padding[0], padding[1]), list_of(dilation[0], dilation[1])), x, weight, last, scale, scale.size, bias,"
+    " input_scale, input_zero if input_scale is not None else 0, int8_activation(activation), y))",
     fails="memory",
     quiet="True",
     misfit=True,
-    takes=(_SCALES, "groups > 0", "channels == each * groups", "n % groups == 0", "each * kh * kw <= 65536",
-           "len(stride) == 2 and len(padding) == 2 and len(dilation) == 2 and len(out) == 2",
+    takes=(_SCALES, "groups > 0", "channels % groups == 0", "n % groups == 0", "terms <= 65536",
+           "len(kernel) == 2 and len(stride) == 2 and len(padding) == 2 and len(dilation) == 2 and len(out) == 2",
+           "kernel[0] > 0 and kernel[1] > 0 and terms == channels // groups * kernel[0] * kernel[1]",
            "input_scale is None or input_scale.size == 1", "-128 <= input_zero <= 127",
            *(f"out[{d}] >= 0 and stride[{d}] > 0 and dilation[{d}] > 0 and padding[{d}] >= 0 and"
              f" (out[{d}] - 1) * stride[{d}] + ({k} - 1) * dilation[{d}] < {size} + 2 * padding[{d}]"
-             for d, k, size in ((0, "kh", "height"), (1, "kw", "width"))),
+             for d, k, size in ((0, "kernel[0]", "height"), (1, "kernel[1]", "width"))),
            "int8_activation(activation) >= 0"),
     run=False,
 )  # fmt: skip
@@ -135,8 +136,11 @@ def _conv(x: Any, weight: Any, scale: Any, bias: Any, input_scale: Any, stride: 
           groups: int, input_zero: int, activation: str) -> Any:  # fmt: skip
     sizes = zip(x.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True)
     out = tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in sizes)
-    y = c.kernels["int8_conv"](_floats(x), weight, *map(_floats, (scale, bias, input_scale)), stride, padding, dilation,
-                               out, groups, input_zero, activation)  # fmt: skip
+    kernel, channels_last = weight.shape[2:], weight.transpose(0, 2, 3, 1)
+    last = weight.shape[1] > 4 and len(weight) != groups and channels_last.flags.c_contiguous
+    y = c.kernels["int8_conv"](_floats(x), channels_last if last else weight, last,
+                               *map(_floats, (scale, bias, input_scale)), kernel, stride, padding, dilation, out, groups,
+                               input_zero, activation)  # fmt: skip
     return narrowed(y, x.dtype) if x.dtype in HALVES else y
 
 

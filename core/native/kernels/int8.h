@@ -87,8 +87,19 @@ typedef struct {
     ptrdiff_t batch, channels, outputs, groups, size[2], kernel[2], out[2], stride[2], padding[2], dilation[2];
 } int8_conv_shape;
 
-/* y (batch, outputs, out) = activation(conv(quantised(x), w) * scales + bias), one scale a sample; 0 without memory */
-int int8_conv(const int8_conv_shape *s, const float *x, const int8_t *w, const float *scale, ptrdiff_t scales,
-              const float *bias, const float *given, int zero, int activation, float *y);
+/* y (batch, outputs, out) = activation(conv(quantised(x), w) * scales + bias), a scale a sample, or `given`; `last`: w
+   lies as (outputs, kernel, channels / groups). */
+typedef struct {
+    const int8_conv_shape *s;
+    const float *x;
+    const int8_t *w;
+    int last;
+    const float *scale;
+    ptrdiff_t scales;
+    const float *bias, *given;
+    int zero, activation;
+    float *y;
+} int8_conv_call;
+int int8_conv(const int8_conv_call *c); /* 0 without memory */
 
 #endif

@@ -4,18 +4,6 @@
 
 #include "kernels/int8.h"
 
-/* The arguments of int8_conv; zero is 0 where `given` is NULL. */
-typedef struct {
-    const int8_conv_shape *s;
-    const float *x;
-    const int8_t *w;
-    const float *scale;
-    ptrdiff_t scales;
-    const float *bias, *given;
-    int zero, activation;
-    float *y;
-} int8_conv_call;
-
 /* The way of int8_conv_taps.c, and whether it is one for this convolution and this processor. */
 int int8_conv_has_taps(const int8_conv_shape *s);
 int int8_conv_taps(const int8_conv_call *given); /* 0 without memory */

@@ -62,6 +62,8 @@
     _(rnn_weight_depths)   /* more rows than are summed at once */                                   \
     _(int8_panels)         /* 8-bit products: so many rows that w is turned into panels */           \
     _(int8_conv_taps)      /* 8-bit convolutions: few channels a group, with VNNI */                 \
+    _(int8_conv_joined)    /* 8-bit convolutions: several samples in one product */                  \
+    _(int8_conv_few)       /* 8-bit convolutions: so few places that they are the product's rows */  \
     _(int8_conv_direct)    /* 8-bit convolutions: groups of one output */                            \
     _(weights_digits)      /* weights of 8 bits: the digits of many rows, as a product of bytes */   \
     _(weights_packed)      /* weights of 8 or 4 bits: so many rows that they become float32 */       \

@@ -359,3 +359,14 @@ def test_a_learned_scale_learns():
         optimizer.step()
     assert (fake(x) - x).square().mean().item() < 0.3 * before
     assert np.isfinite(fake.learned_scale.item())
+
+
+@pytest.mark.parametrize("layer", [nn.Conv2d(8, 6, 3), nn.Conv1d(8, 6, 3)], ids=["Conv2d", "Conv1d"])
+def test_convolutions_keep_the_channels_innermost_as_the_product_reads_them(layer):
+    model, fresh = nn.Sequential(copy.deepcopy(layer)), nn.Sequential(copy.deepcopy(layer))
+    for each in (model, fresh):
+        core.quantize_(each, q.Int8DynamicActivationInt8WeightConfig(), q.every_layer)
+    fresh.load_state_dict(model.state_dict())
+    for kept in (model[0], copy.deepcopy(model)[0], fresh[0]):
+        assert kept.weight_values.movedim(1, -1).is_contiguous()
+        assert kept.weight_values.shape == layer.weight.shape

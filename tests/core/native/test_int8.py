@@ -89,6 +89,13 @@ CONVOLUTIONS = [  # batch, channels, height, width, outputs, groups, kernel, str
     (1, 4, 30, 90, 4, 4, (3, 3), (1, 2), (1, 1), (2, 1)),
     (1, 24, 5, 5, 70, 1, (1, 1), (1, 1), (0, 0), (1, 1)),
     (2, 10, 6, 6, 3, 1, (5, 5), (1, 1), (2, 2), (1, 1)),
+    (3, 1, 12, 90, 9, 1, (5, 6), (2, 2), (2, 3), (1, 1)),  # few channels: words of four taps
+    (2, 6, 9, 21, 4, 2, (3, 4), (1, 3), (1, 3), (2, 2)),
+    (1, 5, 33, 17, 5, 5, (1, 1), (2, 4), (0, 0), (1, 1)),
+    (7, 9, 5, 5, 20, 1, (3, 3), (1, 1), (1, 1), (1, 1)),  # few places: samples joined,
+    (60, 20, 5, 4, 18, 2, (3, 3), (2, 1), (1, 1), (1, 1)),
+    (1, 64, 4, 4, 20, 1, (3, 3), (1, 1), (1, 1), (1, 1)),  # or the weight as it lies
+    (3, 11, 3, 3, 7, 1, (2, 3), (1, 1), (0, 1), (1, 1)),
 ]
 
 
@@ -103,9 +110,11 @@ def test_convolutions_have_the_bits_of_numpy(way: str, given: int, case: Any) ->
     scale, bias = rng.uniform(0.01, 0.02, n).astype("f"), rng.standard_normal(n).astype("f")
     params = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups, "input_zero": zero,
               "activation": "relu"}  # fmt: skip
-    y = quantised.rows["int8_conv2d"].run(x, weight, scale, bias, step, **params)
     with np.errstate(all="ignore"):
-        assert same(y, convolution._forward(np, x, weight, scale, bias, step, **params))
+        right = convolution._forward(np, x, weight, scale, bias, step, **params)
+    channels_last = np.ascontiguousarray(weight.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    for lying in (weight, channels_last):
+        assert same(quantised.rows["int8_conv2d"].run(x, lying, scale, bias, step, **params), right)
 
 
 @pytest.mark.parametrize("activation", ["gelu", "silu"])

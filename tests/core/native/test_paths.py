@@ -17,6 +17,7 @@ import pytest
 import core
 from core import native, nn
 from core.nn import functional as F
+from core.backends import quantised
 from core.ops.quantised import (
     int8_conv2d,
     int8_linear,
@@ -432,11 +433,14 @@ def weights_alone(rows: int, bits: int) -> Case:
     return call
 
 
-def integer_convolution(groups: int) -> Case:
+def integer_convolution(groups: int, channels: int = 4, batch: int = 1, side: int = 6, way: str = "") -> Case:
     def call() -> tuple[Any, Any]:
-        x, weight = normal(1, 4, 6, 6), np.arange(-18, 18, dtype=np.int8).repeat(4 // groups).reshape(4, -1, 3, 3)
+        x, weight = normal(batch, channels, side, side), np.arange(-18, 18, dtype=np.int8).reshape(4, 1, 3, 3)
+        x[:, 0, 0, 0] = 9  # one scale for all samples
+        weight = weight.repeat(channels // groups, 1)
         q = core.tensor(np.rint(wide(x) * 127 / np.abs(wide(x)).max()))
-        y = int8_conv2d(core.tensor(x), core.tensor(weight), core.tensor(1.0), groups=groups)
+        with quantised.way(way or native.module.int8_way()):
+            y = int8_conv2d(core.tensor(x), core.tensor(weight), core.tensor(1.0), groups=groups)
         exact = F.conv2d(q, core.tensor(wide(weight)), groups=groups).numpy() * np.abs(wide(x)).max() / 127
         return y, exact
 
@@ -501,13 +505,16 @@ CASES: list[tuple[str, Case, Case]] = [
         [
             ("int8_panels", integer_layer(10), integer_layer(11)),
             ("weights_digits", weights_alone(8, 8), weights_alone(9, 8)),
+            ("int8_conv_taps", integer_convolution(1, 5), integer_convolution(1, 4)),
         ]
         if VNNI
         else []
     ),
     ("weights_packed", weights_alone(8, 8), weights_alone(192, 8)),
     ("weights_packed", weights_alone(23, 4), weights_alone(24, 4)),
-    ("int8_conv_direct", integer_convolution(2), integer_convolution(4)),
+    ("int8_conv_direct", integer_convolution(2, way="plain"), integer_convolution(4, way="plain")),
+    ("int8_conv_joined", integer_convolution(1, 8), integer_convolution(1, 8, batch=2)),
+    ("int8_conv_few", integer_convolution(1, 8, side=8), integer_convolution(1, 8, side=7)),
     ("stats_sampled", figures(16384), figures(16385)),
     ("glance_sampled", glances(8192), glances(8208)),
     ("threads", threaded(64), threaded(1 << 20)),
@@ -528,7 +535,7 @@ def test_both_sides_of_a_threshold(path: str, below: Case, above: Case) -> None:
 def test_no_way_is_without_a_case() -> None:
     named = {path for path, _, _ in CASES} | {f"call_{path}" for path in ("python", *SERVED)}
     named |= {f"op_{way}" for way in RAN}
-    assert named | {"conv_few_columns", "int8_panels", "weights_digits"} == set(native.module.paths())
+    assert named | {"conv_few_columns", "int8_panels", "weights_digits", "int8_conv_taps"} == set(native.module.paths())
 
 
 def test_infinite_rows_of_a_sum_of_exponentials_keep_their_infinity() -> None:

@@ -71,6 +71,14 @@ class _Conv(Stored):
     padding: Any
     padding_mode: str
     takes = _WHOLE
+    _buffers: dict[str, Any]
+
+    def keep(self, *args: Any, **settings: Any) -> None:
+        """Keep the weight, of whole bytes with the channels innermost in memory, as its product reads it."""
+        super().keep(*args, **settings)
+        values = self._buffers["weight_values"]
+        if self.n <= 2 and values.ndim == self.n + 2:
+            self._buffers["weight_values"] = values.movedim(1, -1).contiguous().movedim(-1, 1)
 
     def forward(self, input: Tensor) -> Tensor:
         form: Any = self.forms["weight"]
