@@ -21,6 +21,8 @@ from .half import HALVES, narrowed, widened
 c: Any = native.module
 _FLOAT32 = np.dtype(np.float32)
 _MOST_TERMS = 65536  # of which a sum of products of 8 bits stays below 2**31
+FEW_CHANNELS = 4
+"""Channels of a group up to which convolutions read the weight in row-major order (MOST_CHANNELS of int8_conv_taps.c)."""
 _SCALES = "(scale.size == n and scale.ndim == 1) or scale.ndim == 0"
 _MANY = "rows * n * k > 65536"
 
@@ -137,10 +139,10 @@ def _conv(x: Any, weight: Any, scale: Any, bias: Any, input_scale: Any, stride: 
     sizes = zip(x.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True)
     out = tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in sizes)
     kernel, channels_last = weight.shape[2:], weight.transpose(0, 2, 3, 1)
-    last = weight.shape[1] > 4 and len(weight) != groups and channels_last.flags.c_contiguous
-    y = c.kernels["int8_conv"](_floats(x), channels_last if last else weight, last,
-                               *map(_floats, (scale, bias, input_scale)), kernel, stride, padding, dilation, out, groups,
-                               input_zero, activation)  # fmt: skip
+    last = weight.shape[1] > FEW_CHANNELS and len(weight) != groups and channels_last.flags.c_contiguous
+    floats = map(_floats, (scale, bias, input_scale))
+    y = c.kernels["int8_conv"](_floats(x), channels_last if last else weight, last, *floats, kernel, stride, padding,
+                               dilation, out, groups, input_zero, activation)  # fmt: skip
     return narrowed(y, x.dtype) if x.dtype in HALVES else y
 
 

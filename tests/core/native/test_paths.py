@@ -16,8 +16,8 @@ import pytest
 
 import core
 from core import native, nn
-from core.nn import functional as F
 from core.backends import quantised
+from core.nn import functional as F
 from core.ops.quantised import (
     int8_conv2d,
     int8_linear,

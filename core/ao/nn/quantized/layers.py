@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....backends.quantised import FEW_CHANNELS
 from ....nn import functional as F
 from ....nn.modules import conv, linear, rnn, rnn_cell, sparse
 from ....ops.quantised import (
@@ -70,14 +71,16 @@ class _Conv(Stored):
     n: int
     padding: Any
     padding_mode: str
+    groups: int
     takes = _WHOLE
     _buffers: dict[str, Any]
 
     def keep(self, *args: Any, **settings: Any) -> None:
-        """Keep the weight, of whole bytes with the channels innermost in memory, as its product reads it."""
+        """Keep the weight, that of many channels with these innermost in memory, as its product reads it."""
         super().keep(*args, **settings)
         values = self._buffers["weight_values"]
-        if self.n <= 2 and values.ndim == self.n + 2:
+        many = values.shape[1] > FEW_CHANNELS and len(values) != self.groups
+        if self.n <= 2 and values.ndim == self.n + 2 and many:
             self._buffers["weight_values"] = values.movedim(1, -1).contiguous().movedim(-1, 1)
 
     def forward(self, input: Tensor) -> Tensor:
