@@ -210,6 +210,19 @@ kernel(
     run=False,
 )
 kernel(
+    "batch_norm_eval",
+    "x: real[samples, channels, *size], mean: real[channels], var: real[channels], weight: real[channels]?, "
+    "bias: real[channels]?, eps: float",
+    gives="y: real[samples, channels, *size]",
+    scratch="scale: real[channels]",
+    call="batch_norm_eval.T(struct('batch_shape', samples, channels, size), x, mean, var, weight, bias, scale, y, eps)",
+    quiet="x.size > 65536",
+    takes=("x.size",),
+    run=_eval,
+    say=lambda x, mean, var, weight, bias, eps: _takes(x, mean, var, weight, bias),
+    any_type=True,
+)
+kernel(
     "batch_norm_backward",
     "g: real[samples, channels, *size], gmean: real[channels], gvar: real[channels], "
     "x: real[samples, channels, *size], weight: real[channels]?, mean: real[channels], var: real[channels], "
@@ -231,8 +244,6 @@ rows: dict[str, Row] = {
     "batch_norm": _row("batch_norm_forward", _batch, lambda x, weight, bias, eps: _takes(x, weight, bias)),
     "batch_norm.backward": _row("batch_norm_backward", _batch_backward,
                                 lambda g, x, weight, mean, **_: _takes(x, g[0], weight, mean)),
-    "batch_norm_eval": _row("batch_norm_eval_forward", _eval,
-                            lambda x, mean, var, weight, bias, eps: _takes(x, mean, var, weight, bias)),
     "batch_norm_eval.backward": _row("batch_norm_eval_backward", _eval_backward,
                                      lambda g, x, mean, var, weight, needs, **_: _takes(x, g, mean, var, weight)
                                      or ("gives no gradient of the statistics" if needs[1] or needs[2] else None)),

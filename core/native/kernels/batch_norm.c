@@ -65,6 +65,54 @@ void NAME(batch_norm_forward)(const batch_shape *s, const REAL *x, const REAL *w
     parallel_for(s->channels, 4.0 * (double)(s->samples * s->channels * s->size), NAME(batch_channels), &c);
 }
 
+/* --- by given statistics: planes of samples, in the order in which they lie --- */
+
+VECTOR static void NAME(eval_planes)(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const NAME(batch) *c = context;
+    const ptrdiff_t size = c->s->size, channels = c->s->channels;
+    ptrdiff_t channel = begin % channels;
+    for (ptrdiff_t plane = begin; plane < end; plane++, channel = channel + 1 < channels ? channel + 1 : 0) {
+        const REAL mean = c->mean[channel], scale = c->gw[channel], shift = c->b ? c->b[channel] : 0;
+        const REAL *x = c->x + plane * size;
+        REAL *y = c->y + plane * size;
+        INDEPENDENT
+        for (ptrdiff_t i = 0; i < size; i++) y[i] = (x[i] - mean) * scale + shift;
+    }
+}
+
+/* The same of planes of one item: samples begin..end-1. */
+VECTOR static void NAME(eval_rows)(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const NAME(batch) *c = context;
+    const ptrdiff_t channels = c->s->channels;
+    for (ptrdiff_t row = begin; row < end; row++) {
+        const REAL *x = c->x + row * channels;
+        REAL *y = c->y + row * channels;
+        INDEPENDENT
+        for (ptrdiff_t i = 0; i < channels; i++) {
+            const REAL off = (x[i] - c->mean[i]) * c->gw[i];
+            y[i] = c->b ? off + c->b[i] : off;
+        }
+    }
+}
+
+VECTOR static void NAME(eval_scales)(const REAL *var, const REAL *w, REAL eps, ptrdiff_t channels, REAL *scale) {
+    for (ptrdiff_t i = 0; i < channels; i++) {
+        const REAL rstd = 1 / NAME(sm_sqrt)(var[i] + eps);
+        scale[i] = w ? rstd * w[i] : rstd;
+    }
+}
+
+void NAME(batch_norm_eval)(const batch_shape *s, const REAL *x, const REAL *mean, const REAL *var, const REAL *w,
+                           const REAL *b, REAL *scale, REAL *y, double eps) {
+    NAME(batch) c = {.s = s, .x = x, .b = b, .gw = scale, .y = y, .mean = (REAL *)mean};
+    const double work = 4.0 * (double)(s->samples * s->channels * s->size);
+    NAME(eval_scales)(var, w, (REAL)eps, s->channels, scale);
+    if (s->size == 1) parallel_for(s->samples, work, NAME(eval_rows), &c);
+    else parallel_for(s->samples * s->channels, work, NAME(eval_planes), &c);
+}
+
+/* --- backward --- */
+
 VECTOR static void NAME(batch_back_channels)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(batch) *c = context;
     const ptrdiff_t size = c->s->size, step = c->s->channels * size, samples = c->s->samples;

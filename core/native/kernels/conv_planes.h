@@ -2,6 +2,10 @@
 
 enum { NAME(LANES) = 64 / sizeof(REAL), NAME(PANEL) = 2 * NAME(LANES) };
 
+#ifndef SMALL_PLANE
+#define SMALL_PLANE 1024 /* items */
+#endif
+
 typedef REAL NAME(wide) __attribute__((vector_size(64), aligned(sizeof(REAL)), may_alias));
 typedef REAL NAME(narrow) __attribute__((vector_size(32), aligned(sizeof(REAL)), may_alias));
 
@@ -75,19 +79,59 @@ INLINE void NAME(lay_twos)(const REAL *row, ptrdiff_t left, ptrdiff_t low, ptrdi
     for (; m < width; m++) to[m] = 0;
 }
 
+/* Neighbours, and nothing beyond them: vectors, of which the last two overlap. */
+INLINE void NAME(lay_items)(const REAL *from, ptrdiff_t count, REAL *to) {
+    ptrdiff_t m = 0;
+#define AS(type, many)                                                                                             \
+    if (count >= many) {                                                                                           \
+        for (; m + many < count; m += many) *(NAME(type) *)(to + m) = *(const NAME(type) *)(from + m);             \
+        *(NAME(type) *)(to + count - many) = *(const NAME(type) *)(from + count - many);                           \
+        return;                                                                                                    \
+    }
+    AS(wide, NAME(LANES))
+    AS(eight, 8)
+    AS(four, 4)
+#undef AS
+    for (; m < count; m++) to[m] = from[m];
+}
+
+/* The rows of a small plane of neighbours: zeros at once, and then what there is of x. Two unaligned stores of a whole
+   vector a row took three times as long. */
+INLINE void NAME(lay_small)(const conv_shape *s, const conv_plan *p, const ptrdiff_t *phase, ptrdiff_t from, ptrdiff_t low,
+                            ptrdiff_t high, const REAL *x, REAL *to) {
+    memset(to, 0, sizeof(REAL) * (size_t)p->plane);
+    for (ptrdiff_t z = 0; z < p->extent[0]; z++) {
+        const ptrdiff_t at_z = z * p->step[0] + phase[0] - p->lead[0];
+        if (at_z < 0 || at_z >= s->size[0]) continue;
+        for (ptrdiff_t y = 0; y < p->extent[1]; y++) {
+            const ptrdiff_t at_y = y * p->step[1] + phase[1] - p->lead[1];
+            if (at_y < 0 || at_y >= s->size[1]) continue;
+            NAME(lay_items)(x + at_z * s->x_stride[2] + at_y * s->x_stride[3] + from + low, high - low,
+                            to + (z * p->extent[1] + y) * p->extent[2] + low);
+        }
+    }
+}
+
 /* The planes of one channel of one sample; x has `beyond` items from here on. */
 INLINE void NAME(lay_channel)(const conv_shape *s, const conv_plan *p, const REAL *x, ptrdiff_t beyond, REAL *to) {
     const ptrdiff_t width = p->extent[2], step = p->step[2], apart = s->x_stride[4];
     const ptrdiff_t slots = p->slots[0] * p->slots[1] * p->slots[2];
     const REAL *end = to + p->channel;
     for (ptrdiff_t slot = 0; slot < slots; slot++) {
-        const ptrdiff_t of[3] = {slot / p->slots[2] / p->slots[1], slot / p->slots[2] % p->slots[1],
-                                 slot % p->slots[2]};
+        const ptrdiff_t before = slots == 1 ? 0 : slot / p->slots[2]; /* few divisions: there are many small planes */
+        const ptrdiff_t of[3] = {slots == 1 ? 0 : before / p->slots[1], slots == 1 ? 0 : before % p->slots[1],
+                                 slots == 1 ? 0 : slot % p->slots[2]};
         const ptrdiff_t from = p->phase[2][of[2]] - p->lead[2]; /* index m is from + m step of the row */
-        ptrdiff_t low = from < 0 ? pieces_of(-from, step) : 0;
-        ptrdiff_t high = s->size[2] > from ? pieces_of(s->size[2] - from, step) : 0;
+        ptrdiff_t low = from < 0 ? step == 1 ? -from : pieces_of(-from, step) : 0;
+        ptrdiff_t high = s->size[2] <= from ? 0 : step == 1 ? s->size[2] - from : pieces_of(s->size[2] - from, step);
         if (high > width) high = width;
         if (low > high) low = high;
+        if (step * apart == 1 && p->plane <= SMALL_PLANE) {
+            const ptrdiff_t phase[2] = {p->phase[0][of[0]], p->phase[1][of[1]]};
+            NAME(lay_small)(s, p, phase, from, low, high, x, to);
+            to += p->plane;
+            continue;
+        }
         const ptrdiff_t over = pieces_of(width, NAME(LANES)) * NAME(LANES) + NAME(LANES); /* what a row may run over */
         for (ptrdiff_t z = 0; z < p->extent[0]; z++)
             for (ptrdiff_t y = 0; y < p->extent[1]; y++, to += width) {
@@ -109,8 +153,10 @@ INLINE void NAME(lay_channel)(const conv_shape *s, const conv_plan *p, const REA
 VECTOR static void NAME(lay_planes)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(laying) *c = context;
     const conv_shape *s = c->s;
-    for (ptrdiff_t item = begin; item < end; item++) {
-        const ptrdiff_t at = (c->first + item / s->channels) * s->x_stride[0] + item % s->channels * s->x_stride[1];
+    ptrdiff_t sample = c->first + begin / s->channels, channel = begin % s->channels;
+    for (ptrdiff_t item = begin; item < end; item++, channel++) {
+        if (channel == s->channels) channel = 0, sample++;
+        const ptrdiff_t at = sample * s->x_stride[0] + channel * s->x_stride[1];
         NAME(lay_channel)(s, c->plan, c->x + at, c->plan->reach - at, c->planes + item * c->plan->channel);
     }
 }

@@ -119,6 +119,8 @@ typedef struct {
     /* x, y, g, gx (samples, channels, size); all others (channels,); w, b, gx may be NULL */                          \
     void batch_norm_forward_##S(const batch_shape *s, const T *x, const T *w, const T *b, T *y, T *mean, T *var,       \
                                 double eps);                                                                           \
+    void batch_norm_eval_##S(const batch_shape *s, const T *x, const T *mean, const T *var, const T *w, const T *b,    \
+                             T *scale, T *y, double eps); /* scale (channels,) is scratch */                           \
     void batch_norm_backward_##S(const batch_shape *s, const T *g, const T *gmean, const T *gvar, const T *x,          \
                                  const T *w, const T *mean, const T *var, T *gx, T *gw, T *gb, double eps);            \
     /* x, gx (rows, classes); target, loss, lse, g (rows,); weight (classes,) or NULL. lse is the log of the sum   \

@@ -46,6 +46,26 @@ def test_both_ways(shape: tuple[int, ...], dtype: str, kernels: ModuleType) -> N
         assert kernels.kernels["batch_norm_backward"](*g, x, w, mean, var, 1e-5, False)[0] is None
 
 
+@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("shape", [(32, 5, 7, 9), (3, 2, 1031), (70, 37), (5, 4, 1), (2, 3, 2, 3, 5), (40, 9, 50, 60)])
+def test_by_given_statistics(shape: tuple[int, ...], dtype: str, kernels: ModuleType) -> None:
+    _, x, weight, bias = _given(shape, dtype)
+    mean, var = bias[::-1].copy(), weight * weight
+    for w, b in ((weight, bias), (None, bias), (weight, None), (None, None)):
+        exact = [None if a is None else a.astype("d").reshape(-1, *(1,) * (x.ndim - 2)) for a in (mean, var, w, b)]
+        want = (x.astype("d") - exact[0]) / np.sqrt(exact[1] + 1e-3)
+        want = want * (1 if exact[2] is None else exact[2]) + (0 if exact[3] is None else exact[3])
+        before, found = kernels.get_num_threads(), []
+        for threads in (1, 2):
+            kernels.set_num_threads(threads)
+            found.append(kernels.entries["batch_norm_eval"](x, mean, var, w, b, 1e-3))
+        kernels.set_num_threads(before)
+        assert np.abs(found[0] - want).max() <= (1e-6 if dtype == "f" else 2e-15) * (np.abs(want).max() + 1)
+        np.testing.assert_array_equal(*found)
+    turned = kernels.entries["batch_norm_eval"](x[::-1], mean, var, None, None, 1e-3)
+    np.testing.assert_array_equal(turned, found[0][::-1])
+
+
 def test_the_threads_do_not_change_a_bit(kernels: ModuleType) -> None:
     g, x, w, b = _given((8, 13, 20, 21), "f")
     before, found = kernels.get_num_threads(), []
