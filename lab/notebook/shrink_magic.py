@@ -40,6 +40,8 @@ def parser() -> Parser:
     found.add_argument("--metric", metavar="METRIC", help=f"{', '.join(KNOWN)}, or a function of outputs and targets")
     found.add_argument("--variants", metavar="A,B", type=_names, help=", ".join(recipe.key for recipe in RECIPES))
     found.add_argument("--items", metavar="N", type=int, default=ITEMS, help=f"of the data, at most ({ITEMS})")
+    found.add_argument("--retrain", metavar="N", type=int, default=0,
+                       help="steps that pruned variants are trained for, on three quarters of the data")  # fmt: skip
     return found
 
 
@@ -75,7 +77,7 @@ class ShrinkMagics(Magics):
     def shrink(self, line: str, cell: str | None = None) -> Shrinking | None:
         """Measure variants of a model: float32, bf16, int8 and int4, pruned at 25, 50 and 75 %.
 
-        ``%shrink MODEL --data DATA [--metric METRIC] [--variants A,B] [--items 2048]``
+        ``%shrink MODEL --data DATA [--metric METRIC] [--variants A,B] [--items 2048] [--retrain N]``
 
         ``%shrink model --data loader``        a DataLoader of pairs (x, y)
         ``%shrink model --data (x, y)``        tensors or arrays
@@ -96,8 +98,8 @@ class ShrinkMagics(Magics):
             metric = _value(metric, space)
         try:
             return shrink(_value(options.model, space), _value(options.data, space), metric=metric,
-                          variants=options.variants, items=options.items, title=options.model,
-                          data_title=options.data, sources=self._cells(cell))  # fmt: skip
+                          variants=options.variants, items=options.items, retrain=options.retrain,
+                          title=options.model, data_title=options.data, sources=self._cells(cell))  # fmt: skip
         except (TypeError, ValueError) as error:
             if not str(error).startswith("shrink:"):
                 raise

@@ -23,6 +23,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--metric", help=f"{', '.join(KNOWN)}, or a function of the file")
     parser.add_argument("--variants", metavar="A,B", help=", ".join(recipe.key for recipe in RECIPES))
     parser.add_argument("--items", metavar="N", type=int, default=ITEMS, help=f"of the data, at most ({ITEMS})")
+    parser.add_argument("--retrain", metavar="N", type=int, default=0,
+                        help="steps that pruned variants are trained for, on three quarters of the data")  # fmt: skip
     parser.add_argument("--report", metavar="FILE", help=f"write it there ({', '.join(FORMS)}); else as text")
     options = parser.parse_args(argv)
     file, _, model = options.model.partition(".py:")
@@ -46,8 +48,9 @@ def main(argv: list[str]) -> int:
 
     metric = options.metric if options.metric in (None, *KNOWN) else value(options.metric)
     try:
-        found = shrink(value(model), value(options.data), metric=metric, items=options.items, title=model,
-                       variants=options.variants and options.variants.split(","), data_title=options.data,
+        found = shrink(value(model), value(options.data), metric=metric, items=options.items,
+                       retrain=options.retrain, title=model, data_title=options.data,
+                       variants=options.variants and options.variants.split(","),
                        sources=[(path.name, path.read_text(encoding="utf-8"))])  # fmt: skip
     except (TypeError, ValueError) as error:
         if not str(error).startswith("shrink:"):

@@ -27,8 +27,9 @@ from widgets.still import escape
 from ..report.export import PAGE
 from ..training.put_back import put_back
 from . import layers, scoring
+from .retraining import RATE, Retraining, divided
 from .samples import Samples, samples_of
-from .variants import RECIPES, Made, Recipe, refusal_of
+from .variants import NOT_RETRAINED, RECIPES, Made, Recipe, refusal_of
 
 FORMS = (".html", ".txt")
 ITEMS = 2048
@@ -70,14 +71,15 @@ class Shrinking:
 
 
 def shrink(model: Any, data: Any, *, metric: Any = None, variants: Sequence[str] | None = None, items: int = ITEMS,
-           title: str = "model", data_title: str = "data",
+           retrain: int = 0, title: str = "model", data_title: str = "data",
            sources: Sequence[layers.Source] = ()) -> Shrinking:  # fmt: skip
     """Measure variants of a model: float32, bf16, int8 and int4, pruned at 25, 50 and 75 %.
 
     data : a DataLoader, a pair (x, y), or x alone, by which outputs are compared with those in float32. metric :
     "accuracy", "mse", "mae" or a function of outputs and targets; by default what the targets tell. variants : names,
-    all by default. items : of the data, at most. title, data_title : what model and data are called. sources : (name,
-    text) of the cells that may have made the model.
+    all by default. items : of the data, at most. retrain : steps of AdamW that pruned variants are trained for, on
+    three quarters of the data; all variants are then judged on the last quarter. title, data_title : what model and
+    data are called. sources : (name, text) of the cells that may have made the model.
 
     A variant that cannot be made says why. Of a model of PyTorch float32 and bf16 are measured.
 
@@ -96,14 +98,16 @@ def shrink(model: Any, data: Any, *, metric: Any = None, variants: Sequence[str]
     view = Shrunk(title, _told(model), many=MANY)
     with put_back(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        samples = samples_of(data, library, items)
+        samples, training = samples_of(data, library, items), None
+        if retrain > 0:
+            samples, training = divided(samples, retrain)
         try:
             reference = _evaluated(copy.deepcopy(model), library)
         except Exception as error:
             view.refusal, view.remedy = refusal_of(error)
             view.refusal = f"the model cannot be copied: {view.refusal}"
             return Shrinking(view)
-        _measured(view, reference, model, samples, metric, recipes, library, data_title,
+        _measured(view, reference, training, samples, metric, recipes, library, data_title,
                   layers.made_by(model, title, sources))  # fmt: skip
     _judge(view)
     return Shrinking(view)
@@ -144,8 +148,9 @@ def _evaluated(model: Any, library: Any) -> Any:
 # -- measuring ---------------------------------------------------------------------------------------------------------
 
 
-def _measured(view: Shrunk, reference: Any, model: Any, samples: Samples, metric: Any, recipes: list[Recipe],
-              library: Any, data_title: str, made: Callable[[str], tuple[str, str]]) -> None:  # fmt: skip
+def _measured(view: Shrunk, reference: Any, training: Retraining | None, samples: Samples, metric: Any,
+              recipes: list[Recipe], library: Any, data_title: str,
+              made: Callable[[str], tuple[str, str]]) -> None:  # fmt: skip
     """Make and measure every variant."""
     whole = Made(reference, lambda x: x)
     wanted = _outputs(whole, samples, library)
@@ -157,6 +162,8 @@ def _measured(view: Shrunk, reference: Any, model: Any, samples: Samples, metric
         raise ValueError(
             "shrink: a metric needs targets; came: inputs alone. Needed: --data (x, y) or a loader of pairs"
         )
+    if training is not None:
+        training.loss_of(view.measure)  # there is one
     few = tuple(x[: layers.ROWS] for x in samples.batches[0][0])
     names = list(layers.layers_of(reference))
     before = layers.heard(reference, few, names, library)
@@ -168,6 +175,9 @@ def _measured(view: Shrunk, reference: Any, model: Any, samples: Samples, metric
             found = (
                 whole if recipe.key == "float32" else recipe.made(reference, samples, library, view.title, data_title)
             )
+            if training is not None and recipe.pruned:
+                training.run(found.model, view.measure)
+                found.note = f"{found.note.removesuffix(NOT_RETRAINED)}, retrained"
             outputs = wanted if found is whole else _outputs(found, samples, library)
             if measure is not None:
                 variant.score = scoring.score(measure, outputs, samples.batches, library)
@@ -190,7 +200,7 @@ def _measured(view: Shrunk, reference: Any, model: Any, samples: Samples, metric
         for variant in view.variants:
             if variant.name in times:
                 setattr(variant, where, times[variant.name])
-    view.foot = _foot(view, samples, library, rounds)
+    view.foot = _foot(view, samples, training, library, rounds)
 
 
 def _run(model: Any, inputs: tuple[Any, ...], library: Any) -> Any:
@@ -253,14 +263,18 @@ def latencies(calls: dict[str, Callable[[], Any]]) -> tuple[dict[str, float], in
     return {name: statistics.median(times) for name, times in found.items()}, rounds
 
 
-def _foot(view: Shrunk, samples: Samples, library: Any, rounds: int) -> list[str]:
-    of = "the first " if samples.cut else ""
+def _foot(view: Shrunk, samples: Samples, training: Retraining | None, library: Any, rounds: int) -> list[str]:
+    of = "the first " if samples.cut and training is None else ""
     what = view.measure or "the difference of outputs"
     found = [f"{what} on {of}{count_text(samples.count, 'item')}; latency: the median of {rounds} rounds in which "
              f"each variant has its turn, {count_text(library.get_num_threads(), 'thread')}; size: the bytes of the "
              "state."]  # fmt: skip
     notes = {
-        "pruned": "Pruned variants were not trained afterwards, which is what gives them their accuracy back.",
+        "pruned": "Pruned variants were not trained afterwards, which is what gives them their accuracy back: see "
+        "--retrain."
+        if training is None
+        else f"Pruned variants were trained for {count_text(training.steps, 'step')} of AdamW with a rate of {RATE:g} "
+        f"on {count_text(training.samples.count, 'item')}, the others on none; all are judged on the rest.",
         "int8 static": "The scales of int8 static come from some of these items: judge it by other data too.",
     }
     made = [v.name for v in view.variants if not v.refusal]

