@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
 from ..order import rule
+from ..reading.calls import name_of, operands, option, rows_at
 from ..reading.expressions import Flow
-from ..reading.read_calls import Index, indices, name_of, operands, option, rows_at, spread, stripped, told
+from ..reading.scope import Index, indices, spread, stripped, told
 from ..reading.sources import Source, called
 from ..training.left_unused import DISCOUNT
 from .target_networks import DONE

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
 from ..order import rule
+from ..reading.calls import name_of, operands
 from ..reading.expressions import Flow, losses
-from ..reading.read_calls import indices, name_of, operands, spread, stripped, told
+from ..reading.scope import indices, spread, stripped, told
 from ..reading.sources import called, names_in
 
 TEMPERATURE = re.compile(r"^(log_?)?alpha(_temp)?$|temperature|ent_coef", re.I)

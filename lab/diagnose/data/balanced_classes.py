@@ -7,8 +7,9 @@ import ast
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
 from ..order import rule
+from ..reading.calls import given
+from ..reading.scope import calls, flow_around, tell
 from ..reading.sources import called, sources
-from ..reading.telling import calls, flow_around, given, tell
 
 
 @rule(618)

@@ -9,9 +9,10 @@ import re
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
 from ..order import rule
+from ..reading.calls import bare, given, name_of
 from ..reading.expressions import Flow
+from ..reading.scope import calls, flows, scope_around, tell
 from ..reading.sources import assigned, called, sources
-from ..reading.telling import bare, calls, flows, given, name_of, scope_around, tell
 from .held_out import TEST, TRAIN, splits_in
 
 INPUTS = re.compile(r"^(x|xs|X\w*|feat\w*|features?|inputs?|data_x|x_\w+)$")

@@ -8,9 +8,10 @@ import re
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
 from ..order import rule
+from ..reading.calls import bare, name_of
 from ..reading.expressions import Flow
+from ..reading.scope import flows, tell
 from ..reading.sources import Source, assigned, called
-from ..reading.telling import bare, flows, name_of, tell
 from .leaked_targets import TARGETS
 
 ORDERS = {"shuffle", "sort", "argsort"}

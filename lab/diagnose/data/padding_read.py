@@ -10,8 +10,9 @@ from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ..finding import Found, capital, code_of, where
 from ..losses.losses import DIFFERENCES, EACH
 from ..order import rule
+from ..reading.calls import given, name_of, speaks
+from ..reading.scope import calls, flow_around, tell
 from ..reading.sources import Function, Source, called, names_in
-from ..reading.telling import calls, flow_around, given, name_of, speaks, tell
 from ..training.start_values import _range
 
 PADDED = 0.1  # share of padding from which a mean over it is said

@@ -9,8 +9,9 @@ import re
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, where
 from ..order import rule
+from ..reading.calls import name_of
+from ..reading.scope import flows, tell
 from ..reading.sources import called, sources
-from ..reading.telling import flows, name_of, tell
 
 BYTES = 30.0  # a value above it is no share
 SHARES = re.compile(r"0\.485|0\.4914|0\.1307|0\.5071|0\.229|0\.2470|0\.3081")

@@ -8,9 +8,10 @@ import re
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
 from ..order import rule
+from ..reading.calls import given, loops_around, name_of
 from ..reading.expressions import flow_of
+from ..reading.scope import calls, flow_around, tell
 from ..reading.sources import Source, assigned, called, sources
-from ..reading.telling import calls, flow_around, given, loops_around, name_of, tell
 from .held_out import TEST, TRAIN
 
 BATCH = re.compile(r"(^|_)(batch|bs|batch_?size|bsz)(_|$)", re.I)

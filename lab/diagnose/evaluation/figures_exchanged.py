@@ -9,9 +9,10 @@ import re
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
 from ..order import rule
+from ..reading.calls import PREDICTED, TRUE, bare, functions, name_of
 from ..reading.expressions import Flow
+from ..reading.scope import calls, flow_around, flows, tell
 from ..reading.sources import Source, called, sources
-from ..reading.telling import PREDICTED, TRUE, bare, calls, flow_around, flows, functions, name_of, tell
 
 ORDERED = {"precision_score", "recall_score", "r2_score", "roc_auc_score", "average_precision_score", "log_loss",
            "classification_report", "confusion_matrix", "precision_recall_fscore_support", "fbeta_score",

@@ -9,9 +9,10 @@ import re
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, last_line
 from ..order import rule
+from ..reading.calls import bare, given, loops_around, name_of
 from ..reading.expressions import Flow
+from ..reading.scope import flows, tell
 from ..reading.sources import Source, called
-from ..reading.telling import bare, flows, given, loops_around, name_of, tell
 from .counted_wrongly import divided_by_batches, mean_of_means, over_batches, whole_set_for_a_part
 
 MSE = re.compile(r"mse|(^|_)(sq|squared)\w*|loss", re.I)

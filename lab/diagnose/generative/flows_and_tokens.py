@@ -9,8 +9,9 @@ import re
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
 from ..order import rule
+from ..reading.calls import name_of, operands, option, rows_at
 from ..reading.expressions import losses
-from ..reading.read_calls import Index, indices, name_of, operands, option, rows_at, spread, stripped, told
+from ..reading.scope import Index, indices, spread, stripped, told
 from ..reading.sources import Function, Source, called
 
 LOGDET = re.compile(r"log_?(abs_?)?det|ldj|(^|_)logabsdet|^ld$|log_j", re.I)

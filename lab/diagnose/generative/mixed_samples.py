@@ -9,9 +9,10 @@ import re
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
 from ..order import rule
+from ..reading.calls import name_of
 from ..reading.expressions import Flow, flow_of
+from ..reading.scope import flows, scope_around, tell
 from ..reading.sources import Function, Source, called
-from ..reading.telling import flows, name_of, scope_around, tell
 
 DRAWN = {"randperm", "permutation"}
 CHOOSE = {"argmax", "multinomial", "choice", "topk"}

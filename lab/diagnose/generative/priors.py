@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
 from ..order import rule
+from ..reading.calls import mentions, name_of, operands, rows_at
 from ..reading.expressions import Flow
-from ..reading.read_calls import Index, goals, indices, mentions, name_of, operands, rows_at, stripped, told
+from ..reading.scope import Index, goals, indices, stripped, told
 from ..reading.sources import Source, called, names_in
 from .latent_losses import LOG_VARIANCE
 

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
 from ..order import rule
+from ..reading.calls import function_of, mentions, name_of, operands
 from ..reading.expressions import Flow
-from ..reading.read_calls import function_of, indices, mentions, name_of, operands, spread, stripped, told
+from ..reading.scope import indices, spread, stripped, told
 from ..reading.sources import Function, Source, called, names_in, own_nodes
 from .noise_schedules import DRAWN, LEVELS
 

@@ -9,8 +9,9 @@ import re
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
 from ..order import rule
+from ..reading.calls import mentions, name_of, operands, rows_at
 from ..reading.expressions import losses
-from ..reading.read_calls import indices, mentions, name_of, operands, rows_at, told
+from ..reading.scope import indices, told
 from ..reading.sources import Function, called, names_in
 
 IN_PLACE = re.compile(

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
 from ..order import rule
+from ..reading.calls import function_of, name_of, operands, option, rows_at
 from ..reading.expressions import Flow, flow_of, losses
-from ..reading.read_calls import Index, function_of, index_of, indices, name_of, operands, option, rows_at, spread, told
+from ..reading.scope import Index, index_of, indices, spread, told
 from ..reading.sources import Function, Source, called, names_in
 
 MATHS = {"norm", "pow", "mean", "sum", "sqrt", "square", "abs", "mse_loss", "l1_loss", "smooth_l1_loss",

@@ -16,7 +16,8 @@ import core
 from ...recorder.cell_trace import Leaf, Row, Trace
 from ..finding import Found
 from ..order import rule
-from ..reading.read_calls import name_of, told
+from ..reading.calls import name_of
+from ..reading.scope import told
 from ..reading.sources import Function, Source, called, sources
 from ..training.left_unused import backward_ignores
 

@@ -9,9 +9,10 @@ import re
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, where
 from ..order import rule
+from ..reading.calls import name_of
 from ..reading.expressions import Flow, losses
+from ..reading.scope import flows, tell
 from ..reading.sources import called, sources
-from ..reading.telling import flows, name_of, tell
 from ..training.start_values import _range
 from .losses import EACH, PROBABILITIES, _source
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
-from ...recorder.cell_trace import Leaf, Trace
-from ..finding import Found, capital
-from ..order import rule
-from ..reading.expressions import Flow, flow_of, speaks_of
-from ..reading.sources import called, sources
+from ..finding import Found
+from ..order import text_rule
+from ..reading.expressions import Flow, speaks_of
+from ..reading.scope import Scope
+from ..reading.sources import called
 
 PREDICTED = re.compile(r"pred|(^|_)(out|output|outputs|y_hat|yhat|forecast|est|estimate|fit|q_hat|logits)(_|s?$)", re.I)
 WANTED = re.compile(r"target|true|label|actual|truth|(^|_)(y|ys|yb|gt|tgt|obs)$", re.I)
@@ -17,32 +18,24 @@ TIME = re.compile(r"time|duration|surv|(^|_)t$|(^|_)y$", re.I)
 EVENT = re.compile(r"event|censor|(^|_)(e|d|delta|status|observed)$", re.I)
 
 
-@rule(429)
-def quantile_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(429, trains=True)
+def quantile_turned(scope: Scope) -> Iterator[Found]:
     """``max(q * e, (q - 1) * e)`` of an error that is the prediction minus the target: it learns 1 - q."""
-    if not trace.steps.count:
-        return []
-    for source in sources(trace):
-        for scope in source.scopes():
-            flow = flow_of(source, scope)
-            for node in flow.nodes:
-                error = _pinball(node)
-                difference = None if error is None else flow.inner(error)
-                if not isinstance(difference, ast.BinOp) or not isinstance(difference.op, ast.Sub):
-                    continue
-                left, right = difference.left, difference.right
-                if not speaks_of(left, PREDICTED, WANTED) or not speaks_of(right, WANTED, PREDICTED):
-                    continue
-                line, col, place = source.place(node)
-                there = source.place(difference).words
-                message = capital(
-                    f"{place} weighs errors with the quantile the wrong way round (`{ast.unparse(node)}`): they are "
-                    f"the prediction minus the target (`{ast.unparse(difference)}`, {there}), so what is learnt for a "
-                    "quantile q is the quantile 1 - q."
-                )
-                remedy = f"Take the target minus the prediction: {ast.unparse(right)} - {ast.unparse(left)}."
-                return [Found("loss", "warning", line, col, message, remedy)]
-    return []
+    for node in scope.calls("max", "maximum", "where"):
+        error = _pinball(node)
+        difference = None if error is None else scope.flow.inner(error)
+        if not isinstance(difference, ast.BinOp) or not isinstance(difference.op, ast.Sub):
+            continue
+        left, right = difference.left, difference.right
+        if speaks_of(left, PREDICTED, WANTED) and speaks_of(right, WANTED, PREDICTED):
+            there = scope.place(difference).words
+            says = (
+                f"weighs errors with the quantile the wrong way round (`{ast.unparse(node)}`): they are the prediction "
+                f"minus the target (`{ast.unparse(difference)}`, {there}), so what is learnt for a quantile q is the "
+                "quantile 1 - q."
+            )
+            remedy = f"Take the target minus the prediction: {ast.unparse(right)} - {ast.unparse(left)}."
+            yield scope.tell(node, "loss", says, remedy)
 
 
 def _pinball(node: ast.AST) -> ast.expr | None:
@@ -61,31 +54,22 @@ def _pinball(node: ast.AST) -> ast.expr | None:
     return None
 
 
-@rule(431)
-def risk_before(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(431, trains=True)
+def risk_before(scope: Scope) -> Iterator[Found]:
     """A partial likelihood whose sums run over those who had their event before, and not over those at risk."""
-    if not trace.steps.count:
-        return []
-    for source in sources(trace):
-        for scope in source.scopes():
-            flow = flow_of(source, scope)
-            summed = next((n for n in flow.nodes if _running_sum(flow, n)), None)
-            sorts = [n for n in flow.nodes if called(n) in ("argsort", "sort", "sort_values")]
-            names = {n.id for n in flow.nodes if isinstance(n, ast.Name)}
-            if summed is None or len(sorts) != 1 or not any(map(EVENT.search, names)) or not _ascending(sorts[0]):
-                continue
-            if any(called(n) in ("flip", "flipud", "fliplr") or "[::-1]" in ast.unparse(n) for n in flow.nodes):
-                continue
-            line, col, place = source.place(sorts[0])
-            there = source.place(summed).words
-            message = capital(
-                f"{place} sorts by time, the earliest first (`{ast.unparse(sorts[0])}`), and {there} sums up from the "
-                f"first on (`{ast.unparse(summed)}`): each sum is over those whose time has come before, and not over "
-                "those who are still at risk."
-            )
-            remedy = "Sort the latest first: descending=True."
-            return [Found("loss", "warning", line, col, message, remedy)]
-    return []
+    summed = next((n for n in scope.nodes if _running_sum(scope.flow, n)), None)
+    sorts = scope.calls("argsort", "sort", "sort_values")
+    names = {n.id for n in scope.nodes if isinstance(n, ast.Name)}
+    if summed is None or len(sorts) != 1 or not any(map(EVENT.search, names)) or not _ascending(sorts[0]):
+        return
+    if scope.calls("flip", "flipud", "fliplr") or any("[::-1]" in ast.unparse(n) for n in scope.nodes):
+        return
+    says = (
+        f"sorts by time, the earliest first (`{ast.unparse(sorts[0])}`), and {scope.place(summed).words} sums up from "
+        f"the first on (`{ast.unparse(summed)}`): each sum is over those whose time has come before, and not over "
+        "those who are still at risk."
+    )
+    yield scope.tell(sorts[0], "loss", says, "Sort the latest first: descending=True.")
 
 
 def _running_sum(flow: Flow, node: ast.AST) -> bool:

@@ -9,9 +9,10 @@ import re
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital, code_of, where
 from ..order import rule
+from ..reading.calls import name_of
 from ..reading.expressions import Flow
+from ..reading.scope import flows, tell
 from ..reading.sources import Function, Source, called, names_in
-from ..reading.telling import flows, name_of, tell
 from ..training.start_values import _range
 from .losses import _source
 

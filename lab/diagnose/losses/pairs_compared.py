@@ -9,22 +9,9 @@ import re
 from ...recorder.cell_trace import Leaf, Row, Trace
 from ..finding import Found
 from ..order import rule
+from ..reading.calls import function_of, made_as, mentions, name_of, operands, option, rows_at
 from ..reading.expressions import losses
-from ..reading.read_calls import (
-    Index,
-    function_of,
-    indices,
-    made_as,
-    mentions,
-    name_of,
-    operands,
-    option,
-    rows_at,
-    spread,
-    stripped,
-    told,
-    words,
-)
+from ..reading.scope import Index, indices, spread, stripped, told, words
 from ..reading.sources import Source, called
 from .compared_samples import DISTANCES, NEGATIVE, POSITIVE
 

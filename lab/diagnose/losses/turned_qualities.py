@@ -9,20 +9,9 @@ import re
 from ...recorder.cell_trace import Leaf, Row, Trace
 from ..finding import Found
 from ..order import rule
+from ..reading.calls import function_of, mentions, name_of, operands, option, rows_at
 from ..reading.expressions import losses
-from ..reading.read_calls import (
-    Index,
-    function_of,
-    goals,
-    indices,
-    mentions,
-    name_of,
-    operands,
-    option,
-    rows_at,
-    stripped,
-    told,
-)
+from ..reading.scope import Index, goals, indices, stripped, told
 from ..reading.sources import Source, called, own_nodes
 from .compared_samples import NEGATIVE, POSITIVE
 

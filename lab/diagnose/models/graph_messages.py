@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
 from ..order import rule
+from ..reading.calls import mentions, operands, option, rows_at
 from ..reading.expressions import Flow
-from ..reading.read_calls import Index, indices, mentions, operands, option, rows_at, spread, told
+from ..reading.scope import Index, indices, spread, told
 from ..reading.sources import called
 
 SCATTERS = {"index_add", "index_add_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_"}

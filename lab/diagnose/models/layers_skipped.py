@@ -7,9 +7,10 @@ import ast
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
 from ..order import rule
+from ..reading.calls import given, name_of
 from ..reading.expressions import defaults
+from ..reading.scope import flow_around, flows, scope_around, tell
 from ..reading.sources import Source, called
-from ..reading.telling import flow_around, flows, given, name_of, scope_around, tell
 
 
 @rule(604)

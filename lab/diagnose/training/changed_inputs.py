@@ -9,8 +9,9 @@ import re
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
 from ..order import rule
+from ..reading.calls import mentions, name_of, operands
 from ..reading.expressions import losses
-from ..reading.read_calls import Index, indices, mentions, name_of, operands, spread, stripped, told
+from ..reading.scope import Index, indices, spread, stripped, told
 from ..reading.sources import Function, called, names_in
 
 LOSSES = {"cross_entropy", "nll_loss", "binary_cross_entropy_with_logits"}

@@ -8,8 +8,9 @@ import re
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, last_line
 from ..order import rule
+from ..reading.calls import functions, name_of
+from ..reading.scope import calls, scope_around, tell
 from ..reading.sources import called, sources
-from ..reading.telling import calls, functions, name_of, scope_around, tell
 
 INITIAL = re.compile(
     r"^_?(init(ialize|ialise)?_?(weights?|params?|parameters)?|weights?_init|reset_parameters|_reset_parameters|init_fn)$",

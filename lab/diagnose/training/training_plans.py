@@ -9,9 +9,10 @@ import re
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, last_line
 from ..order import rule
+from ..reading.calls import functions, given, name_of
 from ..reading.expressions import defaults
+from ..reading.scope import calls, flow_around, flows, scope_around, tell
 from ..reading.sources import Function, Source, called, sources
-from ..reading.telling import calls, flow_around, flows, functions, given, name_of, scope_around, tell
 
 RATE = re.compile(r"(^|_)(lr|learning_?rate|lr0|eta)(_|\d|$)|^(base|max|init|peak|initial|start)_?lr$", re.I)
 DECAY = re.compile(r"decay|^(beta|alpha|momentum|m|tau)$", re.I)

@@ -11,7 +11,7 @@ from ...recorder.value_facts import EPS
 from ..data.padding_read import cut_to_whole
 from ..finding import Found, capital, code_of, listed, where
 from ..order import rule
-from ..reading.read_calls import indices, told
+from ..reading.scope import indices, told
 from ..reading.sources import Function, called
 
 SHARE = re.compile(

@@ -9,8 +9,9 @@ import re
 from ...recorder.cell_trace import Leaf, Trace, ancestors
 from ..finding import Found
 from ..order import rule
+from ..reading.calls import mentions, name_of, operands, rows_at
 from ..reading.expressions import Flow
-from ..reading.read_calls import indices, mentions, name_of, operands, rows_at, spread, stripped, told
+from ..reading.scope import indices, spread, stripped, told
 from ..reading.sources import called, names_in
 
 DEGREES = re.compile(r"(^|_)(deg|degs|degree|degrees)(_|\d|$)|_deg$", re.I)

@@ -1,29 +1,23 @@
-"""What the calls, sums and products of a function are given, each kind found once for all the rules that ask."""
+"""The functions of the user's text, each with its calls, sums and products found once for all the rules that ask."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property, lru_cache
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from ...recorder.cell_trace import Row, Trace
 from ..finding import Found, capital
-from .expressions import LIBRARIES, Flow, flow_of, losses
-from .sources import Function, Source, assigned, called, sources
+from .calls import KEEPS, name_of, operands
+from .expressions import Flow, flow_of, losses
+from .sources import Function, Place, Source, assigned, called, sources
 
-OUTSIDE = LIBRARIES | {"nn.functional", "torch.nn.functional", "torch.special", "torch.linalg", "core.nn.functional",
-                       "math", "torch.fft", "np.fft", "torch.autograd",
-                       "core.autograd", "autograd", "core.fft", "np.linalg", "torch.nn", "nn", "random",
-                       "np.random", "core.linalg", "fft", "optim"}  # fmt: skip
 COMPARED = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}
 CRITERION = re.compile(r"^(criterion|loss_fn|loss_func|lossfn|mse|mse_loss|huber|loss_function)$", re.I)
-KEEPS = {"detach", "float", "double", "to", "view", "reshape", "squeeze", "unsqueeze", "flatten", "contiguous", "clone",
-         "item", "cuda", "cpu", "tensor", "as_tensor", "long", "type", "numpy", "t", "expand", "type_as", "half",
-         "expand_as", "requires_grad_"}  # fmt: skip
-"""Functions and methods that leave the values of what they are given."""
 MOST = 400  # nodes of an expression with its variables put in
 
 
@@ -119,6 +113,53 @@ def index_of(flow: Flow) -> Index:
     return found
 
 
+@dataclass(frozen=True)
+class Scope:
+    """One function of the user's sources, or what runs at the top of one, for the rules that read the text."""
+
+    trace: Trace
+    index: Index
+
+    @property
+    def flow(self) -> Flow:
+        """What its variables hold where they are read."""
+        return self.index.flow
+
+    @property
+    def source(self) -> Source:
+        """The text that it stands in."""
+        return self.index.flow.source
+
+    @property
+    def nodes(self) -> list[ast.AST]:
+        """Its nodes in the order of the text, without those of functions inside it."""
+        return self.index.flow.nodes
+
+    def calls(self, *names: str) -> list[ast.Call]:
+        """Return its calls of functions and methods of these names."""
+        return self.index.called(*names)
+
+    def place(self, node: ast.AST) -> Place:
+        """Return where a node stands, for a sentence."""
+        return self.source.place(node)
+
+    def tell(
+        self, node: ast.AST, kind: str, message: str, remedy: str, severity: str = "warning", rows: Sequence[Row] = (),
+    ) -> Found:  # fmt: skip
+        """Return a finding about an expression; the message goes on after the place: "line 3 ..."."""
+        line, col, place = self.source.place(node)
+        return Found(kind, severity, line, col, capital(f"{place} {message}"), remedy, list(rows))
+
+
+def scopes(trace: Trace, *words: str, earlier: bool = False) -> Iterator[Scope]:
+    """Yield each function of the user's sources, and what runs at the top of this cell: with `words` only of sources
+    that have all of these in their text, with `earlier` the statements of earlier cells stand before this cell's."""
+    for source in sources(trace):
+        if all(word in source.text for word in words):
+            for scope in source.scopes(earlier):
+                yield Scope(trace, index_of(flow_of(source, scope)))
+
+
 def indices(trace: Trace, *words: str) -> Iterator[tuple[Source, Index]]:
     """Yield each function of the user's sources, and what runs at the top; with `words` only of sources that have all
     of these in their text."""
@@ -126,12 +167,6 @@ def indices(trace: Trace, *words: str) -> Iterator[tuple[Source, Index]]:
         if all(word in source.text for word in words):
             for index in index_of(flow_of(source, source.tree)).scopes:
                 yield source, index
-
-
-@lru_cache(2048)
-def mentions(pattern: re.Pattern[str] | str, text: str) -> bool:
-    """Return whether a pattern is found in a text: of a source, whose functions all ask the same."""
-    return re.search(pattern, text) is not None
 
 
 def told(
@@ -143,26 +178,35 @@ def told(
     return [Found(kind, severity, line, col, capital(f"{place} {message}"), remedy, list(rows))]
 
 
-def operands(call: ast.AST) -> list[ast.expr]:
-    """Return what a call works on: the tensor whose method it is, or the arguments of a function.
-
-    >>> [[ast.unparse(o) for o in operands(ast.parse(t, mode="eval").body)] for t in ("torch.max(a, b)", "a.max(b)")]
-    [['a', 'b'], ['a', 'b']]
-    """
-    if not isinstance(call, ast.Call):
-        return []
-    if isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) not in OUTSIDE:
-        return [call.func.value, *call.args]
-    return list(call.args)
+def tell(source: Source, node: ast.AST, kind: str, severity: str, says: str, remedy: str) -> list[Found]:
+    """Return one finding about an expression: its place, and what is wrong there."""
+    line, col, place = source.place(node)
+    return [Found(kind, severity, line, col, capital(f"{place} {says}"), remedy)]
 
 
-def option(call: ast.Call, name: str, place: int = -1) -> ast.expr | None:
-    """Return an argument by its name, or by its place among the operands; None where it is not given."""
-    given = next((k.value for k in call.keywords if k.arg in (name, "axis" if name == "dim" else name)), None)
-    if given is not None or place < 0:
-        return given
-    args = operands(call)
-    return args[place] if len(args) > place else None
+def value_of(flow: Flow, node: ast.AST) -> ast.expr | None:
+    """Return what a variable, or an attribute that the same function sets, was last given before it is read there."""
+    if isinstance(node, ast.Name):
+        return flow.value(node)
+    if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
+        return None
+    given = index_of(flow).attributes.get(ast.unparse(node), ())
+    return next((value for line, value in reversed(given) if line < node.lineno), None)
+
+
+def taken_out(flow: Flow, name: ast.Name) -> ast.Subscript | None:
+    """Return what a variable is of a call's results, as if it had been asked for by its place: ``f(x)[1]`` of
+    ``a, b = f(x)``."""
+    found = None
+    for node in index_of(flow).kinds.get(ast.Assign, ()):
+        target = node.targets[0]
+        if not isinstance(target, ast.Tuple) or not isinstance(node.value, ast.Call) or node.end_lineno >= name.lineno:
+            continue
+        for k, one in enumerate(target.elts):
+            if isinstance(one, ast.Name) and one.id == name.id:
+                place = ast.copy_location(ast.Constant(k), node.value)
+                found = ast.copy_location(ast.Subscript(node.value, place, ast.Load()), node.value)
+    return found
 
 
 def stripped(flow: Flow, node: ast.expr, depth: int = 16) -> ast.expr:
@@ -181,46 +225,6 @@ def stripped(flow: Flow, node: ast.expr, depth: int = 16) -> ast.expr:
         else:
             break
     return node
-
-
-def value_of(flow: Flow, node: ast.AST) -> ast.expr | None:
-    """Return what a variable, or an attribute that the same function sets, was last given before it is read there."""
-    if isinstance(node, ast.Name):
-        return flow.value(node)
-    if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
-        return None
-    given = index_of(flow).attributes.get(ast.unparse(node), ())
-    return next((value for line, value in reversed(given) if line < node.lineno), None)
-
-
-def made_as(source: Source, kind: str) -> set[str]:
-    """Return the names, without what they are attributes of, that are given an object of a class."""
-    if kind not in source.text:
-        return set()
-    found = set()
-    for node in source.nodes:
-        if isinstance(node, ast.Assign):
-            target = node.targets[0]
-            pairs = [(target, node.value)]
-            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                pairs = list(zip(target.elts, node.value.elts, strict=False))
-            found |= {name_of(one) for one, value in pairs if called(value) == kind}
-    return found - {""}
-
-
-def taken_out(flow: Flow, name: ast.Name) -> ast.Subscript | None:
-    """Return what a variable is of a call's results, as if it had been asked for by its place: ``f(x)[1]`` of
-    ``a, b = f(x)``."""
-    found = None
-    for node in index_of(flow).kinds.get(ast.Assign, ()):
-        target = node.targets[0]
-        if not isinstance(target, ast.Tuple) or not isinstance(node.value, ast.Call) or node.end_lineno >= name.lineno:
-            continue
-        for k, one in enumerate(target.elts):
-            if isinstance(one, ast.Name) and one.id == name.id:
-                place = ast.copy_location(ast.Constant(k), node.value)
-                found = ast.copy_location(ast.Subscript(node.value, place, ast.Load()), node.value)
-    return found
 
 
 def _only_none(node: ast.AST) -> bool:
@@ -251,11 +255,6 @@ def words(flow: Flow, node: ast.expr) -> set[str]:
     return {name for n in spread(flow, node) if (name := str(getattr(n, "id", getattr(n, "attr", ""))))}
 
 
-def name_of(node: ast.AST) -> str:
-    """Return the last part of a variable's name: of ``self.gamma`` gamma; "" of anything else."""
-    return str(getattr(node, "id", getattr(node, "attr", "")))
-
-
 def goals(source: Source, flow: Flow) -> list[ast.expr]:
     """Return what is made small: what backward() is called on, and what a function returns that is named a loss."""
     found = [of for of, _ in losses(flow)]
@@ -269,19 +268,39 @@ def goals(source: Source, flow: Flow) -> list[ast.expr]:
     return [part for part in parts if not isinstance(part, ast.Constant)]
 
 
-def function_of(found: Source, node: ast.Call) -> Function | None:
-    """Return the user's function that a call runs, where its name is that of a single one."""
-    name = called(node)
-    if not name or (isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) in OUTSIDE):
-        return None
-    named = [n for n in found.nodes if isinstance(n, Function) and n.name == name]
-    return named[0] if len(named) == 1 else None
+def scope_around(source: Source, node: ast.AST) -> ast.AST:
+    """Return the function that a node stands in, else the whole program."""
+    inner = next((above for above in source.around(node) if isinstance(above, Function)), None)
+    return inner or whole(source)
 
 
-def rows_at(trace: Trace, source: Source, node: ast.AST) -> list[Row]:
-    """Return what ran on the lines of an expression of this cell."""
-    if source.name or not hasattr(node, "lineno"):
-        return []
-    last = getattr(node, "end_lineno", None) or node.lineno
-    return [row for row in trace.rows if row.place is not None and row.place.file in trace.files
-            and node.lineno <= row.place.line + trace.files[row.place.file] <= last]  # fmt: skip
+def whole(source: Source) -> ast.Module:
+    """Return the statements of a source: of this cell after those of the earlier cells that made what it reads."""
+    return source.program if source.earlier else source.tree
+
+
+def flow_around(source: Source, node: ast.AST) -> Flow:
+    """Return what the variables hold where a node stands."""
+    return flow_of(source, scope_around(source, node))
+
+
+def _scopes(source: Source) -> Iterator[ast.AST]:
+    """Yield the program, with the earlier cells, and every function; of a file or an earlier cell its functions."""
+    if not source.name:
+        yield whole(source)
+    yield from (n for n in source.nodes if isinstance(n, Function))
+
+
+def flows(trace: Trace) -> Iterator[tuple[Source, Flow]]:
+    """Yield the flow of each of the `scopes` of all sources."""
+    for source in sources(trace):
+        for scope in _scopes(source):
+            yield source, flow_of(source, scope)
+
+
+def calls(trace: Trace, *names: str) -> Iterator[tuple[Source, ast.Call]]:
+    """Yield the calls of some names in all sources."""
+    for source in sources(trace):
+        for name in names:
+            for node in source.calls.get(name, ()):
+                yield source, node
