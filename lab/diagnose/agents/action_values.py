@@ -7,12 +7,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
-from ..order import rule
+from ..order import text_rule
 from ..reading.calls import name_of, operands, option, rows_at
 from ..reading.expressions import Flow
-from ..reading.scope import Index, indices, spread, stripped, told
+from ..reading.scope import Index, Scope, spread, stripped
 from ..reading.sources import Source, called
 from ..training.left_unused import DISCOUNT
 from .target_networks import DONE
@@ -67,23 +66,22 @@ def _best(flow: Flow, node: ast.expr) -> ast.Call | None:
     return inner if many and isinstance(stripped(flow, operands(inner)[0]), ast.Call) else None
 
 
-@rule(602)
-def best_for_taken(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(602)
+def best_for_taken(scope: Scope) -> Iterator[Found]:
     """``F.mse_loss(q_net(s).max(1)[0], r + gamma * ...)``: the value of the best action, and not of the one taken."""
-    for source, index in indices(trace):
-        flow = index.flow
-        for pair in index.pairs if _sums(index) and _acts(index) else ():
-            for own, target in ((pair.one, pair.other), (pair.other, pair.one)):
-                best = _best(flow, own)
-                if best is None or not _bootstrapped(index, target) or _bootstrapped(index, own):
-                    continue
-                message = (
-                    f"takes the value of the best action for that of the action taken (`{ast.unparse(best)}`, compared "
-                    f"in `{ast.unparse(pair.node)}`): the reward of one action is learnt as that of another, and the "
-                    "values of the actions do not come apart."
-                )
-                return told(source, best, "loss", message, "Take that of the action: q.gather(1, action[:, None]).")
-    return []
+    flow, index = scope.flow, scope.index
+    flow = index.flow
+    for pair in index.pairs if _sums(index) and _acts(index) else ():
+        for own, target in ((pair.one, pair.other), (pair.other, pair.one)):
+            best = _best(flow, own)
+            if best is None or not _bootstrapped(index, target) or _bootstrapped(index, own):
+                continue
+            message = (
+                f"takes the value of the best action for that of the action taken (`{ast.unparse(best)}`, compared "
+                f"in `{ast.unparse(pair.node)}`): the reward of one action is learnt as that of another, and the "
+                "values of the actions do not come apart."
+            )
+            yield scope.tell(best, "loss", message, "Take that of the action: q.gather(1, action[:, None]).")
 
 
 def _acts(index: Index) -> bool:
@@ -99,30 +97,27 @@ def _bootstrapped(index: Index, node: ast.expr) -> bool:
     return any(whole in near for whole, _ in _sums(index))
 
 
-@rule(466)
-def through_the_target(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(466, "backward", trains=True)
+def through_the_target(scope: Scope) -> Iterator[Found]:
     """``r + gamma * net(s2).max(1).values`` with a gradient, compared with a value of the same net."""
-    if not trace.steps.count:
-        return []
-    for source, index in indices(trace, "backward"):
-        flow = index.flow
-        for pair in index.pairs if _sums(index) else ():
-            for own, target in ((pair.one, pair.other), (pair.other, pair.one)):
-                whole = next((w for w, _ in _sums(index) if w in set(spread(flow, target, 120))), None)
-                if whole is None or _bootstrapped(index, own) or not isinstance(own, ast.expr):
-                    continue
-                mine, its = set(_networks(flow, own)), set(_networks(flow, target))
-                if not mine & its or not any(row.requires_grad for row in rows_at(trace, source, whole)):
-                    continue
-                name = sorted(mine & its)[0]
-                message = (
-                    f"lets the gradient go through the target (`{ast.unparse(whole)}`): it asks {name} as well, which "
-                    f"`{ast.unparse(pair.node)}` trains, so each step also moves the value of the next state towards "
-                    "what was expected, and not only the other way."
-                )
-                remedy = "Compute the target under torch.no_grad(), or take target.detach()."
-                return told(source, whole, "loss", message, remedy)
-    return []
+    trace, source, flow, index = scope.trace, scope.source, scope.flow, scope.index
+    flow = index.flow
+    for pair in index.pairs if _sums(index) else ():
+        for own, target in ((pair.one, pair.other), (pair.other, pair.one)):
+            whole = next((w for w, _ in _sums(index) if w in set(spread(flow, target, 120))), None)
+            if whole is None or _bootstrapped(index, own) or not isinstance(own, ast.expr):
+                continue
+            mine, its = set(_networks(flow, own)), set(_networks(flow, target))
+            if not mine & its or not any(row.requires_grad for row in rows_at(trace, source, whole)):
+                continue
+            name = sorted(mine & its)[0]
+            message = (
+                f"lets the gradient go through the target (`{ast.unparse(whole)}`): it asks {name} as well, which "
+                f"`{ast.unparse(pair.node)}` trains, so each step also moves the value of the next state towards "
+                "what was expected, and not only the other way."
+            )
+            remedy = "Compute the target under torch.no_grad(), or take target.detach()."
+            yield scope.tell(whole, "loss", message, remedy)
 
 
 def _networks(flow: Flow, node: ast.expr) -> Iterator[str]:
@@ -147,26 +142,25 @@ def _networks(flow: Flow, node: ast.expr) -> Iterator[str]:
         stack.extend(ast.iter_child_nodes(one))
 
 
-@rule(467)
-def ended_for_alive(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(467)
+def ended_for_alive(scope: Scope) -> Iterator[Found]:
     """``r + gamma * q_next * done``: the value of the next state counts where the episode has ended, and only there."""
-    for source, index in indices(trace):
-        for whole, product in _sums(index):
-            for factor in _factors(product):
-                inner = stripped(index.flow, factor)
-                if not DONE.match(name_of(factor)) and not DONE.match(name_of(inner)):
-                    continue
-                if TURNED.search(_about_ends(source)):
-                    continue
-                name = ast.unparse(factor)
-                message = (
-                    f"multiplies the value of the next state with {name} (`{ast.unparse(whole)}`): it is left "
-                    "out where "
-                    "the episode goes on, so each action is worth its next reward alone, and it counts where the "
-                    "episode has ended."
-                )
-                return told(source, factor, "loss", message, f"Multiply with (1 - {name}).")
-    return []
+    source, index = scope.source, scope.index
+    for whole, product in _sums(index):
+        for factor in _factors(product):
+            inner = stripped(index.flow, factor)
+            if not DONE.match(name_of(factor)) and not DONE.match(name_of(inner)):
+                continue
+            if TURNED.search(_about_ends(source)):
+                continue
+            name = ast.unparse(factor)
+            message = (
+                f"multiplies the value of the next state with {name} (`{ast.unparse(whole)}`): it is left "
+                "out where "
+                "the episode goes on, so each action is worth its next reward alone, and it counts where the "
+                "episode has ended."
+            )
+            yield scope.tell(factor, "loss", message, f"Multiply with (1 - {name}).")
 
 
 def _about_ends(source: Source) -> str:
@@ -174,97 +168,93 @@ def _about_ends(source: Source) -> str:
     return "\n".join(line for line in source.text.splitlines() if re.search(r"done|term|over|end", line))
 
 
-@rule(468)
-def index_for_value(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(468)
+def index_for_value(scope: Scope) -> Iterator[Found]:
     """``r + gamma * target(s2).argmax(1)``: which action is best, where its value is meant."""
-    for source, index in indices(trace):
-        for whole, product in _sums(index):
-            for factor in _factors(product):
-                inner = stripped(index.flow, factor)
-                second = isinstance(inner, ast.Subscript) and ast.unparse(inner.slice) == "1"
-                if (isinstance(inner, ast.Subscript) and second) or (
-                    isinstance(inner, ast.Attribute) and inner.attr == "indices"
-                ):
-                    inner, chosen = stripped(index.flow, inner.value), "max"
-                else:
-                    chosen = "argmax"
-                if called(inner) != chosen or (chosen == "max" and len(operands(inner)) < 2):
-                    continue
-                message = (
-                    f"takes the number of the best action for its value (`{ast.unparse(inner)}`, in "
-                    f"`{ast.unparse(whole)}`): the target is the reward and 0, 1, 2 ..., whatever the network says."
-                )
-                return told(source, inner, "loss", message, "Take the value: target_net(next_state).max(1).values.")
-    return []
+    index = scope.index
+    for whole, product in _sums(index):
+        for factor in _factors(product):
+            inner = stripped(index.flow, factor)
+            second = isinstance(inner, ast.Subscript) and ast.unparse(inner.slice) == "1"
+            if (isinstance(inner, ast.Subscript) and second) or (
+                isinstance(inner, ast.Attribute) and inner.attr == "indices"
+            ):
+                inner, chosen = stripped(index.flow, inner.value), "max"
+            else:
+                chosen = "argmax"
+            if called(inner) != chosen or (chosen == "max" and len(operands(inner)) < 2):
+                continue
+            message = (
+                f"takes the number of the best action for its value (`{ast.unparse(inner)}`, in "
+                f"`{ast.unparse(whole)}`): the target is the reward and 0, 1, 2 ..., whatever the network says."
+            )
+            yield scope.tell(inner, "loss", message, "Take the value: target_net(next_state).max(1).values.")
 
 
-@rule(469)
-def larger_critic(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(469, "max")
+def larger_critic(scope: Scope) -> Iterator[Found]:
     """``torch.max(q1_target(s2, a2), q2_target(s2, a2))`` of two critics: what errs upwards is believed."""
-    for source, index in indices(trace, "max"):
-        for call in index.called("max", "maximum"):
-            both = [stripped(index.flow, o) for o in operands(call)]
-            if len(both) != 2 or not all(isinstance(o, ast.Call) and o.args for o in both):
-                continue
-            names = [ast.unparse(o.func) for o in both]  # type: ignore[attr-defined]
-            arguments = [[ast.unparse(a) for a in o.args] for o in both]  # type: ignore[attr-defined]
-            alike = re.sub(r"\d|_?[ab]$", "", names[0]) == re.sub(r"\d|_?[ab]$", "", names[1])
-            if names[0] == names[1] or arguments[0] != arguments[1] or not alike or not CRITIC.search(names[0]):
-                continue
-            message = (
-                f"takes the larger of two critics (`{ast.unparse(call)}`): what one of them overestimates goes into "
-                "the target each time, and the values grow beyond what is ever earned."
-            )
-            return told(source, call, "loss", message, f"Take the smaller one: torch.min({', '.join(names)}).")
-    return []
+    index = scope.index
+    for call in index.called("max", "maximum"):
+        both = [stripped(index.flow, o) for o in operands(call)]
+        if len(both) != 2 or not all(isinstance(o, ast.Call) and o.args for o in both):
+            continue
+        names = [ast.unparse(o.func) for o in both]  # type: ignore[attr-defined]
+        arguments = [[ast.unparse(a) for a in o.args] for o in both]  # type: ignore[attr-defined]
+        alike = re.sub(r"\d|_?[ab]$", "", names[0]) == re.sub(r"\d|_?[ab]$", "", names[1])
+        if names[0] == names[1] or arguments[0] != arguments[1] or not alike or not CRITIC.search(names[0]):
+            continue
+        message = (
+            f"takes the larger of two critics (`{ast.unparse(call)}`): what one of them overestimates goes into "
+            "the target each time, and the values grow beyond what is ever earned."
+        )
+        yield scope.tell(call, "loss", message, f"Take the smaller one: torch.min({', '.join(names)}).")
 
 
-@rule(470)
-def gathered_across_samples(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(470, "gather")
+def gathered_across_samples(scope: Scope) -> Iterator[Found]:
     """``q.gather(0, actions.unsqueeze(1))``: values of the first samples, and not of each one's action."""
-    for source, index in indices(trace, "gather"):
-        for call in index.called("gather"):
-            along = option(call, "dim", 1)
-            chosen = option(call, "index", 2)
-            if along is None or chosen is None or ast.unparse(along) != "0":
-                continue
-            text = ast.unparse(index.flow.inner(chosen))
-            if not re.search(r"unsqueeze\((1|-1|dim=1|dim=-1)\)|\[:, None\]|(view|reshape)\(-1, 1\)", text):
-                continue
-            message = (
-                f"gathers along dimension 0 (`{ast.unparse(call)}`): a column of numbers of actions picks those "
-                "rows of "
-                "the first column, which are other samples', and not the value of each one's own action."
-            )
-            return told(source, call, "layout", message, "Gather along the actions: q.gather(1, index).")
-    return []
+    index = scope.index
+    for call in index.called("gather"):
+        along = option(call, "dim", 1)
+        chosen = option(call, "index", 2)
+        if along is None or chosen is None or ast.unparse(along) != "0":
+            continue
+        text = ast.unparse(index.flow.inner(chosen))
+        if not re.search(r"unsqueeze\((1|-1|dim=1|dim=-1)\)|\[:, None\]|(view|reshape)\(-1, 1\)", text):
+            continue
+        message = (
+            f"gathers along dimension 0 (`{ast.unparse(call)}`): a column of numbers of actions picks those "
+            "rows of "
+            "the first column, which are other samples', and not the value of each one's own action."
+        )
+        yield scope.tell(call, "layout", message, "Gather along the actions: q.gather(1, index).")
 
 
-@rule(471)
-def columns_for_places(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(471, "[:,")
+def columns_for_places(scope: Scope) -> Iterator[Found]:
     """``q(x)[:, actions]``: of every sample the columns of all the others' actions too, (N, N)."""
-    for source, index in indices(trace, "[:,"):
-        for part in index.kinds.get(ast.Subscript, ()):
-            places = part.slice.elts if isinstance(part.slice, ast.Tuple) else []
-            if len(places) != 2 or not isinstance(places[0], ast.Slice) or ast.unparse(places[0]) != ":":
+    trace, source, index = scope.trace, scope.source, scope.index
+    for part in index.kinds.get(ast.Subscript, ()):
+        places = part.slice.elts if isinstance(part.slice, ast.Tuple) else []
+        if len(places) != 2 or not isinstance(places[0], ast.Slice) or ast.unparse(places[0]) != ":":
+            continue
+        if not isinstance(places[1], ast.Name | ast.Attribute | ast.Call | ast.Subscript):
+            continue
+        if isinstance(part.ctx, ast.Store):
+            continue
+        for row in rows_at(trace, source, part):
+            of = row.refs[0].shape if row.refs else ()
+            if row.op not in ("index", "getitem", "index_select") or len(row.shape) != 2 or len(of) != 2:
                 continue
-            if not isinstance(places[1], ast.Name | ast.Attribute | ast.Call | ast.Subscript):
+            if not row.requires_grad or row.shape[0] != row.shape[1] or of[0] != row.shape[0] or of[1] >= of[0]:
                 continue
-            if isinstance(part.ctx, ast.Store):
+            if any(r.op in ("diagonal", "diag") for r in trace.rows if row in r.refs):
                 continue
-            for row in rows_at(trace, source, part):
-                of = row.refs[0].shape if row.refs else ()
-                if row.op not in ("index", "getitem", "index_select") or len(row.shape) != 2 or len(of) != 2:
-                    continue
-                if not row.requires_grad or row.shape[0] != row.shape[1] or of[0] != row.shape[0] or of[1] >= of[0]:
-                    continue
-                if any(r.op in ("diagonal", "diag") for r in trace.rows if row in r.refs):
-                    continue
-                n, name = row.shape[0], ast.unparse(places[1])
-                message = (
-                    f"takes of each of {n} samples the columns of all {n} (`{ast.unparse(part)}` is {n}×{n}): "
-                    f"{name} names one column for each sample, and a slice beside it means every row."
-                )
-                remedy = f"Name the rows as well: values[torch.arange({name}.shape[0]), {name}], or gather(1, ...)."
-                return told(source, part, "layout", message, remedy, rows=[row])
-    return []
+            n, name = row.shape[0], ast.unparse(places[1])
+            message = (
+                f"takes of each of {n} samples the columns of all {n} (`{ast.unparse(part)}` is {n}×{n}): "
+                f"{name} names one column for each sample, and a slice beside it means every row."
+            )
+            remedy = f"Name the rows as well: values[torch.arange({name}.shape[0]), {name}], or gather(1, ...)."
+            yield scope.tell(part, "layout", message, remedy, rows=[row])

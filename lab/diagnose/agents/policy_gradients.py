@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
-from ..order import rule
+from ..order import rule, text_rule
 from ..reading.expressions import Flow, flow_of, losses, reduced
+from ..reading.scope import Scope
 from ..reading.sources import called, names_in, sources
 
 LOG_PROBABILITY = re.compile(r"^(new_|saved_|action_|curr_|pi_)?log_?(prob|pi|p)(s|a|abilities|ability)?(_\w+)?$", re.I)
@@ -117,28 +119,22 @@ def _log_probability(flow: Flow, node: ast.expr) -> int | None:
     return sign if LOG_PROBABILITY.match(text) else None
 
 
-@rule(418)
-def entropy_lowered(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(418, trains=True)
+def entropy_lowered(scope: Scope) -> Iterator[Found]:
     """``loss = policy_loss + 0.01 * entropy``: what is meant to keep a policy open closes it."""
-    if not trace.steps.count:
-        return []
-    for source in sources(trace):
-        for scope in source.scopes():
-            flow = flow_of(source, scope)
-            for of, _ in losses(flow):
-                of_policy = any(POLICY.search(name) for name in _all_names(flow, of))
-                for sign, node in flow.terms(of, whole=ENTROPY) if of_policy else ():
-                    if sign * _entropy(flow, node) <= 0:
-                        continue
-                    line, col, place = source.place(node)
-                    message = capital(
-                        f"{place} makes the policy's entropy smaller: `{ast.unparse(node)}` enters the loss with a "
-                        "plus, and each step makes the loss smaller, so the policy settles on one action before it "
-                        "has tried the others."
-                    )
-                    remedy = "Subtract it: loss = policy_loss - 0.01 * entropy.mean()."
-                    return [Found("loss", "warning", line, col, message, remedy)]
-    return []
+    flow = scope.flow
+    for of, _ in losses(flow):
+        of_policy = any(POLICY.search(name) for name in _all_names(flow, of))
+        for sign, node in flow.terms(of, whole=ENTROPY) if of_policy else ():
+            if sign * _entropy(flow, node) <= 0:
+                continue
+            message = (
+                f"makes the policy's entropy smaller: `{ast.unparse(node)}` enters the loss with a "
+                "plus, and each step makes the loss smaller, so the policy settles on one action before it "
+                "has tried the others."
+            )
+            remedy = "Subtract it: loss = policy_loss - 0.01 * entropy.mean()."
+            yield scope.tell(node, "loss", message, remedy)
 
 
 def _entropy(flow: Flow, node: ast.expr) -> int:
@@ -181,53 +177,41 @@ def _all_names(flow: Flow, node: ast.expr) -> set[str]:
     return found
 
 
-@rule(419)
-def summed_from_the_start(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(419)
+def summed_from_the_start(scope: Scope) -> Iterator[Found]:
     """``for r in rewards: R = r + gamma * R; returns.append(R)``: what an action brings comes after it."""
-    for source in sources(trace):
-        for scope in source.scopes():
-            flow = flow_of(source, scope)
-            for loop in (n for n in flow.nodes if isinstance(n, ast.For)):
-                step = next((n for n in loop.body if isinstance(n, ast.Assign) and _discounted(n)), None)
-                head = ast.unparse(loop.iter)
-                if step is None or not _words(loop.iter):
-                    continue
-                total = ast.unparse(step.targets[0])
-                kept = next(
-                    (
-                        n
-                        for s in loop.body
-                        for n in ast.walk(s)
-                        if called(n) in ("append", "insert") and total in names_in(n)
-                    ),
-                    None,
-                )
-                if not isinstance(kept, ast.Call):
-                    continue
-                into = ast.unparse(getattr(kept.func, "value", kept.func))
-                backwards = re.search(r"reversed|\[::-1\]|flip|-1\)", head)
-                if (
-                    not backwards
-                    and called(kept) == "append"
-                    and re.match(r"(enumerate\()?[\w.]+\)?$|range\(len\(", head)
-                ):
-                    line, col, place = source.place(step)
-                    message = capital(
-                        f"{place} sums up the rewards from the first on (`{ast.unparse(step)}`): {into} holds what "
-                        "came before each action, which it has no part in, and not what came after it."
-                    )
-                    remedy = f"Go from the end: for ... in reversed(...), and {into}.insert(0, {total})."
-                    return [Found("data", "warning", line, col, message, remedy)]
-                if backwards and called(kept) == "append" and not _turned(flow, loop, into):
-                    line, col, place = source.place(kept)
-                    message = capital(
-                        f"{place} gathers the returns from the last to the first (`{ast.unparse(kept)}`, "
-                        f"{source.place(loop).words} goes backwards), and nothing turns {into} round again: the first "
-                        "action is weighed by the return of the last."
-                    )
-                    remedy = f"Put each in front: {into}.insert(0, {total}); or {into}.reverse() after the loop."
-                    return [Found("data", "warning", line, col, message, remedy)]
-    return []
+    source, flow = scope.source, scope.flow
+    for loop in (n for n in flow.nodes if isinstance(n, ast.For)):
+        step = next((n for n in loop.body if isinstance(n, ast.Assign) and _discounted(n)), None)
+        head = ast.unparse(loop.iter)
+        if step is None or not _words(loop.iter):
+            continue
+        total = ast.unparse(step.targets[0])
+        kept = next(
+            (n for s in loop.body for n in ast.walk(s) if called(n) in ("append", "insert") and total in names_in(n)),
+            None,
+        )
+        if not isinstance(kept, ast.Call):
+            continue
+        into = ast.unparse(getattr(kept.func, "value", kept.func))
+        backwards = re.search(r"reversed|\[::-1\]|flip|-1\)", head)
+        if not backwards and called(kept) == "append" and re.match(r"(enumerate\()?[\w.]+\)?$|range\(len\(", head):
+            line, col, place = source.place(step)
+            message = capital(
+                f"{place} sums up the rewards from the first on (`{ast.unparse(step)}`): {into} holds what "
+                "came before each action, which it has no part in, and not what came after it."
+            )
+            remedy = f"Go from the end: for ... in reversed(...), and {into}.insert(0, {total})."
+            yield Found("data", "warning", line, col, message, remedy)
+        if backwards and called(kept) == "append" and not _turned(flow, loop, into):
+            line, col, place = source.place(kept)
+            message = capital(
+                f"{place} gathers the returns from the last to the first (`{ast.unparse(kept)}`, "
+                f"{source.place(loop).words} goes backwards), and nothing turns {into} round again: the first "
+                "action is weighed by the return of the last."
+            )
+            remedy = f"Put each in front: {into}.insert(0, {total}); or {into}.reverse() after the loop."
+            yield Found("data", "warning", line, col, message, remedy)
 
 
 def _discounted(node: ast.Assign) -> bool:
@@ -264,27 +248,23 @@ def _turned(flow: Flow, loop: ast.For, into: str) -> bool:
     return not any(getattr(n, "lineno", 0) > loop.lineno for n in uses)
 
 
-@rule(421)
-def larger_surrogate(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(421)
+def larger_surrogate(scope: Scope) -> Iterator[Found]:
     """``-torch.max(ratio * adv, ratio.clamp(...) * adv)``: of two gains the larger one, which bounds no step."""
-    for source in sources(trace):
-        for scope in source.scopes():
-            flow = flow_of(source, scope)
-            for node in flow.nodes:
-                if called(node) not in ("max", "maximum") or not isinstance(node, ast.Call) or len(node.args) != 2:
-                    continue
-                surrogates = [_surrogate(flow, argument) for argument in node.args]
-                if sorted(clipped for clipped, _ in filter(None, surrogates)) != [False, True]:
-                    continue
-                if any(sign < 0 for _, sign in filter(None, surrogates)):
-                    continue  # of two losses it is the larger one
-                line, col, place = source.place(node)
-                message = capital(
-                    f"{place} takes the larger of the gain and the clipped gain (`{ast.unparse(node)}`): the clip then "
-                    "never holds a step back, and the policy runs away from the one that gathered the samples."
-                )
-                return [Found("loss", "warning", line, col, message, "Take the smaller one: torch.min(...).")]
-    return []
+    flow = scope.flow
+    for node in flow.nodes:
+        if called(node) not in ("max", "maximum") or not isinstance(node, ast.Call) or len(node.args) != 2:
+            continue
+        surrogates = [_surrogate(flow, argument) for argument in node.args]
+        if sorted(clipped for clipped, _ in filter(None, surrogates)) != [False, True]:
+            continue
+        if any(sign < 0 for _, sign in filter(None, surrogates)):
+            continue  # of two losses it is the larger one
+        message = (
+            f"takes the larger of the gain and the clipped gain (`{ast.unparse(node)}`): the clip then "
+            "never holds a step back, and the policy runs away from the one that gathered the samples."
+        )
+        yield scope.tell(node, "loss", message, "Take the smaller one: torch.min(...).")
 
 
 def _surrogate(flow: Flow, node: ast.expr) -> tuple[bool, int] | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
-from ..order import rule
+from ..order import rule, text_rule
 from ..reading.expressions import Flow, flow_of, losses
+from ..reading.scope import Scope
 from ..reading.sources import called, sources
 from .policy_gradients import LOG_PROBABILITY
 
@@ -20,29 +22,25 @@ ROOT = re.compile(r"sqrt|cholesky|log_?var|exp\(0\.5|\* 0\.5|\*\* 0\.5|std", re.
 CLIPS = {"clamp", "clip", "clamp_"}
 
 
-@rule(444)
-def ratio_of_logarithms(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(444)
+def ratio_of_logarithms(scope: Scope) -> Iterator[Found]:
     """``ratio = log_prob / old_log_prob``: a ratio of probabilities is the exponential of the difference."""
-    for source in sources(trace):
-        for scope in source.scopes():
-            flow = flow_of(source, scope)
-            for node in flow.nodes:
-                if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div | ast.Sub):
-                    continue
-                both = [_is_logarithm(flow, side) for side in (node.left, node.right)]
-                taken = next((p for p in source.around(node) if isinstance(p, ast.Assign)), None)
-                name = ast.unparse(taken.targets[0]) if taken is not None and taken.value is node else ""
-                if not all(both) or not RATIO.search(name) or "log" in name.lower():
-                    continue
-                line, col, place = source.place(node)
-                does = "divides" if isinstance(node.op, ast.Div) else "subtracts"
-                message = capital(
-                    f"{place} {does} logarithms of probabilities for a ratio (`{name} = {ast.unparse(node)}`): the "
-                    "ratio of two probabilities is the exponential of the difference of their logarithms."
-                )
-                remedy = f"{name} = torch.exp({ast.unparse(node.left)} - {ast.unparse(node.right)})."
-                return [Found("loss", "warning", line, col, message, remedy)]
-    return []
+    source, flow = scope.source, scope.flow
+    for node in flow.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div | ast.Sub):
+            continue
+        both = [_is_logarithm(flow, side) for side in (node.left, node.right)]
+        taken = next((p for p in source.around(node) if isinstance(p, ast.Assign)), None)
+        name = ast.unparse(taken.targets[0]) if taken is not None and taken.value is node else ""
+        if not all(both) or not RATIO.search(name) or "log" in name.lower():
+            continue
+        does = "divides" if isinstance(node.op, ast.Div) else "subtracts"
+        message = (
+            f"{does} logarithms of probabilities for a ratio (`{name} = {ast.unparse(node)}`): the "
+            "ratio of two probabilities is the exponential of the difference of their logarithms."
+        )
+        remedy = f"{name} = torch.exp({ast.unparse(node.left)} - {ast.unparse(node.right)})."
+        yield scope.tell(node, "loss", message, remedy)
 
 
 def _is_logarithm(flow: Flow, node: ast.expr) -> bool:
@@ -54,36 +52,32 @@ def _is_logarithm(flow: Flow, node: ast.expr) -> bool:
     )
 
 
-@rule(445)
-def always_one(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(445)
+def always_one(scope: Scope) -> Iterator[Found]:
     """``old = log_prob.detach()`` and ``ratio = (log_prob - old).exp()`` in each of several steps: the ratio is 1, and
     no clipping bounds anything."""
+    trace, source, flow = scope.trace, scope.source, scope.flow
     if trace.steps.count < 2:
-        return []
-    for source in sources(trace):
-        for scope in source.scopes():
-            flow = flow_of(source, scope)
-            clipped = any(called(n) in CLIPS for n in flow.nodes)
-            for node in flow.nodes:
-                of = _exponent(node)
-                inner = flow.inner(of) if of is not None else None
-                if not clipped or not isinstance(inner, ast.BinOp) or not isinstance(inner.op, ast.Sub):
-                    continue
-                right = flow.inner(inner.right)
-                if called(right) != "detach" or not isinstance(right, ast.Call):
-                    continue
-                if ast.unparse(getattr(right.func, "value", right)) != ast.unparse(inner.left):
-                    continue
-                if sum(isinstance(n, ast.For | ast.While) for n in source.around(node)) < 2:
-                    continue  # one step for each batch of samples, maybe: then the policy that acted is this one
-                line, col, place = source.place(right)
-                message = capital(
-                    f"{place} takes the old log-probability from the new one (`{ast.unparse(right)}`): their ratio "
-                    f"({source.place(node).words}) is 1 in every step, and clipping it bounds nothing."
-                )
-                remedy = "Keep the log-probabilities of the policy that acted, from when it acted, for all steps."
-                return [Found("loss", "warning", line, col, message, remedy)]
-    return []
+        return
+    clipped = any(called(n) in CLIPS for n in flow.nodes)
+    for node in flow.nodes:
+        of = _exponent(node)
+        inner = flow.inner(of) if of is not None else None
+        if not clipped or not isinstance(inner, ast.BinOp) or not isinstance(inner.op, ast.Sub):
+            continue
+        right = flow.inner(inner.right)
+        if called(right) != "detach" or not isinstance(right, ast.Call):
+            continue
+        if ast.unparse(getattr(right.func, "value", right)) != ast.unparse(inner.left):
+            continue
+        if sum(isinstance(n, ast.For | ast.While) for n in source.around(node)) < 2:
+            continue  # one step for each batch of samples, maybe: then the policy that acted is this one
+        message = (
+            f"takes the old log-probability from the new one (`{ast.unparse(right)}`): their ratio "
+            f"({source.place(node).words}) is 1 in every step, and clipping it bounds nothing."
+        )
+        remedy = "Keep the log-probabilities of the policy that acted, from when it acted, for all steps."
+        yield scope.tell(right, "loss", message, remedy)
 
 
 def _exponent(node: ast.AST) -> ast.expr | None:

@@ -6,12 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
-from ..order import rule
+from ..order import text_rule
 from ..reading.calls import name_of, operands
 from ..reading.expressions import Flow, losses
-from ..reading.scope import indices, spread, stripped, told
+from ..reading.scope import Scope, spread, stripped
 from ..reading.sources import called, names_in
 
 TEMPERATURE = re.compile(r"^(log_?)?alpha(_temp)?$|temperature|ent_coef", re.I)
@@ -54,51 +53,47 @@ def _value_term(flow: Flow, node: ast.expr) -> bool:
     return isinstance(inner, ast.Call) and bool(CRITIC.search(called(inner)))
 
 
-@rule(481)
-def entropy_taken_off(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(481, "alpha")
+def entropy_taken_off(scope: Scope) -> Iterator[Found]:
     """``min_q + alpha * log_pi``: what is certain is worth more, where entropy is to be."""
-    for source, index in indices(trace, "alpha"):
-        for node in index.binary.get(ast.Add, ()):
-            for value, other in ((node.left, node.right), (node.right, node.left)):
-                if not isinstance(other, ast.BinOp) or not _entropy_term(index.flow, other):
-                    continue
-                if not _value_term(index.flow, value) or isinstance(value, ast.UnaryOp):
-                    continue
-                message = (
-                    f"adds alpha times the log-probability to a value (`{ast.unparse(node)}`): the entropy is "
-                    "minus the "
-                    "mean of that, so what is certain is worth more, and the policy settles on it."
-                )
-                remedy = f"Subtract it: {ast.unparse(value)} - {ast.unparse(other)}."
-                return told(source, node, "loss", message, remedy)
-    return []
-
-
-@rule(482)
-def value_lowered(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """``actor_loss = critic(s, actor(s)).mean()``: each step of the actor makes the value smaller."""
-    if not trace.steps.count:
-        return []
-    for source, index in indices(trace, "backward"):
-        if "maximize=True" in source.text:
-            continue
-        flow = index.flow
-        for of, call in losses(flow):
-            terms = list(_signed(flow, of))
-            values = [(s, n) for s, n in terms if _asked_of_actor(flow, n)]
-            entropies = [s for s, n in terms if _entropy_term(flow, n)]
-            if len(values) != 1 or values[0][0] < 0 or len(terms) != 1 + len(entropies) or 1 in entropies:
+    index = scope.index
+    for node in index.binary.get(ast.Add, ()):
+        for value, other in ((node.left, node.right), (node.right, node.left)):
+            if not isinstance(other, ast.BinOp) or not _entropy_term(index.flow, other):
                 continue
-            node = values[0][1]
-            if COST.search(ast.unparse(of)) or COST.search(ast.unparse(node)):
+            if not _value_term(index.flow, value) or isinstance(value, ast.UnaryOp):
                 continue
             message = (
-                f"gives the actor's loss what the critic says with a plus (`{ast.unparse(node)}`): each step makes the "
-                f"loss smaller, and with it the value of the actions that are chosen ({source.place(call).words})."
+                f"adds alpha times the log-probability to a value (`{ast.unparse(node)}`): the entropy is "
+                "minus the "
+                "mean of that, so what is certain is worth more, and the policy settles on it."
             )
-            remedy = "Put a minus before it: loss = -critic(state, actor(state)).mean()."
-            return told(source, flow.inner(of), "loss", message, remedy)
-    return []
+            remedy = f"Subtract it: {ast.unparse(value)} - {ast.unparse(other)}."
+            yield scope.tell(node, "loss", message, remedy)
+
+
+@text_rule(482, "backward", trains=True)
+def value_lowered(scope: Scope) -> Iterator[Found]:
+    """``actor_loss = critic(s, actor(s)).mean()``: each step of the actor makes the value smaller."""
+    source, flow, index = scope.source, scope.flow, scope.index
+    if "maximize=True" in source.text:
+        return
+    flow = index.flow
+    for of, call in losses(flow):
+        terms = list(_signed(flow, of))
+        values = [(s, n) for s, n in terms if _asked_of_actor(flow, n)]
+        entropies = [s for s, n in terms if _entropy_term(flow, n)]
+        if len(values) != 1 or values[0][0] < 0 or len(terms) != 1 + len(entropies) or 1 in entropies:
+            continue
+        node = values[0][1]
+        if COST.search(ast.unparse(of)) or COST.search(ast.unparse(node)):
+            continue
+        message = (
+            f"gives the actor's loss what the critic says with a plus (`{ast.unparse(node)}`): each step makes the "
+            f"loss smaller, and with it the value of the actions that are chosen ({source.place(call).words})."
+        )
+        remedy = "Put a minus before it: loss = -critic(state, actor(state)).mean()."
+        yield scope.tell(flow.inner(of), "loss", message, remedy)
 
 
 def _asked_of_actor(flow: Flow, node: ast.expr) -> bool:
@@ -111,29 +106,28 @@ def _asked_of_actor(flow: Flow, node: ast.expr) -> bool:
                for n in calls)  # fmt: skip
 
 
-@rule(483)
-def temperature_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(483, "target_ent", "backward")
+def temperature_turned(scope: Scope) -> Iterator[Found]:
     """``alpha_loss = (log_alpha * (log_pi + target_entropy)).mean()``: it grows where it is to shrink."""
-    for source, index in indices(trace, "target_ent", "backward"):
-        flow = index.flow
-        for of, _ in losses(flow):
-            for sign, node in _signed(flow, of):
-                if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+    flow, index = scope.flow, scope.index
+    flow = index.flow
+    for of, _ in losses(flow):
+        for sign, node in _signed(flow, of):
+            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+                continue
+            for factor, rest in ((node.left, node.right), (node.right, node.left)):
+                if not any(TEMPERATURE.search(name_of(n)) for n in ast.walk(factor)):
                     continue
-                for factor, rest in ((node.left, node.right), (node.right, node.left)):
-                    if not any(TEMPERATURE.search(name_of(n)) for n in ast.walk(factor)):
-                        continue
-                    inner = stripped(flow, rest)
-                    parts = {("log" if _log_pi(flow, n) else "goal" if "target_ent" in ast.unparse(n) else ""): s
-                             for s, n in _signed(flow, inner)}  # fmt: skip
-                    if parts.get("log", 0) * parts.get("goal", 0) <= 0 or sign * parts["log"] < 0:
-                        continue
-                    message = (
-                        f"turns the temperature the wrong way (`{ast.unparse(node)}` enters the loss with a "
-                        "plus): where "
-                        "the policy has less entropy than it should, log_pi + target_entropy is above 0, and each step "
-                        "makes the temperature smaller still."
-                    )
-                    remedy = "Put a minus before it: -(log_alpha * (log_pi + target_entropy).detach()).mean()."
-                    return told(source, node, "loss", message, remedy)
-    return []
+                inner = stripped(flow, rest)
+                parts = {("log" if _log_pi(flow, n) else "goal" if "target_ent" in ast.unparse(n) else ""): s
+                         for s, n in _signed(flow, inner)}  # fmt: skip
+                if parts.get("log", 0) * parts.get("goal", 0) <= 0 or sign * parts["log"] < 0:
+                    continue
+                message = (
+                    f"turns the temperature the wrong way (`{ast.unparse(node)}` enters the loss with a "
+                    "plus): where "
+                    "the policy has less entropy than it should, log_pi + target_entropy is above 0, and each step "
+                    "makes the temperature smaller still."
+                )
+                remedy = "Put a minus before it: -(log_alpha * (log_pi + target_entropy).detach()).mean()."
+                yield scope.tell(node, "loss", message, remedy)

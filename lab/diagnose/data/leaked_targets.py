@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
-from ..order import rule
+from ..order import rule, text_rule
 from ..reading.calls import bare, given, name_of
 from ..reading.expressions import Flow
-from ..reading.scope import calls, flows, scope_around, tell
+from ..reading.scope import Scope, calls, scope_around, tell
 from ..reading.sources import assigned, called, sources
 from .held_out import TEST, TRAIN, splits_in
 
@@ -21,40 +22,37 @@ REPEATS = {"concatenate", "cat", "vstack", "concat", "hstack", "fit_resample", "
 SEEDED = {"manual_seed", "default_rng", "RandomState", "seed"}
 
 
-@rule(761)
-def target_among_inputs(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(761, trains=True, earlier=True)
+def target_among_inputs(scope: Scope) -> Iterator[Found]:
     """``X = table; y = table[:, -1]``: the column that is to be predicted is one of the inputs."""
-    if not trace.steps.count:
-        return []
-    for source, flow in flows(trace):
-        pairs = list(assigned(flow.nodes))
-        for pair in pairs:
-            part = bare(pair.value)
-            if not TARGETS.match(pair.name) or not _column(part):
+    source, flow = scope.source, scope.flow
+    pairs = list(assigned(flow.nodes))
+    for pair in pairs:
+        part = bare(pair.value)
+        if not TARGETS.match(pair.name) or not _column(part):
+            continue
+        table = ast.unparse(bare(part.value))  # type: ignore[attr-defined]
+        for other in pairs:
+            whole = bare(other.value)
+            same = ast.unparse(whole) == table or ast.unparse(bare(_all(whole))) == table
+            if other is pair or not same or not INPUTS.match(other.name) or other.name == table:
                 continue
-            table = ast.unparse(bare(part.value))  # type: ignore[attr-defined]
-            for other in pairs:
-                whole = bare(other.value)
-                same = ast.unparse(whole) == table or ast.unparse(bare(_all(whole))) == table
-                if other is pair or not same or not INPUTS.match(other.name) or other.name == table:
-                    continue
-                cut = [
-                    n
-                    for n in flow.nodes
-                    if isinstance(n, ast.Subscript)
-                    and ast.unparse(n.value) in (other.name, table)
-                    and ":-1" in ast.unparse(n.slice)
-                ] + [n for n in flow.nodes if called(n) in ("delete", "drop", "pop")]
-                if cut:
-                    continue
-                says = (
-                    f"takes the whole table as inputs (`{ast.unparse(other.node)}`), with the column that is the "
-                    "target "
-                    f"({source.place(pair.node).words}: `{ast.unparse(pair.node)}`): the model only has to copy it."
-                )
-                remedy = f"Leave it out: {other.name} = {table}[:, :-1]."
-                return tell(source, other.node, "evaluation", "warning", says, remedy)
-    return []
+            cut = [
+                n
+                for n in flow.nodes
+                if isinstance(n, ast.Subscript)
+                and ast.unparse(n.value) in (other.name, table)
+                and ":-1" in ast.unparse(n.slice)
+            ] + [n for n in flow.nodes if called(n) in ("delete", "drop", "pop")]
+            if cut:
+                continue
+            says = (
+                f"takes the whole table as inputs (`{ast.unparse(other.node)}`), with the column that is the "
+                "target "
+                f"({source.place(pair.node).words}: `{ast.unparse(pair.node)}`): the model only has to copy it."
+            )
+            remedy = f"Leave it out: {other.name} = {table}[:, :-1]."
+            yield scope.tell(other.node, "evaluation", says, remedy)
 
 
 def _column(node: ast.expr) -> bool:
@@ -74,29 +72,24 @@ def _all(node: ast.expr) -> ast.expr:
     return node
 
 
-@rule(762)
-def copies_on_both_sides(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(762, trains=True, earlier=True)
+def copies_on_both_sides(scope: Scope) -> Iterator[Found]:
     """Samples of a rare class that are repeated before the split: copies of one stand in both parts."""
-    if not trace.steps.count:
-        return []
-    for source, flow in flows(trace):
-        pairs = list(assigned(flow.nodes))
-        for pair in pairs if REPEATS & source.calls.keys() else ():
-            if not _repeats(flow, pair.value, pair.name):
-                continue
-            later = [n for n in flow.nodes if getattr(n, "lineno", 0) > pair.node.lineno]
-            split = splits_in(later, pairs).get(pair.name)
-            if split is None:
-                continue
-            says = (
-                f"repeats samples (`{ast.unparse(pair.node)}`) before {source.place(split.node).words} takes the "
-                "parts: "
-                "copies of one sample stand in both, so the model is judged by what it was trained on."
-            )
-            return tell(
-                source, pair.node, "evaluation", "warning", says, "Split first, and repeat in the training part."
-            )
-    return []
+    source, flow = scope.source, scope.flow
+    pairs = list(assigned(flow.nodes))
+    for pair in pairs if REPEATS & source.calls.keys() else ():
+        if not _repeats(flow, pair.value, pair.name):
+            continue
+        later = [n for n in flow.nodes if getattr(n, "lineno", 0) > pair.node.lineno]
+        split = splits_in(later, pairs).get(pair.name)
+        if split is None:
+            continue
+        says = (
+            f"repeats samples (`{ast.unparse(pair.node)}`) before {source.place(split.node).words} takes the "
+            "parts: "
+            "copies of one sample stand in both, so the model is judged by what it was trained on."
+        )
+        yield scope.tell(pair.node, "evaluation", says, "Split first, and repeat in the training part.")
 
 
 def _listed(node: ast.expr) -> list[ast.expr]:
@@ -190,34 +183,29 @@ def _one_seed(function: ast.FunctionDef, one: ast.Call, other: ast.Call) -> bool
     return all(re.match(r"n|size|count|num|len|m$|samples", key) for key in differ)
 
 
-@rule(765)
-def means_of_targets(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(765, trains=True, earlier=True)
+def means_of_targets(scope: Scope) -> Iterator[Found]:
     """``{c: y[city == c].mean() for c in cities}`` over all samples, and a split afterwards."""
-    if not trace.steps.count:
-        return []
-    for source, flow in flows(trace):
-        pairs = list(assigned(flow.nodes))
-        for node in flow.of(ast.DictComp):
-            if not isinstance(node, ast.DictComp) or called(bare(node.value)) not in ("mean", "sum", "median"):
-                continue
-            inner = bare(node.value)
-            of = getattr(inner.func, "value", None) if not inner.args else inner.args[0]  # type: ignore[attr-defined]
-            if not isinstance(of, ast.Subscript) or not isinstance(of.slice, ast.Compare):
-                continue
-            name = name_of(of.value)
-            splits = splits_in([n for n in flow.nodes if getattr(n, "lineno", 0) > node.lineno], pairs)
-            aliases = {name} | {p.name for p in pairs if name_of(bare(p.value)) == name}
-            split = next((splits[a] for a in aliases if a in splits and splits[a].node.lineno > node.lineno), None)  # type: ignore[attr-defined]
-            if split is None or TRAIN.search(name) or not TARGETS.match(name):
-                continue
-            says = (
-                f"makes inputs of the targets' means over all samples (`{ast.unparse(node)}`), and "
-                f"{source.place(split.node).words} takes the test part afterwards: its targets are in its inputs."
-            )
-            return tell(
-                source, node, "evaluation", "warning", says, "Split first, and take the means of the training part."
-            )
-    return []
+    source, flow = scope.source, scope.flow
+    pairs = list(assigned(flow.nodes))
+    for node in flow.of(ast.DictComp):
+        if not isinstance(node, ast.DictComp) or called(bare(node.value)) not in ("mean", "sum", "median"):
+            continue
+        inner = bare(node.value)
+        of = getattr(inner.func, "value", None) if not inner.args else inner.args[0]  # type: ignore[attr-defined]
+        if not isinstance(of, ast.Subscript) or not isinstance(of.slice, ast.Compare):
+            continue
+        name = name_of(of.value)
+        splits = splits_in([n for n in flow.nodes if getattr(n, "lineno", 0) > node.lineno], pairs)
+        aliases = {name} | {p.name for p in pairs if name_of(bare(p.value)) == name}
+        split = next((splits[a] for a in aliases if a in splits and splits[a].node.lineno > node.lineno), None)  # type: ignore[attr-defined]
+        if split is None or TRAIN.search(name) or not TARGETS.match(name):
+            continue
+        says = (
+            f"makes inputs of the targets' means over all samples (`{ast.unparse(node)}`), and "
+            f"{source.place(split.node).words} takes the test part afterwards: its targets are in its inputs."
+        )
+        yield scope.tell(node, "evaluation", says, "Split first, and take the means of the training part.")
 
 
 @rule(766)
@@ -264,41 +252,38 @@ def _ahead(trace: Trace) -> bool:
     return any(re.search(r"=\s*\w+\[1:\]|\[:-1\]|\+ 1\b|horizon", s.text) for s in sources(trace))
 
 
-@rule(767)
-def other_units(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(767, trains=True, earlier=True)
+def other_units(scope: Scope) -> Iterator[Found]:
     """A model of scaled targets whose predictions are compared with targets that are not."""
-    if not trace.steps.count:
-        return []
-    for source, flow in flows(trace):
-        scaled: dict[str, tuple[str, ast.expr, str]] = {}
-        for pair in assigned(flow.nodes):
-            how = _transform(pair.value)
-            if how is not None and pair.name != how[0]:
-                scaled[pair.name] = (how[0], pair.value, how[1])
-        inline = {}
-        for call in source.calls.get("TensorDataset", ()):
-            for given_one in call.args[1:]:
-                how = _transform(given_one)
-                if how is not None and call in flow.of(ast.Call):
-                    inline[ast.unparse(given_one)] = (how[0], given_one, how[1])
-        scaled |= inline  # type: ignore[arg-type]
-        if not scaled:
+    source, flow = scope.source, scope.flow
+    scaled: dict[str, tuple[str, ast.expr, str]] = {}
+    for pair in assigned(flow.nodes):
+        how = _transform(pair.value)
+        if how is not None and pair.name != how[0]:
+            scaled[pair.name] = (how[0], pair.value, how[1])
+    inline = {}
+    for call in source.calls.get("TensorDataset", ()):
+        for given_one in call.args[1:]:
+            how = _transform(given_one)
+            if how is not None and call in flow.of(ast.Call):
+                inline[ast.unparse(given_one)] = (how[0], given_one, how[1])
+    scaled |= inline  # type: ignore[arg-type]
+    if not scaled:
+        return
+    trained = _read_by_losses(flow)
+    for name, (raw, value, back) in scaled.items():
+        if name not in inline and (name not in trained or raw in trained):
             continue
-        trained = _read_by_losses(flow)
-        for name, (raw, value, back) in scaled.items():
-            if name not in inline and (name not in trained or raw in trained):
-                continue
-            found = _compared(flow, raw, scaled, back)
-            if found is None:
-                continue
-            compare, predicted = found
-            says = (
-                f"compares predictions with {raw} as it is (`{ast.unparse(compare)}`): the model was trained on "
-                f"{name} (`{ast.unparse(value)}`), so {predicted} is in other units."
-            )
-            remedy = f"Bring them back first: {back.format(predicted)}."
-            return tell(source, compare, "evaluation", "warning", says, remedy)
-    return []
+        found = _compared(flow, raw, scaled, back)
+        if found is None:
+            continue
+        compare, predicted = found
+        says = (
+            f"compares predictions with {raw} as it is (`{ast.unparse(compare)}`): the model was trained on "
+            f"{name} (`{ast.unparse(value)}`), so {predicted} is in other units."
+        )
+        remedy = f"Bring them back first: {back.format(predicted)}."
+        yield scope.tell(compare, "evaluation", says, remedy)
 
 
 def _transform(node: ast.expr) -> tuple[str, str] | None:

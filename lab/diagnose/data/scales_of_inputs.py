@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, where
-from ..order import rule
+from ..order import rule, text_rule
 from ..reading.calls import name_of
-from ..reading.scope import flows, tell
+from ..reading.scope import Scope, tell
 from ..reading.sources import called, sources
 
 BYTES = 30.0  # a value above it is no share
@@ -56,33 +57,28 @@ def _largest(ref: Ref) -> float | None:
     return float(t._a.max())
 
 
-@rule(770)
-def one_scale_for_all(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(770, earlier=True)
+def one_scale_for_all(scope: Scope) -> Iterator[Found]:
     """``X = (X - X.mean()) / X.std()`` of a table of different columns: the small ones vanish beside the large."""
-    for source, flow in flows(trace):
-        for node in flow.of(ast.BinOp):
-            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
-                continue
-            less = node.left
-            if (
-                not isinstance(less, ast.BinOp)
-                or not isinstance(less.op, ast.Sub)
-                or not isinstance(less.left, ast.Name)
-            ):
-                continue
-            name = less.left.id
-            if ast.unparse(less.right) != f"{name}.mean()" or not ast.unparse(node.right).startswith(f"{name}.std()"):
-                continue
-            made = flow.value(less.left)
-            columns = _columns(made) if made is not None else []
-            if len({name_of(c) for c in columns} - {""}) < 2:
-                continue
-            says = (
-                f"takes one mean and one spread for all columns (`{ast.unparse(node)}`): {name_of(columns[0])}, "
-                f"{name_of(columns[1])} and the others are of different sizes, and the small ones end as a constant."
-            )
-            return tell(source, node, "data", "note", says, f"Take them of each column: {name}.mean(0), {name}.std(0).")
-    return []
+    flow = scope.flow
+    for node in flow.of(ast.BinOp):
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+            continue
+        less = node.left
+        if not isinstance(less, ast.BinOp) or not isinstance(less.op, ast.Sub) or not isinstance(less.left, ast.Name):
+            continue
+        name = less.left.id
+        if ast.unparse(less.right) != f"{name}.mean()" or not ast.unparse(node.right).startswith(f"{name}.std()"):
+            continue
+        made = flow.value(less.left)
+        columns = _columns(made) if made is not None else []
+        if len({name_of(c) for c in columns} - {""}) < 2:
+            continue
+        says = (
+            f"takes one mean and one spread for all columns (`{ast.unparse(node)}`): {name_of(columns[0])}, "
+            f"{name_of(columns[1])} and the others are of different sizes, and the small ones end as a constant."
+        )
+        yield scope.tell(node, "data", says, f"Take them of each column: {name}.mean(0), {name}.std(0).", "note")
 
 
 def _columns(node: ast.expr) -> list[ast.expr]:

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital, listed
-from ..order import rule
-from ..reading.sources import Function, Source, assigned, called, names_in, own_nodes, sources
+from ..order import rule, text_rule
+from ..reading.scope import Scope
+from ..reading.sources import Function, Source, assigned, called, names_in, sources
 from .held_out import TEST, TRAIN
 
 RANDOM = re.compile(
@@ -65,35 +66,31 @@ def augmented_validation(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
-@rule(734)
-def changed_for_both(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(734, earlier=True)
+def changed_for_both(scope: Scope) -> Iterator[Found]:
     """``val_set.dataset.transform = None`` of parts that share one data set: the other part is changed as well."""
-    for source in sources(trace):
-        for scope in source.scopes(earlier=True):
-            nodes = list(own_nodes(scope))
-            sets = {  # a part -> the data set that it is of
-                pair.name: ast.unparse(pair.value.args[0])
-                for pair in assigned(nodes)
-                if isinstance(pair.value, ast.Call) and called(pair.value) in ("random_split", "Subset")
-                and pair.value.args
-            }  # fmt: skip
-            own = {ast.unparse(t) for n in nodes if isinstance(n, ast.Assign) for t in n.targets}
-            for node in nodes:
-                target = node.targets[0] if isinstance(node, ast.Assign) else None
-                if not isinstance(target, ast.Attribute) or not isinstance(target.value, ast.Attribute):
-                    continue
-                part = ast.unparse(target.value.value)
-                rest = [name for name, data in sets.items() if name != part and data == sets.get(part)]
-                if target.value.attr != "dataset" or not rest or {f"{p}.dataset" for p in (part, *rest)} & own:
-                    continue
-                line, col, place = source.place(node)
-                message = capital(
-                    f"{place} sets {target.attr} of the data set that {part} and {listed(rest)} share "
-                    f"(`{ast.unparse(node)}`): it is one object, {sets[part]}, so it changes for {listed(rest)} too."
-                )
-                remedy = f"Give {part} a set of its own first: {part}.dataset = copy.copy({part}.dataset)."
-                return [Found("alias", "warning", line, col, message, remedy)]
-    return []
+    nodes = scope.nodes
+    sets = {  # a part -> the data set that it is of
+        pair.name: ast.unparse(pair.value.args[0])
+        for pair in assigned(nodes)
+        if isinstance(pair.value, ast.Call) and called(pair.value) in ("random_split", "Subset")
+        and pair.value.args
+    }  # fmt: skip
+    own = {ast.unparse(t) for n in nodes if isinstance(n, ast.Assign) for t in n.targets}
+    for node in nodes:
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if not isinstance(target, ast.Attribute) or not isinstance(target.value, ast.Attribute):
+            continue
+        part = ast.unparse(target.value.value)
+        rest = [name for name, data in sets.items() if name != part and data == sets.get(part)]
+        if target.value.attr != "dataset" or not rest or {f"{p}.dataset" for p in (part, *rest)} & own:
+            continue
+        message = (
+            f"sets {target.attr} of the data set that {part} and {listed(rest)} share "
+            f"(`{ast.unparse(node)}`): it is one object, {sets[part]}, so it changes for {listed(rest)} too."
+        )
+        remedy = f"Give {part} a set of its own first: {part}.dataset = copy.copy({part}.dataset)."
+        yield scope.tell(node, "alias", message, remedy)
 
 
 def _held_out(name: str, node: ast.Assign) -> bool:
@@ -213,40 +210,34 @@ def _scheduler(node: ast.AST) -> bool:
     return "sched" in ast.unparse(node).lower()
 
 
-@rule(749)
-def divided_by_another_part(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(749)
+def divided_by_another_part(scope: Scope) -> Iterator[Found]:
     """``val_loss += ...`` in a loop over ``val_loader``, and ``val_loss / len(train_loader)``."""
-    for source in sources(trace):
-        for scope in source.scopes():
-            nodes = list(own_nodes(scope))
-            sums: dict[str, set[str]] = {}
-            for loop in (n for n in nodes if isinstance(n, ast.For)):
-                part = _loader(loop.iter)
-                for n in ast.walk(loop) if part else ():
-                    if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add):
-                        near = next((a for a in source.around(n) if isinstance(a, ast.For) and _loader(a.iter)), None)
-                        if near is loop and part:
-                            sums.setdefault(ast.unparse(n.target), set()).add(part)
-            for node in nodes:
-                of = _divided(node)
-                if of is None or len(sums.get(of[0], ())) != 1:
-                    continue
-                total, by = of
-                part = next(iter(sums[total]))
-                if by == part or not _loader(ast.Name(by, ast.Load())):
-                    continue
-                if bool(TRAIN.search(by)) == bool(TRAIN.search(part)) or bool(TEST.search(by)) == bool(
-                    TEST.search(part)
-                ):
-                    continue
-                line, col, place = source.place(node)
-                message = capital(
-                    f"{place} divides {total}, a sum over {part}, by the length of {by} (`{ast.unparse(node)}`): the "
-                    "two parts are of different lengths, and the figure is no mean of either."
-                )
-                remedy = f"Divide by the length of what was summed over: {part}."
-                return [Found("evaluation", "warning", line, col, message, remedy)]
-    return []
+    source, nodes = scope.source, scope.nodes
+    sums: dict[str, set[str]] = {}
+    for loop in (n for n in nodes if isinstance(n, ast.For)):
+        part = _loader(loop.iter)
+        for n in ast.walk(loop) if part else ():
+            if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add):
+                near = next((a for a in source.around(n) if isinstance(a, ast.For) and _loader(a.iter)), None)
+                if near is loop and part:
+                    sums.setdefault(ast.unparse(n.target), set()).add(part)
+    for node in nodes:
+        of = _divided(node)
+        if of is None or len(sums.get(of[0], ())) != 1:
+            continue
+        total, by = of
+        part = next(iter(sums[total]))
+        if by == part or not _loader(ast.Name(by, ast.Load())):
+            continue
+        if bool(TRAIN.search(by)) == bool(TRAIN.search(part)) or bool(TEST.search(by)) == bool(TEST.search(part)):
+            continue
+        message = (
+            f"divides {total}, a sum over {part}, by the length of {by} (`{ast.unparse(node)}`): the "
+            "two parts are of different lengths, and the figure is no mean of either."
+        )
+        remedy = f"Divide by the length of what was summed over: {part}."
+        yield scope.tell(node, "evaluation", message, remedy)
 
 
 def _divided(node: ast.AST) -> tuple[str, str] | None:
@@ -262,41 +253,38 @@ def _divided(node: ast.AST) -> tuple[str, str] | None:
     return (total, found[1]) if found else None
 
 
-@rule(735)
-def chosen_on_the_test(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(735)
+def chosen_on_the_test(scope: Scope) -> Iterator[Found]:
     """``if test_acc > best: best = test_acc; torch.save(...)``: the test samples choose what they judge."""
+    trace, source, nodes = scope.trace, scope.source, scope.nodes
     if not trace.steps.count or trace.error is not None:
-        return []
-    for source in sources(trace):
-        for scope in source.scopes():
-            nodes = list(own_nodes(scope))
-            for node in nodes:
-                pair = compared(node)
-                if pair is None or not any(isinstance(a, ast.For | ast.While) for a in source.around(node)):
-                    continue
-                figure, best = pair
-                if kept(node) is None:  # type: ignore[arg-type]
-                    continue
-                if TESTED.search(figure) and not VALIDATED.search(figure):
-                    line, col, place = source.place(node)
-                    message = capital(
-                        f"{place} keeps the weights of the epoch that does best on the test samples "
-                        f"(`{ast.unparse(node.test)}`): they have chosen what they then judge, and {best} is better "  # type: ignore[attr-defined]
-                        "than the model is on new samples."
-                    )
-                    remedy = "Choose by a validation part, taken from the training samples, and test once at the end."
-                    return [Found("evaluation", "note", line, col, message, remedy)]
-                validated = _validated(nodes, node)
-                if validated is not None and TRAIN.search(figure) and not TEST.search(figure):
-                    line, col, place = source.place(node)
-                    message = capital(
-                        f"{place} keeps the weights of the epoch with the best figure on the training samples "
-                        f"(`{ast.unparse(node.test)}`), and {validated}, which says how the model does on others, "  # type: ignore[attr-defined]
-                        "has no say: that is nearly always the last epoch, however far it has overfitted."
-                    )
-                    remedy = f"Compare {validated} with the best one before."
-                    return [Found("evaluation", "warning", line, col, message, remedy)]
-    return []
+        return
+    for node in nodes:
+        pair = compared(node)
+        if pair is None or not any(isinstance(a, ast.For | ast.While) for a in source.around(node)):
+            continue
+        figure, best = pair
+        if kept(node) is None:  # type: ignore[arg-type]
+            continue
+        if TESTED.search(figure) and not VALIDATED.search(figure):
+            line, col, place = source.place(node)
+            message = capital(
+                f"{place} keeps the weights of the epoch that does best on the test samples "
+                f"(`{ast.unparse(node.test)}`): they have chosen what they then judge, and {best} is better "  # type: ignore[attr-defined]
+                "than the model is on new samples."
+            )
+            remedy = "Choose by a validation part, taken from the training samples, and test once at the end."
+            yield Found("evaluation", "note", line, col, message, remedy)
+        validated = _validated(nodes, node)
+        if validated is not None and TRAIN.search(figure) and not TEST.search(figure):
+            line, col, place = source.place(node)
+            message = capital(
+                f"{place} keeps the weights of the epoch with the best figure on the training samples "
+                f"(`{ast.unparse(node.test)}`), and {validated}, which says how the model does on others, "  # type: ignore[attr-defined]
+                "has no say: that is nearly always the last epoch, however far it has overfitted."
+            )
+            remedy = f"Compare {validated} with the best one before."
+            yield Found("evaluation", "warning", line, col, message, remedy)
 
 
 def compared(node: ast.AST) -> tuple[str, str] | None:

@@ -6,12 +6,14 @@ from __future__ import annotations
 import ast
 import math
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace
 from ...recorder.user_files import shown_name
 from ..finding import Found, capital, code_of, last_line, where
-from ..order import rule
+from ..order import rule, text_rule
+from ..reading.scope import Scope
 from ..reading.sources import Source, assigned, called, names_in, own_nodes, sources
 
 CASTS = {"cast", "float", "double", "to", "type", "half"}
@@ -101,29 +103,25 @@ def _averaged(row: Ref, readers: dict[Ref, list[Row]]) -> bool:
             return False
 
 
-@rule(742)
-def mean_over_batches(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(742)
+def mean_over_batches(scope: Scope) -> Iterator[Found]:
     """``scores.append(f1(pred, y))`` for each batch, and the mean of that in the end."""
-    for source in sources(trace):
-        for scope in source.scopes():
-            nodes = list(own_nodes(scope))
-            for node in nodes:
-                name = _collected(node)
-                loop = _batches(source, node, scope) if name else None
-                if name is None or loop is None or not _mean_of(nodes, name, loop, source):
-                    continue
-                figure = called(_item(node.args[0] if isinstance(node, ast.Call) else node.value))  # type: ignore[attr-defined]
-                if not _judges(source, node, scope):
-                    continue
-                line, col, place = source.place(node)
-                message = capital(
-                    f"{place} takes {figure} of each batch, and their mean is reported: it is a figure of the "
-                    "whole set, "
-                    "and a mean over batches is another one, which changes with the size of a batch."
-                )
-                remedy = f"Collect the predictions and targets of all batches (or their counts) and call {figure} once."
-                return [Found("evaluation", "warning", line, col, message, remedy)]
-    return []
+    source, nodes, function = scope.source, scope.nodes, scope.flow.scope
+    for node in nodes:
+        name = _collected(node)
+        loop = _batches(source, node, function) if name else None
+        if name is None or loop is None or not _mean_of(nodes, name, loop, source):
+            continue
+        figure = called(_item(node.args[0] if isinstance(node, ast.Call) else node.value))  # type: ignore[attr-defined]
+        if not _judges(source, node, function):
+            continue
+        message = (
+            f"takes {figure} of each batch, and their mean is reported: it is a figure of the "
+            "whole set, "
+            "and a mean over batches is another one, which changes with the size of a batch."
+        )
+        remedy = f"Collect the predictions and targets of all batches (or their counts) and call {figure} once."
+        yield scope.tell(node, "evaluation", message, remedy)
 
 
 def _collected(node: ast.AST) -> str | None:
@@ -245,39 +243,35 @@ def _trained_through(scope: ast.AST, loop: ast.For, roots: set[str], trace: Trac
     return None
 
 
-@rule(746)
-def divided_by_batches(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(746)
+def divided_by_batches(scope: Scope) -> Iterator[Found]:
     """A count of samples that is divided by the number of batches."""
-    for source in sources(trace):
-        for scope in source.scopes():
-            nodes = list(own_nodes(scope))
-            loaders = {ast.unparse(n.iter): n for n in nodes if isinstance(n, ast.For)}
-            for node in nodes:
-                if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
-                    continue
-                over = node.right
-                if called(over) != "len" or not isinstance(over, ast.Call) or len(over.args) != 1:
-                    continue
-                loop = loaders.get(ast.unparse(over.args[0]))
-                left = node.left.right if isinstance(node.left, ast.BinOp) else node.left
-                counted = {ast.unparse(left), ast.unparse(node.left)}
-                adds = [
-                    n
-                    for n in (ast.walk(loop) if loop is not None else ())
-                    if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add)
-                    if ast.unparse(n.target) in counted and _counts(n.value)
-                ]
-                if not adds or not re.search(r"load|_dl\b|\bdl\b", ast.unparse(over.args[0])):
-                    continue
-                line, col, place = source.place(node)
-                name = ast.unparse(adds[0].target)
-                message = capital(
-                    f"{place} divides a number of samples by one of batches: {name} counts what is right "
-                    f"({source.place(adds[0]).words}), and `{ast.unparse(over)}` is how many batches there are."
-                )
-                remedy = f"Divide by the samples: {name} / len({ast.unparse(over.args[0])}.dataset)."
-                return [Found("evaluation", "warning", line, col, message, remedy)]
-    return []
+    source, nodes = scope.source, scope.nodes
+    loaders = {ast.unparse(n.iter): n for n in nodes if isinstance(n, ast.For)}
+    for node in nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+            continue
+        over = node.right
+        if called(over) != "len" or not isinstance(over, ast.Call) or len(over.args) != 1:
+            continue
+        loop = loaders.get(ast.unparse(over.args[0]))
+        left = node.left.right if isinstance(node.left, ast.BinOp) else node.left
+        counted = {ast.unparse(left), ast.unparse(node.left)}
+        adds = [
+            n
+            for n in (ast.walk(loop) if loop is not None else ())
+            if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add)
+            if ast.unparse(n.target) in counted and _counts(n.value)
+        ]
+        if not adds or not re.search(r"load|_dl\b|\bdl\b", ast.unparse(over.args[0])):
+            continue
+        name = ast.unparse(adds[0].target)
+        message = (
+            f"divides a number of samples by one of batches: {name} counts what is right "
+            f"({source.place(adds[0]).words}), and `{ast.unparse(over)}` is how many batches there are."
+        )
+        remedy = f"Divide by the samples: {name} / len({ast.unparse(over.args[0])}.dataset)."
+        yield scope.tell(node, "evaluation", message, remedy)
 
 
 @rule(747)

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
-from ..order import rule
+from ..order import rule, text_rule
 from ..reading.calls import PREDICTED, TRUE, bare, functions, name_of
 from ..reading.expressions import Flow
-from ..reading.scope import calls, flow_around, flows, tell
+from ..reading.scope import Scope, calls, flow_around, tell
 from ..reading.sources import Source, called, sources
 
 ORDERED = {"precision_score", "recall_score", "r2_score", "roc_auc_score", "average_precision_score", "log_loss",
@@ -130,79 +131,77 @@ def speaks_of_half(node: ast.Compare) -> bool:
     return isinstance(node.ops[0], ast.Gt | ast.GtE) and not isinstance(node.comparators[0], ast.Call)
 
 
-@rule(757)
-def precision_for_recall(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(757, earlier=True)
+def precision_for_recall(scope: Scope) -> Iterator[Found]:
     """``precision = tp / (tp + fn)``; ``fp = ((pred == 0) & (true == 1)).sum()``."""
-    for source, flow in flows(trace):
-        for node in flow.of(ast.Assign):
-            if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+    flow = scope.flow
+    for node in flow.of(ast.Assign):
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        name, value = name_of(node.targets[0]), node.value
+        counted = _counted(value) if WRONG.match(name) or MISSED.match(name) else None
+        if counted is not None:
+            found, truth = counted
+            is_missed = (found, truth) == (0, 1)
+            if {found, truth} != {0, 1} or bool(MISSED.match(name)) == is_missed:
                 continue
-            name, value = name_of(node.targets[0]), node.value
-            counted = _counted(value) if WRONG.match(name) or MISSED.match(name) else None
-            if counted is not None:
-                found, truth = counted
-                is_missed = (found, truth) == (0, 1)
-                if {found, truth} != {0, 1} or bool(MISSED.match(name)) == is_missed:
-                    continue
-                what = "were missed" if is_missed else "were wrongly found"
-                says = (
-                    f"counts for {name} the samples that {what} (`{ast.unparse(value)}`): predicted {found} where "
-                    f"{truth} is true."
-                )
-                remedy = "A false positive is predicted 1 and is 0; a false negative is predicted 0 and is 1."
-                return tell(source, node, "evaluation", "warning", says, remedy)
-            kind = (
-                "precision"
-                if re.search(r"prec|ppv", name, re.I)
-                else "recall"
-                if re.search(r"rec(all)?(_|$)|sensitiv|tpr", name, re.I)
-                else ""
+            what = "were missed" if is_missed else "were wrongly found"
+            says = (
+                f"counts for {name} the samples that {what} (`{ast.unparse(value)}`): predicted {found} where "
+                f"{truth} is true."
             )
-            other = _divisor(flow, value) if kind else ""
-            if not other or other == kind:
+            remedy = "A false positive is predicted 1 and is 0; a false negative is predicted 0 and is 1."
+            yield scope.tell(node, "evaluation", says, remedy)
+        kind = (
+            "precision"
+            if re.search(r"prec|ppv", name, re.I)
+            else "recall"
+            if re.search(r"rec(all)?(_|$)|sensitiv|tpr", name, re.I)
+            else ""
+        )
+        other = _divisor(flow, value) if kind else ""
+        if not other or other == kind:
+            continue
+        says = (
+            f"calls {name} what is the {other} (`{ast.unparse(value)}`): of "
+            f"{'all that are positive' if other == 'recall' else 'all that were found'} "
+            "how many were right."
+        )
+        remedy = "precision = tp / (tp + fp); recall = tp / (tp + fn)."
+        yield scope.tell(node, "evaluation", says, remedy)
+
+
+@text_rule(772, earlier=True)
+def sums_of_the_other_side(scope: Scope) -> Iterator[Found]:
+    """``cm[true, pred] += 1`` and ``recall = cm.diag() / cm.sum(0)``: the columns are what was predicted."""
+    source, flow = scope.source, scope.flow
+    rows: dict[str, str] = {}  # a matrix -> of what its rows are
+    for node in flow.of(ast.AugAssign):
+        target = node.target if isinstance(node, ast.AugAssign) else None
+        if not isinstance(target, ast.Subscript) or not isinstance(target.slice, ast.Tuple):
+            continue
+        sides = [_side(_word(bare(_looped(source, e)))) for e in target.slice.elts[:2]]
+        if sides in (["true", "predicted"], ["predicted", "true"]):
+            rows[ast.unparse(target.value)] = str(sides[0])
+    for node in flow.of(ast.Assign) if rows else ():
+        assert isinstance(node, ast.Assign)
+        name = name_of(node.targets[0])
+        kind = "precision" if re.search(r"prec", name, re.I) else "recall" if re.search(r"rec", name, re.I) else ""
+        for matrix, first in rows.items() if kind else ():
+            text = ast.unparse(node.value)
+            found = re.search(rf"/ \(?{re.escape(matrix)}\.sum\((?:dim=|axis=)?(0|1|-1)", text)
+            if found is None or f"{matrix}.diag" not in text:
+                continue
+            over_columns = found[1] != "0"  # what is left are the rows' sums
+            of = first if over_columns else {"true": "predicted", "predicted": "true"}[first]
+            if of == ("true" if kind == "recall" else "predicted"):
                 continue
             says = (
-                f"calls {name} what is the {other} (`{ast.unparse(value)}`): of "
-                f"{'all that are positive' if other == 'recall' else 'all that were found'} "
-                "how many were right."
+                f"calls {name} what is divided by the sums of what was {of} (`{text}`; {matrix} has what is "
+                f"{first} in its rows): that is the {'precision' if kind == 'recall' else 'recall'}."
             )
-            remedy = "precision = tp / (tp + fp); recall = tp / (tp + fn)."
-            return tell(source, node, "evaluation", "warning", says, remedy)
-    return []
-
-
-@rule(772)
-def sums_of_the_other_side(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """``cm[true, pred] += 1`` and ``recall = cm.diag() / cm.sum(0)``: the columns are what was predicted."""
-    for source, flow in flows(trace):
-        rows: dict[str, str] = {}  # a matrix -> of what its rows are
-        for node in flow.of(ast.AugAssign):
-            target = node.target if isinstance(node, ast.AugAssign) else None
-            if not isinstance(target, ast.Subscript) or not isinstance(target.slice, ast.Tuple):
-                continue
-            sides = [_side(_word(bare(_looped(source, e)))) for e in target.slice.elts[:2]]
-            if sides in (["true", "predicted"], ["predicted", "true"]):
-                rows[ast.unparse(target.value)] = str(sides[0])
-        for node in flow.of(ast.Assign) if rows else ():
-            assert isinstance(node, ast.Assign)
-            name = name_of(node.targets[0])
-            kind = "precision" if re.search(r"prec", name, re.I) else "recall" if re.search(r"rec", name, re.I) else ""
-            for matrix, first in rows.items() if kind else ():
-                text = ast.unparse(node.value)
-                found = re.search(rf"/ \(?{re.escape(matrix)}\.sum\((?:dim=|axis=)?(0|1|-1)", text)
-                if found is None or f"{matrix}.diag" not in text:
-                    continue
-                over_columns = found[1] != "0"  # what is left are the rows' sums
-                of = first if over_columns else {"true": "predicted", "predicted": "true"}[first]
-                if of == ("true" if kind == "recall" else "predicted"):
-                    continue
-                says = (
-                    f"calls {name} what is divided by the sums of what was {of} (`{text}`; {matrix} has what is "
-                    f"{first} in its rows): that is the {'precision' if kind == 'recall' else 'recall'}."
-                )
-                remedy = "Recall divides by what is true of a class, precision by what was predicted as one."
-                return tell(source, node, "evaluation", "warning", says, remedy)
-    return []
+            remedy = "Recall divides by what is true of a class, precision by what was predicted as one."
+            yield scope.tell(node, "evaluation", says, remedy)
 
 
 def _looped(source: Source, node: ast.expr) -> ast.expr:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Ref, Trace
 from ..finding import Found, capital, code_of, last_line, where
 from ..losses.losses import WITH_LOGITS, _source
-from ..order import rule
-from ..reading.sources import Source, called, own_nodes, sources
+from ..order import rule, text_rule
+from ..reading.scope import Scope
+from ..reading.sources import Source, called
 from .counted_wrongly import over_batches
 
 LAYERS = ("linear", "addmm", "conv", "matmul", "mm")
@@ -46,38 +48,34 @@ def _layer(refs: tuple[Ref, ...]) -> set[Leaf]:
     return {ref for ref in made.refs if isinstance(ref, Leaf) and ref.module}
 
 
-@rule(737)
-def scores_for_classes(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(737)
+def scores_for_classes(scope: Scope) -> Iterator[Found]:
     """``pred, _ = out.max(1)`` and ``pred == y``: the largest score, and not whose it is."""
-    for source in sources(trace):
-        for scope in source.scopes():
-            nodes = list(own_nodes(scope))
-            firsts = {
-                n.targets[0].elts[0].id: n
-                for n in nodes
-                if isinstance(n, ast.Assign)
-                and isinstance(n.targets[0], ast.Tuple)
-                and len(n.targets[0].elts) == 2
-                and isinstance(n.targets[0].elts[0], ast.Name)
-                and _largest(n.value)
-            }
-            for node in nodes:
-                if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.Eq):
-                    continue
-                for side in (node.left, node.comparators[0]):
-                    made = firsts.get(side.id) if isinstance(side, ast.Name) else None
-                    if made is None and not _values(side):
-                        continue
-                    at = made if made is not None else node
-                    line, col, place = source.place(at)
-                    message = capital(
-                        f"{place} takes the largest scores (`{ast.unparse(at)}`) where classes are compared "
-                        f"({source.place(node).words}): max gives the values first and their places second, and a "
-                        "score is hardly ever equal to a class number."
-                    )
-                    remedy = "Take the places: _, pred = out.max(1), or out.argmax(1)."
-                    return [Found("evaluation", "warning", line, col, message, remedy)]
-    return []
+    source, nodes = scope.source, scope.nodes
+    firsts = {
+        n.targets[0].elts[0].id: n
+        for n in nodes
+        if isinstance(n, ast.Assign)
+        and isinstance(n.targets[0], ast.Tuple)
+        and len(n.targets[0].elts) == 2
+        and isinstance(n.targets[0].elts[0], ast.Name)
+        and _largest(n.value)
+    }
+    for node in nodes:
+        if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.Eq):
+            continue
+        for side in (node.left, node.comparators[0]):
+            made = firsts.get(side.id) if isinstance(side, ast.Name) else None
+            if made is None and not _values(side):
+                continue
+            at = made if made is not None else node
+            message = (
+                f"takes the largest scores (`{ast.unparse(at)}`) where classes are compared "
+                f"({source.place(node).words}): max gives the values first and their places second, and a "
+                "score is hardly ever equal to a class number."
+            )
+            remedy = "Take the places: _, pred = out.max(1), or out.argmax(1)."
+            yield scope.tell(at, "evaluation", message, remedy)
 
 
 def _largest(node: ast.AST) -> bool:
@@ -97,28 +95,24 @@ def _values(node: ast.AST) -> bool:
     return first and _largest(node.value)  # type: ignore[attr-defined]
 
 
-@rule(738)
-def last_batch_only(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(738)
+def last_batch_only(scope: Scope) -> Iterator[Found]:
     """An accuracy that is computed after the loop over the batches, of what the last one left behind."""
-    for source in sources(trace):
-        for scope in source.scopes():
-            nodes = list(own_nodes(scope))
-            for loop in nodes:
-                if not isinstance(loop, ast.For) or not over_batches(loop):
-                    continue
-                if any(called(n) in ("backward", "step") for n in ast.walk(loop)):
-                    continue  # the figure of the last training batch is a sign of life, and meant as such
-                node = _after(source, nodes, loop)
-                if node is None:
-                    continue
-                line, col, place = source.place(node)
-                message = capital(
-                    f"{place} compares after the loop over the batches ({source.place(loop).words}) what its last turn "
-                    f"left behind (`{ast.unparse(node)}`): all batches run, and the last one alone is counted."
-                )
-                remedy = "Count in the loop: right += (pred == y).sum().item(); total += len(y)."
-                return [Found("evaluation", "warning", line, col, message, remedy)]
-    return []
+    source, nodes = scope.source, scope.nodes
+    for loop in nodes:
+        if not isinstance(loop, ast.For) or not over_batches(loop):
+            continue
+        if any(called(n) in ("backward", "step") for n in ast.walk(loop)):
+            continue  # the figure of the last training batch is a sign of life, and meant as such
+        node = _after(source, nodes, loop)
+        if node is None:
+            continue
+        message = (
+            f"compares after the loop over the batches ({source.place(loop).words}) what its last turn "
+            f"left behind (`{ast.unparse(node)}`): all batches run, and the last one alone is counted."
+        )
+        remedy = "Count in the loop: right += (pred == y).sum().item(); total += len(y)."
+        yield scope.tell(node, "evaluation", message, remedy)
 
 
 def _after(source: Source, nodes: list[ast.AST], loop: ast.For) -> ast.Compare | None:

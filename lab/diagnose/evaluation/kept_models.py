@@ -5,37 +5,34 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
-from ...recorder.cell_trace import Leaf, Trace
 from ..data.wrong_parts import compared, kept
 from ..finding import Found, capital
-from ..order import rule
-from ..reading.expressions import flow_of
-from ..reading.sources import Source, called, names_in, sources
+from ..order import text_rule
+from ..reading.scope import Scope
+from ..reading.sources import Source, called, names_in
 
 LOWER = re.compile(r"loss|error|(^|_)(mae|mse|rmse|err|perplexity|ppl|nll|wer|cer|fid)(_|$)", re.I)
 HIGHER = re.compile(r"acc|f1|auc|score|iou|dice|recall|precision|reward|return|bleu|psnr|ssim", re.I)
 COUNTER = re.compile(r"patien|counter|wait|bad_epoch|no_improve|stall|epochs_without|stagn|trigger", re.I)
 
 
-@rule(750)
-def kept_by_chance(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(750)
+def kept_by_chance(scope: Scope) -> Iterator[Found]:
     """``if val_loss < best_loss: torch.save(...)``, where nobody sets best_loss, or it begins at 0."""
+    trace, source, flow = scope.trace, scope.source, scope.flow
     if not trace.steps.count or trace.error is not None:
-        return []
-    for source in sources(trace):
-        for scope in source.scopes():
-            flow = flow_of(source, scope)
-            for node in flow.nodes:
-                pair = compared(node)
-                loop = next((a for a in source.around(node) if isinstance(a, ast.For | ast.While)), None)
-                if pair is None or loop is None or not isinstance(node, ast.If):
-                    continue
-                for look in (_wrong_way, _never_true, _never_set, _never_reset):
-                    found = look(source, node, loop, *pair)
-                    if found is not None:
-                        return [found]
-    return []
+        return
+    for node in flow.nodes:
+        pair = compared(node)
+        loop = next((a for a in source.around(node) if isinstance(a, ast.For | ast.While)), None)
+        if pair is None or loop is None or not isinstance(node, ast.If):
+            continue
+        for look in (_wrong_way, _never_true, _never_set, _never_reset):
+            found = look(source, node, loop, *pair)
+            if found is not None:
+                yield found
 
 
 def _found(source: Source, node: ast.AST, says: str, remedy: str) -> Found:
@@ -148,42 +145,36 @@ def _never_reset(source: Source, node: ast.If, loop: ast.AST, figure: str, best:
     return _found(source, counts[0], says, f"Set it back where the best is renewed: {name} = 0.")
 
 
-@rule(751)
-def sum_that_goes_on(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(751)
+def sum_that_goes_on(scope: Scope) -> Iterator[Found]:
     """``total = 0`` before the loop over epochs, and ``total / len(loader)`` in each of them."""
+    trace, source, flow = scope.trace, scope.source, scope.flow
     if not trace.steps.count or trace.error is not None:
-        return []
-    for source in sources(trace):
-        for scope in source.scopes():
-            flow = flow_of(source, scope)
-            for epochs in (n for n in flow.nodes if isinstance(n, ast.For)):
-                inner = [n for n in epochs.body if isinstance(n, ast.For)]
-                for loop in inner:
-                    for add in (
-                        n for n in ast.walk(loop) if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add)
-                    ):
-                        name = ast.unparse(add.target)
-                        if not isinstance(add.target, ast.Name) or "loss" not in f"{name} {ast.unparse(add.value)}":
-                            continue
-                        shown = next(
-                            (n for s in epochs.body if s is not loop for n in ast.walk(s) if _mean_of(n, name, loop)),
-                            None,
-                        )
-                        if shown is None or _begun_again(epochs, name, loop):
-                            continue
-                        begun = next((n for n in flow.nodes if isinstance(n, ast.Assign) and n.lineno < epochs.lineno
-                                      and name in {ast.unparse(t) for t in n.targets}), None)  # fmt: skip
-                        if begun is None:
-                            continue
-                        line, col, place = source.place(shown)
-                        message = capital(
-                            f"{place} divides a sum over all epochs by the length of one (`{ast.unparse(shown)}`): "
-                            f"{name} begins once ({source.place(begun).words}) and is never set back, so it grows from "
-                            "epoch to epoch while the loss falls."
-                        )
-                        remedy = f"Begin it anew in each epoch: {name} = 0.0 at the top of the loop."
-                        return [Found("evaluation", "warning", line, col, message, remedy)]
-    return []
+        return
+    for epochs in (n for n in flow.nodes if isinstance(n, ast.For)):
+        inner = [n for n in epochs.body if isinstance(n, ast.For)]
+        for loop in inner:
+            for add in (n for n in ast.walk(loop) if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add)):
+                name = ast.unparse(add.target)
+                if not isinstance(add.target, ast.Name) or "loss" not in f"{name} {ast.unparse(add.value)}":
+                    continue
+                shown = next(
+                    (n for s in epochs.body if s is not loop for n in ast.walk(s) if _mean_of(n, name, loop)),
+                    None,
+                )
+                if shown is None or _begun_again(epochs, name, loop):
+                    continue
+                begun = next((n for n in flow.nodes if isinstance(n, ast.Assign) and n.lineno < epochs.lineno
+                              and name in {ast.unparse(t) for t in n.targets}), None)  # fmt: skip
+                if begun is None:
+                    continue
+                message = (
+                    f"divides a sum over all epochs by the length of one (`{ast.unparse(shown)}`): "
+                    f"{name} begins once ({source.place(begun).words}) and is never set back, so it grows from "
+                    "epoch to epoch while the loss falls."
+                )
+                remedy = f"Begin it anew in each epoch: {name} = 0.0 at the top of the loop."
+                yield scope.tell(shown, "evaluation", message, remedy)
 
 
 def _mean_of(node: ast.AST, name: str, loop: ast.For) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
-from ..order import rule
+from ..order import rule, text_rule
 from ..reading.calls import name_of, operands, option, rows_at
 from ..reading.expressions import losses
-from ..reading.scope import Index, indices, spread, stripped, told
+from ..reading.scope import Index, Scope, indices, spread, stripped, told
 from ..reading.sources import Function, Source, called
 
 LOGDET = re.compile(r"log_?(abs_?)?det|ldj|(^|_)logabsdet|^ld$|log_j", re.I)
@@ -117,33 +118,32 @@ def volume_of_the_batch(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
-@rule(404)
-def sharper_for_softer(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(404, "softmax")
+def sharper_for_softer(scope: Scope) -> Iterator[Found]:
     """``F.softmax(logits * temperature, -1)`` with a temperature of 0.7: a low one is to sharpen."""
-    for source, index in indices(trace, "softmax"):
-        if "log_prob" in source.text and "Parameter" in source.text:
-            continue
-        for call in index.called("softmax", "log_softmax", "cross_entropy", "Categorical"):
-            for given in [*operands(call)[:1], *(k.value for k in call.keywords if k.arg == "logits")]:
-                inner = index.flow.inner(given)
-                if not isinstance(inner, ast.BinOp) or not isinstance(inner.op, ast.Mult):
+    source, index = scope.source, scope.index
+    if "log_prob" in source.text and "Parameter" in source.text:
+        return
+    for call in index.called("softmax", "log_softmax", "cross_entropy", "Categorical"):
+        for given in [*operands(call)[:1], *(k.value for k in call.keywords if k.arg == "logits")]:
+            inner = index.flow.inner(given)
+            if not isinstance(inner, ast.BinOp) or not isinstance(inner.op, ast.Mult):
+                continue
+            for factor in (inner.left, inner.right):
+                if not TEMPERATURE.match(ast.unparse(factor)):
                     continue
-                for factor in (inner.left, inner.right):
-                    if not TEMPERATURE.match(ast.unparse(factor)):
-                        continue
-                    known = _number(source, index, factor)
-                    if known is None or not 0 < known < 1:
-                        continue
-                    name = ast.unparse(factor)
-                    message = (
-                        f"multiplies the logits with the temperature (`{ast.unparse(inner)}`, {name} is "
-                        f"{known:g}): they "
-                        "are divided by it, and so a temperature below 1, which is to make the choice sharper, "
-                        "makes it "
-                        "flatter."
-                    )
-                    return told(source, inner, "loss", message, f"Divide by it: logits / {name}.")
-    return []
+                known = _number(source, index, factor)
+                if known is None or not 0 < known < 1:
+                    continue
+                name = ast.unparse(factor)
+                message = (
+                    f"multiplies the logits with the temperature (`{ast.unparse(inner)}`, {name} is "
+                    f"{known:g}): they "
+                    "are divided by it, and so a temperature below 1, which is to make the choice sharper, "
+                    "makes it "
+                    "flatter."
+                )
+                yield scope.tell(inner, "loss", message, f"Divide by it: logits / {name}.")
 
 
 def _number(source: Source, index: Index, node: ast.expr) -> float | None:
@@ -163,47 +163,42 @@ def _number(source: Source, index: Index, node: ast.expr) -> float | None:
     return known
 
 
-@rule(405)
-def candidates_kept(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(405, "softmax")
+def candidates_kept(scope: Scope) -> Iterator[Found]:
     """``logits[logits < kth] = 0`` and a softmax: a logit of 0 is no small one."""
-    for source, index in indices(trace, "softmax"):
-        soft = {
-            ast.unparse(operands(c)[0]) for c in index.called("softmax", "Categorical", "log_softmax") if operands(c)
-        }
-        soft |= {ast.unparse(k.value) for c in index.called("Categorical") for k in c.keywords}
-        for node in index.kinds.get(ast.Assign, ()):
-            target = node.targets[0]
-            if not isinstance(target, ast.Subscript) or ast.unparse(node.value) not in ("0", "0.0"):
-                continue
-            name, where = ast.unparse(target.value), index.flow.inner(target.slice)
-            compares = isinstance(where, ast.Compare) and isinstance(where.ops[0], ast.Lt | ast.LtE)
-            if not compares or not _ranked(index, where) or name not in soft:
-                continue
-            message = (
-                f"sets the logits of what is to be left out to 0 (`{ast.unparse(node)}`): the softmax makes "
-                "exp(0) = 1 of "
-                f"each, which is more than of any below 0 that stays in."
-            )
-            return told(
-                source, node, "loss", message, f"Give them minus infinity: {ast.unparse(target)} = float('-inf')."
-            )
-        for call in index.called("where", "masked_fill"):
-            args = operands(call)
-            cond, fill = (args[0], args[1]) if called(call) == "where" and len(args) == 3 else (
-                (args[1], args[2]) if called(call) == "masked_fill" and len(args) == 3 else (None, None))  # fmt: skip
-            if cond is None or fill is None or not _nothing(index.flow.inner(fill)):
-                continue
-            where = index.flow.inner(cond)
-            less = isinstance(where, ast.Compare) and isinstance(where.ops[0], ast.Lt | ast.LtE)
-            if not less or not _ranked(index, where):
-                continue
-            message = (
-                f"sets the logits of what is to be left out to 0 (`{ast.unparse(call)}`): the softmax makes "
-                "exp(0) = 1 of "
-                "each, which is more than of any below 0 that stays in."
-            )
-            return told(source, call, "loss", message, "Give them minus infinity: float('-inf').")
-    return []
+    index = scope.index
+    soft = {ast.unparse(operands(c)[0]) for c in index.called("softmax", "Categorical", "log_softmax") if operands(c)}
+    soft |= {ast.unparse(k.value) for c in index.called("Categorical") for k in c.keywords}
+    for node in index.kinds.get(ast.Assign, ()):
+        target = node.targets[0]
+        if not isinstance(target, ast.Subscript) or ast.unparse(node.value) not in ("0", "0.0"):
+            continue
+        name, where = ast.unparse(target.value), index.flow.inner(target.slice)
+        compares = isinstance(where, ast.Compare) and isinstance(where.ops[0], ast.Lt | ast.LtE)
+        if not compares or not _ranked(index, where) or name not in soft:
+            continue
+        message = (
+            f"sets the logits of what is to be left out to 0 (`{ast.unparse(node)}`): the softmax makes "
+            "exp(0) = 1 of "
+            f"each, which is more than of any below 0 that stays in."
+        )
+        yield scope.tell(node, "loss", message, f"Give them minus infinity: {ast.unparse(target)} = float('-inf').")
+    for call in index.called("where", "masked_fill"):
+        args = operands(call)
+        cond, fill = (args[0], args[1]) if called(call) == "where" and len(args) == 3 else (
+            (args[1], args[2]) if called(call) == "masked_fill" and len(args) == 3 else (None, None))  # fmt: skip
+        if cond is None or fill is None or not _nothing(index.flow.inner(fill)):
+            continue
+        where = index.flow.inner(cond)
+        less = isinstance(where, ast.Compare) and isinstance(where.ops[0], ast.Lt | ast.LtE)
+        if not less or not _ranked(index, where):
+            continue
+        message = (
+            f"sets the logits of what is to be left out to 0 (`{ast.unparse(call)}`): the softmax makes "
+            "exp(0) = 1 of "
+            "each, which is more than of any below 0 that stays in."
+        )
+        yield scope.tell(call, "loss", message, "Give them minus infinity: float('-inf').")
 
 
 def _ranked(index: Index, node: ast.expr) -> bool:
@@ -220,57 +215,55 @@ def _nothing(node: ast.expr) -> bool:
     return ast.unparse(node) in ("0", "0.0") or called(node) in ("zeros_like", "zeros")
 
 
-@rule(406)
-def chances_over_the_batch(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(406, "softmax")
+def chances_over_the_batch(scope: Scope) -> Iterator[Found]:
     """``torch.softmax(logits, dim=0)`` of (N, V), of which each row is drawn from: the samples share one sum."""
-    for source, index in indices(trace, "softmax"):
-        for call in index.called("softmax", "log_softmax"):
-            along = option(call, "dim", 1)
-            if along is None or ast.unparse(along) != "0":
-                continue
-            rows = [r for r in rows_at(trace, source, call) if r.op in SOFT and len(r.shape) == 2 and min(r.shape) > 1]
-            users = [c for c in index.called("multinomial", "argmax", "Categorical") if any(
-                n is call for o in [*c.args, *[k.value for k in c.keywords], *operands(c)[:1]]
-                for n in spread(index.flow, o, 40))]  # fmt: skip
-            by_row = [u for u in users if called(u) in ("multinomial", "Categorical")
-                      or ast.unparse(option(u, "dim", 1) or u) in ("1", "-1")]  # fmt: skip
-            if not rows or not by_row:
-                continue
-            n, v = rows[0].shape
-            message = (
-                f"takes a softmax over dimension 0 (`{ast.unparse(call)}` of {n}×{v}), and "
-                f"`{ast.unparse(by_row[0])}` reads each row as one sample's: the {n} samples share a sum of 1 in every "
-                f"column, and the {v} values of one do not."
-            )
-            return told(source, call, "layout", message, "Take it over the last dimension: dim=-1.", rows=rows[:1])
-    return []
+    trace, source, index = scope.trace, scope.source, scope.index
+    for call in index.called("softmax", "log_softmax"):
+        along = option(call, "dim", 1)
+        if along is None or ast.unparse(along) != "0":
+            continue
+        rows = [r for r in rows_at(trace, source, call) if r.op in SOFT and len(r.shape) == 2 and min(r.shape) > 1]
+        users = [c for c in index.called("multinomial", "argmax", "Categorical") if any(
+            n is call for o in [*c.args, *[k.value for k in c.keywords], *operands(c)[:1]]
+            for n in spread(index.flow, o, 40))]  # fmt: skip
+        by_row = [u for u in users if called(u) in ("multinomial", "Categorical")
+                  or ast.unparse(option(u, "dim", 1) or u) in ("1", "-1")]  # fmt: skip
+        if not rows or not by_row:
+            continue
+        n, v = rows[0].shape
+        message = (
+            f"takes a softmax over dimension 0 (`{ast.unparse(call)}` of {n}×{v}), and "
+            f"`{ast.unparse(by_row[0])}` reads each row as one sample's: the {n} samples share a sum of 1 in every "
+            f"column, and the {v} values of one do not."
+        )
+        yield scope.tell(call, "layout", message, "Take it over the last dimension: dim=-1.", rows=rows[:1])
 
 
-@rule(407)
-def gumbel_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(407, "log", "gumbel")
+def gumbel_turned(scope: Scope) -> Iterator[Found]:
     """``torch.log(-torch.log(u))``: minus a Gumbel variable."""
-    for source, index in indices(trace, "log", "gumbel"):
-        for call in index.called("log"):
-            of = index.flow.inner(operands(call)[0]) if operands(call) else None
-            while isinstance(of, ast.BinOp) and isinstance(of.op, ast.Add):
-                of = of.left
-            if (
-                not isinstance(of, ast.UnaryOp)
-                or not isinstance(of.op, ast.USub)
-                or called(index.flow.inner(of.operand)) != "log"
-            ):
-                continue
-            drawn = any(called(n) in ("rand", "rand_like", "uniform_", "uniform") for n in spread(index.flow, call, 60))
-            above = source.parents.get(call)
-            scope = index.flow.scope
-            named = (isinstance(scope, Function) and "gumbel" in scope.name.lower()) or any(
-                "gumbel" in p.name.lower() for p in index.given if p.value is call
-            )
-            if not drawn or not named or isinstance(above, ast.UnaryOp):
-                continue
-            message = (
-                f"leaves out the outer minus (`{ast.unparse(call)}`): a Gumbel variable is -log(-log(u)), and its "
-                "negative prefers small logits' tail, so the drawn classes have not the probabilities of the softmax."
-            )
-            return told(source, call, "loss", message, f"Put a minus before it: -{ast.unparse(call)}.")
-    return []
+    source, index = scope.source, scope.index
+    for call in index.called("log"):
+        of = index.flow.inner(operands(call)[0]) if operands(call) else None
+        while isinstance(of, ast.BinOp) and isinstance(of.op, ast.Add):
+            of = of.left
+        if (
+            not isinstance(of, ast.UnaryOp)
+            or not isinstance(of.op, ast.USub)
+            or called(index.flow.inner(of.operand)) != "log"
+        ):
+            continue
+        drawn = any(called(n) in ("rand", "rand_like", "uniform_", "uniform") for n in spread(index.flow, call, 60))
+        above = source.parents.get(call)
+        function = index.flow.scope
+        named = (isinstance(function, Function) and "gumbel" in function.name.lower()) or any(
+            "gumbel" in p.name.lower() for p in index.given if p.value is call
+        )
+        if not drawn or not named or isinstance(above, ast.UnaryOp):
+            continue
+        message = (
+            f"leaves out the outer minus (`{ast.unparse(call)}`): a Gumbel variable is -log(-log(u)), and its "
+            "negative prefers small logits' tail, so the drawn classes have not the probabilities of the softmax."
+        )
+        yield scope.tell(call, "loss", message, f"Put a minus before it: -{ast.unparse(call)}.")

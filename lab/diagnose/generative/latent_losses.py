@@ -7,11 +7,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from ...recorder.cell_trace import Leaf, Trace
-from ..finding import Found, capital
-from ..order import rule
-from ..reading.expressions import Flow, flow_of, losses
-from ..reading.sources import Function, called, names_in, sources
+from ..finding import Found
+from ..order import text_rule
+from ..reading.expressions import Flow, losses
+from ..reading.scope import Scope
+from ..reading.sources import Function, called, names_in
 
 LOG_VARIANCE = re.compile(
     r"^(z_|q_|self\.)?(log_?var(iance)?|lv|log_?sigma_?(2|sq|squared)|logvars?)(_\w+)?$|_log_?var$", re.I
@@ -22,26 +22,22 @@ LOSSES = {"mse_loss", "smooth_l1_loss", "l1_loss"}
 DRAWS = {"randn_like", "randn", "normal", "normal_", "standard_normal"}
 
 
-@rule(413)
-def variance_as_spread(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(413)
+def variance_as_spread(scope: Scope) -> Iterator[Found]:
     """``mu + torch.exp(logvar) * eps``: the exponential of a log-variance is a variance, and no standard deviation."""
-    for source in sources(trace):
-        for scope in source.scopes():
-            flow = flow_of(source, scope)
-            for spread in (flow.inner(given) for node in flow.nodes for given in _spreads(flow, node)):
-                of = _exponential(spread)
-                if of is None:
-                    continue
-                line, col, place = source.place(spread)
-                name = ast.unparse(of)
-                message = capital(
-                    f"{place} takes a variance for a standard deviation: `{ast.unparse(spread)}` is the variance if "
-                    f"{name} is its logarithm, and what is drawn is multiplied with it: at a variance of 4 the samples "
-                    "spread four times as wide as at 1, and not twice."
-                )
-                remedy = f"Take half of it: torch.exp(0.5 * {name})."
-                return [Found("loss", "warning", line, col, message, remedy)]
-    return []
+    flow = scope.flow
+    for spread in (flow.inner(given) for node in flow.nodes for given in _spreads(flow, node)):
+        of = _exponential(spread)
+        if of is None:
+            continue
+        name = ast.unparse(of)
+        message = (
+            f"takes a variance for a standard deviation: `{ast.unparse(spread)}` is the variance if "
+            f"{name} is its logarithm, and what is drawn is multiplied with it: at a variance of 4 the samples "
+            "spread four times as wide as at 1, and not twice."
+        )
+        remedy = f"Take half of it: torch.exp(0.5 * {name})."
+        yield scope.tell(spread, "loss", message, remedy)
 
 
 def _spreads(flow: Flow, node: ast.AST) -> list[ast.expr]:
@@ -66,67 +62,57 @@ def _exponential(node: ast.AST) -> ast.expr | None:
     return of if isinstance(of, ast.Name | ast.Attribute) and LOG_VARIANCE.search(ast.unparse(of)) else None
 
 
-@rule(415)
-def divergence_subtracted(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(415, trains=True)
+def divergence_subtracted(scope: Scope) -> Iterator[Found]:
     """``loss = recon + 0.5 * (1 + logvar - mu ** 2 - logvar.exp()).sum()``: minus the divergence, which then grows."""
-    if not trace.steps.count:
-        return []
-    for source in sources(trace):
-        for scope in source.scopes():
-            flow = flow_of(source, scope)
-            roots = [of for of, _ in losses(flow)]
-            if isinstance(scope, Function) and re.search("loss|criterion", scope.name, re.I):
-                roots += [n.value for n in flow.nodes if isinstance(n, ast.Return) and n.value is not None]
-            for root in roots:
-                parts = root.elts[:1] if isinstance(root, ast.Tuple) else [root]
-                terms = [term for part in parts for term in flow.terms(part)]
-                logs = [
-                    t
-                    for t in terms
-                    if isinstance(t.node, ast.Name | ast.Attribute) and LOG_VARIANCE.search(ast.unparse(t.node))
-                ]
-                grown = [t for t in terms if _exponential(t.node) is not None]
-                if len(logs) != 1 or len(grown) != 1 or logs[0].sign != 1 or grown[0].sign != -1:
-                    continue
-                if ast.unparse(_exponential(grown[0].node) or grown[0].node) != ast.unparse(logs[0].node):
-                    continue
-                others = [t for t in terms if not names_in(t.node) & names_in(logs[0].node) and names_in(t.node)]
-                if len(others) < 2:  # the squared mean, and what is reconstructed
-                    continue
-                line, col, place = source.place(grown[0].node)
-                message = capital(
-                    f"{place} gives the divergence to the loss with the other sign: {ast.unparse(logs[0].node)} enters "
-                    f"the loss with a plus and its exponential with a minus, which is minus the divergence, so each "
-                    "step makes the divergence larger."
-                )
-                remedy = "Put a minus before it: -0.5 * torch.sum(1 + logvar - mu ** 2 - logvar.exp())."
-                return [Found("loss", "warning", line, col, message, remedy)]
-    return []
+    flow, function = scope.flow, scope.flow.scope
+    roots = [of for of, _ in losses(flow)]
+    if isinstance(function, Function) and re.search("loss|criterion", function.name, re.I):
+        roots += [n.value for n in flow.nodes if isinstance(n, ast.Return) and n.value is not None]
+    for root in roots:
+        parts = root.elts[:1] if isinstance(root, ast.Tuple) else [root]
+        terms = [term for part in parts for term in flow.terms(part)]
+        logs = [
+            t
+            for t in terms
+            if isinstance(t.node, ast.Name | ast.Attribute) and LOG_VARIANCE.search(ast.unparse(t.node))
+        ]
+        grown = [t for t in terms if _exponential(t.node) is not None]
+        if len(logs) != 1 or len(grown) != 1 or logs[0].sign != 1 or grown[0].sign != -1:
+            continue
+        if ast.unparse(_exponential(grown[0].node) or grown[0].node) != ast.unparse(logs[0].node):
+            continue
+        others = [t for t in terms if not names_in(t.node) & names_in(logs[0].node) and names_in(t.node)]
+        if len(others) < 2:  # the squared mean, and what is reconstructed
+            continue
+        message = (
+            f"gives the divergence to the loss with the other sign: {ast.unparse(logs[0].node)} enters "
+            f"the loss with a plus and its exponential with a minus, which is minus the divergence, so each "
+            "step makes the divergence larger."
+        )
+        remedy = "Put a minus before it: -0.5 * torch.sum(1 + logvar - mu ** 2 - logvar.exp())."
+        yield scope.tell(grown[0].node, "loss", message, remedy)
 
 
-@rule(432)
-def uniform_noise(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(432)
+def uniform_noise(scope: Scope) -> Iterator[Found]:
     """``mu + std * torch.rand_like(std)``: noise between 0 and 1, whose mean is 0.5, where a normal one is meant."""
-    for source in sources(trace):
-        for scope in source.scopes():
-            flow = flow_of(source, scope)
-            for node in flow.nodes:
-                if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
-                    continue
-                sides = [flow.inner(node.left), flow.inner(node.right)]
-                drawn = next((side for side in sides if called(side) in UNIFORM), None)
-                other = node.right if drawn is sides[0] else node.left
-                if drawn is None or not any(map(SPREAD.search, _words(flow, other))):
-                    continue
-                line, col, place = source.place(drawn)
-                message = capital(
-                    f"{place} draws uniform noise (`{ast.unparse(drawn)}`, from 0 to 1), and `{ast.unparse(node)}` "
-                    f"({source.place(node).words}) spreads it as if it were normal: its mean is 0.5 and no value is "
-                    "below 0, so all that is drawn lies on one side of the mean."
-                )
-                normal = ast.unparse(drawn).replace("rand_like", "randn_like").replace("rand(", "randn(")
-                return [Found("loss", "warning", line, col, message, f"Draw normal noise: {normal}.")]
-    return []
+    source, flow = scope.source, scope.flow
+    for node in flow.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+            continue
+        sides = [flow.inner(node.left), flow.inner(node.right)]
+        drawn = next((side for side in sides if called(side) in UNIFORM), None)
+        other = node.right if drawn is sides[0] else node.left
+        if drawn is None or not any(map(SPREAD.search, _words(flow, other))):
+            continue
+        message = (
+            f"draws uniform noise (`{ast.unparse(drawn)}`, from 0 to 1), and `{ast.unparse(node)}` "
+            f"({source.place(node).words}) spreads it as if it were normal: its mean is 0.5 and no value is "
+            "below 0, so all that is drawn lies on one side of the mean."
+        )
+        normal = ast.unparse(drawn).replace("rand_like", "randn_like").replace("rand(", "randn(")
+        yield scope.tell(drawn, "loss", message, f"Draw normal noise: {normal}.")
 
 
 def _words(flow: Flow, node: ast.expr) -> set[str]:
@@ -135,34 +121,28 @@ def _words(flow: Flow, node: ast.expr) -> set[str]:
     return {name for n in parts if (name := getattr(n, "id", getattr(n, "attr", "")))}
 
 
-@rule(433)
-def codes_without_gradient(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(433, trains=True)
+def codes_without_gradient(scope: Scope) -> Iterator[Found]:
     """``q = codebook(distances.argmin(1))`` and ``decoder(q)``: what the decoder learns does not reach the encoder."""
-    if not trace.steps.count:
-        return []
-    for source in sources(trace):
-        for scope in source.scopes():
-            flow = flow_of(source, scope)
-            if any(_straight_through(n) for n in flow.nodes):
-                continue
-            for node in flow.nodes:
-                code = next((a for a in node.args if _looked_up(flow, a)), None) if isinstance(node, ast.Call) else None
-                if code is None or not isinstance(code, ast.Name) or called(node) in LOSSES | {"len", "print"}:
-                    continue
-                committed = [n for n in flow.nodes if called(n) in LOSSES and "detach" in ast.unparse(n)
-                             and code.id in names_in(n)]  # fmt: skip
-                if not committed:
-                    continue
-                line, col, place = source.place(node)
-                message = capital(
-                    f"{place} reads the code that was looked up (`{ast.unparse(node)}`; "
-                    f"{source.place(flow.inner(code)).words} chooses it by an argmin): no gradient passes through a "
-                    "choice, so what is learnt behind it does not reach the encoder, which follows "
-                    f"`{ast.unparse(committed[0])}` alone."
-                )
-                remedy = f"Pass it straight through: {code.id} = z + ({code.id} - z).detach(), z of the encoder."
-                return [Found("no-gradient", "warning", line, col, message, remedy)]
-    return []
+    source, flow = scope.source, scope.flow
+    if any(_straight_through(n) for n in flow.nodes):
+        return
+    for node in flow.nodes:
+        code = next((a for a in node.args if _looked_up(flow, a)), None) if isinstance(node, ast.Call) else None
+        if code is None or not isinstance(code, ast.Name) or called(node) in LOSSES | {"len", "print"}:
+            continue
+        committed = [n for n in flow.nodes if called(n) in LOSSES and "detach" in ast.unparse(n)
+                     and code.id in names_in(n)]  # fmt: skip
+        if not committed:
+            continue
+        message = (
+            f"reads the code that was looked up (`{ast.unparse(node)}`; "
+            f"{source.place(flow.inner(code)).words} chooses it by an argmin): no gradient passes through a "
+            "choice, so what is learnt behind it does not reach the encoder, which follows "
+            f"`{ast.unparse(committed[0])}` alone."
+        )
+        remedy = f"Pass it straight through: {code.id} = z + ({code.id} - z).detach(), z of the encoder."
+        yield scope.tell(node, "no-gradient", message, remedy)
 
 
 def _straight_through(node: ast.AST) -> bool:
@@ -179,35 +159,29 @@ def _looked_up(flow: Flow, node: ast.expr) -> bool:
     return isinstance(inner, ast.Call) and any(called(flow.inner(a)) == "argmin" for a in inner.args[:1])
 
 
-@rule(448)
-def another_spread(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(448, trains=True)
+def another_spread(scope: Scope) -> Iterator[Found]:
     """``1 + 2 * log_std - mu ** 2 - log_std.exp()``: the divergence has the exponential of the very term beside it."""
-    if not trace.steps.count:
-        return []
-    for source in sources(trace):
-        for scope in source.scopes():
-            for node in flow_of(source, scope).nodes:
-                if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub | ast.Add):
-                    continue
-                terms = list(_added(node))
-                one = any(getattr(t, "value", None) in (1, 1.0) for _, t in terms)
-                grown = [(t, of) for _, t in terms if (of := _times_in_exponent(t)) is not None]
-                if not one or len(grown) != 1 or len(terms) < 4:
-                    continue
-                exponential, (name, within) = grown[0]
-                beside = [_times(t, name) for _, t in terms if t is not exponential]
-                plain = [n for n in beside if n]
-                if len(plain) != 1 or abs(plain[0] - within) < 1e-9:
-                    continue
-                line, col, place = source.place(exponential)
-                message = capital(
-                    f"{place} has the exponential of {within:g} times {name} (`{ast.unparse(exponential)}`) beside "
-                    f"{plain[0]:g} times {name} (`{ast.unparse(node)}`): the divergence of two normal distributions "
-                    "has the logarithm of the variance and the variance itself: this is least at another spread than 1."
-                )
-                remedy = f"Take torch.exp({plain[0]:g} * {name})." if plain[0] != 1 else f"Take torch.exp({name})."
-                return [Found("loss", "warning", line, col, message, remedy)]
-    return []
+    for node in scope.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub | ast.Add):
+            continue
+        terms = list(_added(node))
+        one = any(getattr(t, "value", None) in (1, 1.0) for _, t in terms)
+        grown = [(t, of) for _, t in terms if (of := _times_in_exponent(t)) is not None]
+        if not one or len(grown) != 1 or len(terms) < 4:
+            continue
+        exponential, (name, within) = grown[0]
+        beside = [_times(t, name) for _, t in terms if t is not exponential]
+        plain = [n for n in beside if n]
+        if len(plain) != 1 or abs(plain[0] - within) < 1e-9:
+            continue
+        message = (
+            f"has the exponential of {within:g} times {name} (`{ast.unparse(exponential)}`) beside "
+            f"{plain[0]:g} times {name} (`{ast.unparse(node)}`): the divergence of two normal distributions "
+            "has the logarithm of the variance and the variance itself: this is least at another spread than 1."
+        )
+        remedy = f"Take torch.exp({plain[0]:g} * {name})." if plain[0] != 1 else f"Take torch.exp({name})."
+        yield scope.tell(exponential, "loss", message, remedy)
 
 
 def _added(node: ast.expr, sign: int = 1) -> Iterator[tuple[int, ast.expr]]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
-from ...recorder.cell_trace import Leaf, Trace
+from ...recorder.cell_trace import Trace
 from ..finding import Found
-from ..order import rule
+from ..order import text_rule
 from ..reading.calls import name_of
 from ..reading.expressions import Flow, flow_of
-from ..reading.scope import flows, scope_around, tell
+from ..reading.scope import Scope, scope_around
 from ..reading.sources import Function, Source, called
 
 DRAWN = {"randperm", "permutation"}
@@ -56,39 +57,38 @@ def _orders(flow: Flow) -> set[str]:
     return {name_of(t) for n in flow.nodes if isinstance(n, ast.Assign) and called(n.value) in DRAWN for t in n.targets}
 
 
-@rule(534)
-def shares_exchanged(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(534, earlier=True)
+def shares_exchanged(scope: Scope) -> Iterator[Found]:
     """``x = l * x + (1 - l) * x[p]`` and ``(1 - l) * loss(out, y) + l * loss(out, y[p])``."""
-    for source, flow in flows(trace):
-        if not DRAWN & source.calls.keys():
+    trace, source, flow = scope.trace, scope.source, scope.flow
+    if not DRAWN & source.calls.keys():
+        return
+    order = _orders(flow)
+    turned = _turned_by(trace, source, flow)
+    if not order and not turned:
+        return
+    mixed: list[tuple[bool, ast.AST]] = []
+    weighed: list[tuple[bool, ast.AST]] = []
+    for node in flow.nodes:
+        found = _mixture(node)
+        if found is None:
             continue
-        order = _orders(flow)
-        turned = _turned_by(trace, source, flow)
-        if not order and not turned:
-            continue
-        mixed: list[tuple[bool, ast.AST]] = []
-        weighed: list[tuple[bool, ast.AST]] = []
-        for node in flow.nodes:
-            found = _mixture(node)
-            if found is None:
-                continue
-            one, other = (
-                _permuted(flow, part, order) or any(isinstance(n, ast.Name) and n.id in turned for n in ast.walk(part))
-                for part in found[1:]
-            )
-            if one == other:
-                continue
-            losses = all(isinstance(part, ast.Call) and len(part.args) > 1 for part in found[1:])
-            (weighed if losses else mixed).append((one, node))
-        mixed += [(way, at) for at, way in turned.values()]
-        if len({way for way, _ in mixed}) != 1 or not weighed or weighed[0][0] == mixed[0][0]:
-            continue
-        says = (
-            f"weighs the labels the other way round than the samples are mixed (`{ast.unparse(weighed[0][1])}`; "
-            f"{source.place(mixed[0][1]).words}: `{ast.unparse(mixed[0][1])}`): what a sample has most of counts least."
+        one, other = (
+            _permuted(flow, part, order) or any(isinstance(n, ast.Name) and n.id in turned for n in ast.walk(part))
+            for part in found[1:]
         )
-        return tell(source, weighed[0][1], "loss", "warning", says, "Weigh both labels by the shares of their samples.")
-    return []
+        if one == other:
+            continue
+        losses = all(isinstance(part, ast.Call) and len(part.args) > 1 for part in found[1:])
+        (weighed if losses else mixed).append((one, node))
+    mixed += [(way, at) for at, way in turned.values()]
+    if len({way for way, _ in mixed}) != 1 or not weighed or weighed[0][0] == mixed[0][0]:
+        return
+    says = (
+        f"weighs the labels the other way round than the samples are mixed (`{ast.unparse(weighed[0][1])}`; "
+        f"{source.place(mixed[0][1]).words}: `{ast.unparse(mixed[0][1])}`): what a sample has most of counts least."
+    )
+    yield scope.tell(weighed[0][1], "loss", says, "Weigh both labels by the shares of their samples.")
 
 
 def _turned_by(trace: Trace, source: Source, flow: Flow) -> dict[str, tuple[ast.AST, bool]]:
@@ -119,69 +119,67 @@ def _turned_by(trace: Trace, source: Source, flow: Flow) -> dict[str, tuple[ast.
     return found
 
 
-@rule(535)
-def labels_unmixed(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(535, earlier=True)
+def labels_unmixed(scope: Scope) -> Iterator[Found]:
     """A function that mixes samples with others and gives nothing else: the labels of the others are lost."""
-    for source, flow in flows(trace):
-        if not isinstance(flow.scope, Function) or not DRAWN & source.calls.keys():
+    source, flow = scope.source, scope.flow
+    if not isinstance(flow.scope, Function) or not DRAWN & source.calls.keys():
+        return
+    order = _orders(flow)
+    for node in flow.of(ast.Return):
+        if not isinstance(node, ast.Return) or node.value is None or not order:
             continue
-        order = _orders(flow)
-        for node in flow.of(ast.Return):
-            if not isinstance(node, ast.Return) or node.value is None or not order:
+        value = flow.inner(node.value)
+        found = _mixture(value)
+        if found is None:
+            continue
+        parts = [_permuted(flow, part, order) for part in found[1:]]
+        reads = [n for n in flow.nodes if isinstance(n, ast.Name) and n.id in order and isinstance(n.ctx, ast.Load)]
+        if parts[0] == parts[1] or len(reads) != 1 or len(flow.scope.args.args) > 3:
+            continue
+        says = (
+            f"mixes samples with others of the batch (`{ast.unparse(value)}`) and gives neither their labels "
+            "nor the "
+            "share: a sample that is mostly another one keeps its label."
+        )
+        remedy = "Give the order and the share too: share * loss(out, y) + (1 - share) * loss(out, y[order])."
+        yield scope.tell(value, "data", says, remedy)
+
+
+@text_rule(548, earlier=True)
+def first_word_again(scope: Scope) -> Iterator[Found]:
+    """A loop that draws word after word and feeds the first one each time."""
+    source, flow = scope.source, scope.flow
+    if not CHOOSE & source.calls.keys():
+        return
+    chosen = [n for name in CHOOSE for n in source.calls.get(name, ())]
+    around = {above for n in chosen for above in source.around(n)}
+    for loop in flow.of(ast.For, ast.While):
+        if not isinstance(loop, ast.For | ast.While) or loop not in around:
+            continue
+        inside = [n for statement in loop.body for n in ast.walk(statement)]
+        if any(called(n) == "backward" for n in inside):
+            continue
+        stored = {n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        drawn = [
+            n for n in inside
+            if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Name)
+            and any(called(m) in CHOOSE for m in ast.walk(n.value))
+        ]  # fmt: skip
+        for made in drawn:
+            name = name_of(made.targets[0])
+            kept = [n for n in inside if called(n) == "append" and name in ast.unparse(n.args[0])]  # type: ignore[attr-defined]
+            reads = [n for n in inside if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+            if not kept or len(reads) != len(kept):
                 continue
-            value = flow.inner(node.value)
-            found = _mixture(value)
-            if found is None:
-                continue
-            parts = [_permuted(flow, part, order) for part in found[1:]]
-            reads = [n for n in flow.nodes if isinstance(n, ast.Name) and n.id in order and isinstance(n.ctx, ast.Load)]
-            if parts[0] == parts[1] or len(reads) != 1 or len(flow.scope.args.args) > 3:
+            fed = _fed(inside, stored)
+            if fed is None:
                 continue
             says = (
-                f"mixes samples with others of the batch (`{ast.unparse(value)}`) and gives neither their labels "
-                "nor the "
-                "share: a sample that is mostly another one keeps its label."
+                f"reads {name_of(fed)} in each turn (`{ast.unparse(source.parents[fed])}`), and no turn gives it "
+                f"what was chosen ({name}, {source.place(made).words}): every word follows the first one."
             )
-            remedy = "Give the order and the share too: share * loss(out, y) + (1 - share) * loss(out, y[order])."
-            return tell(source, value, "data", "warning", says, remedy)
-    return []
-
-
-@rule(548)
-def first_word_again(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """A loop that draws word after word and feeds the first one each time."""
-    for source, flow in flows(trace):
-        if not CHOOSE & source.calls.keys():
-            continue
-        chosen = [n for name in CHOOSE for n in source.calls.get(name, ())]
-        around = {above for n in chosen for above in source.around(n)}
-        for loop in flow.of(ast.For, ast.While):
-            if not isinstance(loop, ast.For | ast.While) or loop not in around:
-                continue
-            inside = [n for statement in loop.body for n in ast.walk(statement)]
-            if any(called(n) == "backward" for n in inside):
-                continue
-            stored = {n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-            drawn = [
-                n for n in inside
-                if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Name)
-                and any(called(m) in CHOOSE for m in ast.walk(n.value))
-            ]  # fmt: skip
-            for made in drawn:
-                name = name_of(made.targets[0])
-                kept = [n for n in inside if called(n) == "append" and name in ast.unparse(n.args[0])]  # type: ignore[attr-defined]
-                reads = [n for n in inside if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
-                if not kept or len(reads) != len(kept):
-                    continue
-                fed = _fed(inside, stored)
-                if fed is None:
-                    continue
-                says = (
-                    f"reads {name_of(fed)} in each turn (`{ast.unparse(source.parents[fed])}`), and no turn gives it "
-                    f"what was chosen ({name}, {source.place(made).words}): every word follows the first one."
-                )
-                return tell(source, fed, "loop", "warning", says, f"Feed it: {name_of(fed)} = {name}.")
-    return []
+            yield scope.tell(fed, "loop", says, f"Feed it: {name_of(fed)} = {name}.")
 
 
 def _fed(inside: list[ast.AST], stored: set[str]) -> ast.Name | None:
@@ -205,35 +203,33 @@ def _fed(inside: list[ast.AST], stored: set[str]) -> ast.Name | None:
     return None
 
 
-@rule(553)
-def begins_at_random(trace: Trace, explained: set[Leaf]) -> list[Found]:
+STARTS = ("forward", "init_hidden", "initHidden", "init_state")
+
+
+@text_rule(553, earlier=True)
+def begins_at_random(scope: Scope) -> Iterator[Found]:
     """``h0 = torch.randn(...)`` in forward: each call of the model gives another answer."""
-    for source, flow in flows(trace):
-        scope = flow.scope
-        if not isinstance(scope, Function) or scope.name not in ("forward", "init_hidden", "initHidden", "init_state"):
+    source, flow = scope.source, scope.flow
+    function = flow.scope
+    if not isinstance(function, Function) or function.name not in STARTS:
+        return
+    for node in flow.nodes:
+        if called(node) not in ("randn", "rand", "randn_like", "normal") or not isinstance(node, ast.Call):
             continue
-        for node in flow.nodes:
-            if called(node) not in ("randn", "rand", "randn_like", "normal") or not isinstance(node, ast.Call):
-                continue
-            above = source.parents.get(node)
-            while isinstance(above, ast.Tuple | ast.Call | ast.Attribute):
-                above = source.parents.get(above)
-            name = name_of(above.targets[0]) if isinstance(above, ast.Assign) else ""
-            made = isinstance(above, ast.Return) or re.match(
-                r"(h|c|h_?0|c_?0|hidden|state|hx|cx|h_?t|c_?t)\w{0,3}$", name
-            )
-            if not made or (isinstance(above, ast.Return) and scope.name == "forward"):
-                continue
-            if scope.name == "forward" and not any(
-                re.search(r"rnn|lstm|gru|cell", ast.unparse(n.func), re.I)
-                for n in flow.nodes
-                if isinstance(n, ast.Call)
-            ):
-                continue
-            says = (
-                f"begins with a state that is drawn at random (`{ast.unparse(node)}`): the same input has another "
-                "answer "
-                "in each call, in evaluation too."
-            )
-            return tell(source, node, "layout", "note", says, "Begin with zeros, or with a parameter that is learnt.")
-    return []
+        above = source.parents.get(node)
+        while isinstance(above, ast.Tuple | ast.Call | ast.Attribute):
+            above = source.parents.get(above)
+        name = name_of(above.targets[0]) if isinstance(above, ast.Assign) else ""
+        made = isinstance(above, ast.Return) or re.match(r"(h|c|h_?0|c_?0|hidden|state|hx|cx|h_?t|c_?t)\w{0,3}$", name)
+        if not made or (isinstance(above, ast.Return) and function.name == "forward"):
+            continue
+        if function.name == "forward" and not any(
+            re.search(r"rnn|lstm|gru|cell", ast.unparse(n.func), re.I) for n in flow.nodes if isinstance(n, ast.Call)
+        ):
+            continue
+        says = (
+            f"begins with a state that is drawn at random (`{ast.unparse(node)}`): the same input has another "
+            "answer "
+            "in each call, in evaluation too."
+        )
+        yield scope.tell(node, "layout", says, "Begin with zeros, or with a parameter that is learnt.", "note")

@@ -7,12 +7,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
-from ..order import rule
+from ..order import text_rule
 from ..reading.calls import mentions, name_of, operands, rows_at
 from ..reading.expressions import Flow
-from ..reading.scope import Index, goals, indices, stripped, told
+from ..reading.scope import Index, Scope, goals, stripped
 from ..reading.sources import Source, called, names_in
 from .latent_losses import LOG_VARIANCE
 
@@ -28,26 +27,23 @@ RANDOM = {"dropout", "randn", "rand", "bernoulli", "normal", "randn_like", "rand
           "alpha_dropout", "feature_dropout", "dropout1d", "dropout2d", "bernoulli_", "normal_"}  # fmt: skip
 
 
-@rule(408)
-def divergence_from_the_prior(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(408, "kl_divergence", trains=True)
+def divergence_from_the_prior(scope: Scope) -> Iterator[Found]:
     """``kl_divergence(prior, posterior)``: the bound has the divergence of the posterior from the prior."""
-    if not trace.steps.count:
-        return []
-    for source, index in indices(trace, "kl_divergence"):
-        for call in index.called("kl_divergence"):
-            if len(call.args) != 2:
-                continue
-            fixed = [_fixed(source.text, index.flow, a) for a in call.args]
-            if fixed != [True, False]:
-                continue
-            one, other = map(ast.unparse, call.args)
-            message = (
-                f"takes the divergence of the prior from the posterior (`{ast.unparse(call)}`): the bound has "
-                "the other "
-                f"one, and this punishes a narrow posterior without end, so {other} stays as wide as {one}."
-            )
-            return told(source, call, "loss", message, f"Turn them round: kl_divergence({other}, {one}).")
-    return []
+    source, index = scope.source, scope.index
+    for call in index.called("kl_divergence"):
+        if len(call.args) != 2:
+            continue
+        fixed = [_fixed(source.text, index.flow, a) for a in call.args]
+        if fixed != [True, False]:
+            continue
+        one, other = map(ast.unparse, call.args)
+        message = (
+            f"takes the divergence of the prior from the posterior (`{ast.unparse(call)}`): the bound has "
+            "the other "
+            f"one, and this punishes a narrow posterior without end, so {other} stays as wide as {one}."
+        )
+        yield scope.tell(call, "loss", message, f"Turn them round: kl_divergence({other}, {one}).")
 
 
 def _fixed(text: str, flow: Flow, node: ast.expr) -> bool | None:
@@ -86,82 +82,73 @@ def _fixed(text: str, flow: Flow, node: ast.expr) -> bool | None:
     return not (made_of - plain)
 
 
-@rule(409)
-def prior_held_against(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(409, "log", trains=True)
+def prior_held_against(scope: Scope) -> Iterator[Found]:
     """``loss = nll + (log_prior - log_posterior)``: the complexity of a posterior has the other sign."""
-    if not trace.steps.count:
-        return []
-    for source, index in indices(trace, "log"):
-        for of in goals(source, index.flow) if mentions(COMPLEXITY, source.text) else ():
-            terms = list(index.flow.terms(of, whole=WHOLE))
-            mine = [t for t in terms if POSTERIOR.search(name_of(t.node)) or POSTERIOR.search(called(t.node))]
-            its = [t for t in terms if PRIOR.search(name_of(t.node)) or PRIOR.search(called(t.node))]
-            if len(mine) != 1 or len(its) != 1 or len(terms) < 3 or mine[0].sign > 0 or its[0].sign < 0:
-                continue
-            names = ast.unparse(its[0].node), ast.unparse(mine[0].node)
-            message = (
-                f"gives the loss {names[0]} with a plus and {names[1]} with a minus (`{ast.unparse(of)}`): that "
-                "is minus "
-                "the divergence, so each step makes the prior less likely and the posterior narrower."
-            )
-            node = its[0].node if hasattr(its[0].node, "lineno") else of
-            return told(source, node, "loss", message, f"Turn them round: + {names[1]} - {names[0]}.")
-    return []
+    source, index = scope.source, scope.index
+    for of in goals(source, index.flow) if mentions(COMPLEXITY, source.text) else ():
+        terms = list(index.flow.terms(of, whole=WHOLE))
+        mine = [t for t in terms if POSTERIOR.search(name_of(t.node)) or POSTERIOR.search(called(t.node))]
+        its = [t for t in terms if PRIOR.search(name_of(t.node)) or PRIOR.search(called(t.node))]
+        if len(mine) != 1 or len(its) != 1 or len(terms) < 3 or mine[0].sign > 0 or its[0].sign < 0:
+            continue
+        names = ast.unparse(its[0].node), ast.unparse(mine[0].node)
+        message = (
+            f"gives the loss {names[0]} with a plus and {names[1]} with a minus (`{ast.unparse(of)}`): that "
+            "is minus "
+            "the divergence, so each step makes the prior less likely and the posterior narrower."
+        )
+        node = its[0].node if hasattr(its[0].node, "lineno") else of
+        yield scope.tell(node, "loss", message, f"Turn them round: + {names[1]} - {names[0]}.")
 
 
-@rule(435)
-def never_below_one(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(435, "exp")
+def never_below_one(scope: Scope) -> Iterator[Found]:
     """``logvar = F.relu(self.fc_logvar(h))``: a log-variance that is never negative is a variance of 1 and more."""
-    for source, index in indices(trace, "exp"):
-        for call in index.called("relu", "softplus", "sigmoid", "relu_"):
-            given = operands(call)[0] if operands(call) else None
-            names = {p.name for p in index.given if p.value is call}
-            if isinstance(given, ast.Call):
-                names.add(called(given))
-            if not any(LOG_VARIANCE.search(re.sub(r"^(fc|lin|linear|head|to|net|enc)_?", "", n)) for n in names):
-                continue
-            if not mentions(GROWN, source.text):
-                continue
-            message = (
-                f"lets a log-variance be no smaller than 0 (`{ast.unparse(call)}`), and its exponential is taken: the "
-                "variance is 1 or more for every sample, however sure the encoder could be."
-            )
-            return told(source, call, "loss", message, "Leave it as the layer gives it: a logarithm may be negative.")
-    return []
+    source, index = scope.source, scope.index
+    for call in index.called("relu", "softplus", "sigmoid", "relu_"):
+        given = operands(call)[0] if operands(call) else None
+        names = {p.name for p in index.given if p.value is call}
+        if isinstance(given, ast.Call):
+            names.add(called(given))
+        if not any(LOG_VARIANCE.search(re.sub(r"^(fc|lin|linear|head|to|net|enc)_?", "", n)) for n in names):
+            continue
+        if not mentions(GROWN, source.text):
+            continue
+        message = (
+            f"lets a log-variance be no smaller than 0 (`{ast.unparse(call)}`), and its exponential is taken: the "
+            "variance is 1 or more for every sample, however sure the encoder could be."
+        )
+        yield scope.tell(call, "loss", message, "Leave it as the layer gives it: a logarithm may be negative.")
 
 
-@rule(437)
-def sleeping_dropout(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(437, "range(", ".eval()")
+def sleeping_dropout(scope: Scope) -> Iterator[Found]:
     """``torch.stack([net(x) for _ in range(20)]).std(0)`` in evaluation mode: 20 times the same."""
-    for source, index in indices(trace, "range(", ".eval()"):
-        for given, again, turn in _repeated(source, index):
-            while (
-                isinstance(again, ast.Call)
-                and called(again) in ("softmax", "sigmoid", "squeeze", "detach", "cpu", "numpy")
-                and operands(again)
-            ):
-                again = operands(again)[0]
-            if not isinstance(again, ast.Call) or name_of(turn) in names_in(given):
-                continue
-            rows = rows_at(trace, source, given)
-            lines = {r.line for r in rows}
-            if not rows or any(r.op.lstrip("~") in RANDOM for r in trace.rows if r.line in lines):
-                continue
-            texts = " ".join(ast.unparse(n) for n in index.flow.nodes if isinstance(n, ast.Call))
-            if not re.search(r"\.(std|var)\(|std\(|var\(", texts) and not mentions(
-                r"std|var|uncert|entrop", source.text
-            ):
-                continue
-            message = (
-                f"asks {ast.unparse(again.func)} again and again for the same (`{ast.unparse(given)}`): in "
-                "evaluation mode "
-                "dropout does nothing and nothing else is drawn, so all answers are equal and their spread is 0."
-            )
-            remedy = (
-                "Switch the dropout layers on again: for m in net.modules(): if isinstance(m, nn.Dropout): m.train()."
-            )
-            return told(source, given, "evaluation", message, remedy, rows=rows[:1])
-    return []
+    trace, source, index = scope.trace, scope.source, scope.index
+    for given, again, turn in _repeated(source, index):
+        while (
+            isinstance(again, ast.Call)
+            and called(again) in ("softmax", "sigmoid", "squeeze", "detach", "cpu", "numpy")
+            and operands(again)
+        ):
+            again = operands(again)[0]
+        if not isinstance(again, ast.Call) or name_of(turn) in names_in(given):
+            continue
+        rows = rows_at(trace, source, given)
+        lines = {r.line for r in rows}
+        if not rows or any(r.op.lstrip("~") in RANDOM for r in trace.rows if r.line in lines):
+            continue
+        texts = " ".join(ast.unparse(n) for n in index.flow.nodes if isinstance(n, ast.Call))
+        if not re.search(r"\.(std|var)\(|std\(|var\(", texts) and not mentions(r"std|var|uncert|entrop", source.text):
+            continue
+        message = (
+            f"asks {ast.unparse(again.func)} again and again for the same (`{ast.unparse(given)}`): in "
+            "evaluation mode "
+            "dropout does nothing and nothing else is drawn, so all answers are equal and their spread is 0."
+        )
+        remedy = "Switch the dropout layers on again: for m in net.modules(): if isinstance(m, nn.Dropout): m.train()."
+        yield scope.tell(given, "evaluation", message, remedy, rows=rows[:1])
 
 
 def _repeated(source: Source, index: Index) -> Iterator[tuple[ast.expr, ast.expr, ast.expr]]:
@@ -189,32 +176,31 @@ def _squared_error(flow: Flow, node: ast.expr) -> bool:
     return of is not None and isinstance(flow.inner(of), ast.BinOp) and isinstance(flow.inner(of).op, ast.Sub)  # type: ignore[attr-defined]
 
 
-@rule(449)
-def precision_for_variance(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(449, "exp")
+def precision_for_variance(scope: Scope) -> Iterator[Found]:
     """``log_var + (y - mu) ** 2 * torch.exp(log_var)``: the error is multiplied with the variance."""
-    for source, index in indices(trace, "exp"):
-        for node in index.products:
-            for error, factor in ((node.left, node.right), (node.right, node.left)):
-                inner = index.flow.inner(factor)
-                if called(inner) != "exp" or not operands(inner) or not _squared_error(index.flow, error):
-                    continue
-                of = operands(inner)[0]
-                if not isinstance(of, ast.Name | ast.Attribute) or not LOG_VARIANCE.search(ast.unparse(of)):
-                    continue
-                beside = [
-                    t for s in index.sums if node in set(ast.walk(s)) for t in index.flow.terms(s, whole=LOG_VARIANCE)
-                ]
-                if not any(ast.unparse(t.node) == ast.unparse(of) and t.sign > 0 for t in beside):
-                    continue
-                name = ast.unparse(of)
-                message = (
-                    f"multiplies the squared error with the variance (`{ast.unparse(node)}`), where the "
-                    "likelihood divides "
-                    f"by it: both this and {name} grow with the variance, so it shrinks for every sample, whatever the "
-                    "error is."
-                )
-                return told(source, node, "loss", message, f"Take torch.exp(-{name}).")
-    return []
+    index = scope.index
+    for node in index.products:
+        for error, factor in ((node.left, node.right), (node.right, node.left)):
+            inner = index.flow.inner(factor)
+            if called(inner) != "exp" or not operands(inner) or not _squared_error(index.flow, error):
+                continue
+            of = operands(inner)[0]
+            if not isinstance(of, ast.Name | ast.Attribute) or not LOG_VARIANCE.search(ast.unparse(of)):
+                continue
+            beside = [
+                t for s in index.sums if node in set(ast.walk(s)) for t in index.flow.terms(s, whole=LOG_VARIANCE)
+            ]
+            if not any(ast.unparse(t.node) == ast.unparse(of) and t.sign > 0 for t in beside):
+                continue
+            name = ast.unparse(of)
+            message = (
+                f"multiplies the squared error with the variance (`{ast.unparse(node)}`), where the "
+                "likelihood divides "
+                f"by it: both this and {name} grow with the variance, so it shrinks for every sample, whatever the "
+                "error is."
+            )
+            yield scope.tell(node, "loss", message, f"Take torch.exp(-{name}).")
 
 
 def _logs(flow: Flow, node: ast.expr) -> Iterator[tuple[float, str]]:
@@ -242,52 +228,48 @@ def _weighed(flow: Flow, node: ast.expr, weight: float, depth: int) -> Iterator[
     yield weight, node
 
 
-@rule(452)
-def spread_for_variance(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(452, "log(")
+def spread_for_variance(scope: Scope) -> Iterator[Found]:
     """``log(sigma) + (y - mu) ** 2 / (2 * sigma)``: the error is divided by the spread, and not by its square."""
-    for source, index in indices(trace, "log("):
-        spreads = [c for c in index.called("log") if any(SPREAD.search(name_of(o)) for o in operands(c)[:1])]
-        for node in index.sums if spreads else ():
-            if isinstance(source.parents.get(node), ast.BinOp):
+    source, index = scope.source, scope.index
+    spreads = [c for c in index.called("log") if any(SPREAD.search(name_of(o)) for o in operands(c)[:1])]
+    for node in index.sums if spreads else ():
+        if isinstance(source.parents.get(node), ast.BinOp):
+            continue
+        logs = {name: w for w, name in _logs(index.flow, node) if SPREAD.search(name.rpartition(".")[2])}
+        for weight, term in _weighed(index.flow, node, 1.0, 6) if logs else ():
+            if not isinstance(term, ast.BinOp) or not isinstance(term.op, ast.Div):
                 continue
-            logs = {name: w for w, name in _logs(index.flow, node) if SPREAD.search(name.rpartition(".")[2])}
-            for weight, term in _weighed(index.flow, node, 1.0, 6) if logs else ():
-                if not isinstance(term, ast.BinOp) or not isinstance(term.op, ast.Div):
-                    continue
-                if not _squared_error(index.flow, term.left):
-                    continue
-                bottom = term.right
-                if isinstance(bottom, ast.BinOp) and isinstance(bottom.op, ast.Mult):
-                    known = index.flow.number(bottom.left)
-                    if known:
-                        weight, bottom = weight / known, bottom.right
-                name = ast.unparse(bottom)
-                if name not in logs or abs(logs[name] - weight) < 1e-9:
-                    continue
-                message = (
-                    f"divides the squared error by {name} (`{ast.unparse(term)}`) beside the logarithm of it: if "
-                    "that is a "
-                    "standard deviation its square belongs there, and if it is a variance, half of the logarithm."
-                )
-                return told(source, term, "loss", message, f"Divide by the square: / (2 * {name} ** 2).")
-    return []
-
-
-@rule(453)
-def softened_too_late(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """``F.softmax(logits, 1) / temperature``: probabilities that no longer sum to 1."""
-    for source, index in indices(trace, "softmax"):
-        for node in index.binary.get(ast.Div, ()):
-            last = ast.unparse(node.right).rpartition(".")[2]
-            if not re.match(r"^(temperature|temp|tau|T)$", last) or called(stripped(index.flow, node.left)) not in (
-                "softmax",
-            ):
+            if not _squared_error(index.flow, term.left):
+                continue
+            bottom = term.right
+            if isinstance(bottom, ast.BinOp) and isinstance(bottom.op, ast.Mult):
+                known = index.flow.number(bottom.left)
+                if known:
+                    weight, bottom = weight / known, bottom.right
+            name = ast.unparse(bottom)
+            if name not in logs or abs(logs[name] - weight) < 1e-9:
                 continue
             message = (
-                f"divides probabilities by the temperature (`{ast.unparse(node)}`): that makes none of them sharper or "
-                "softer than the others, and they no longer sum to 1."
+                f"divides the squared error by {name} (`{ast.unparse(term)}`) beside the logarithm of it: if "
+                "that is a "
+                "standard deviation its square belongs there, and if it is a variance, half of the logarithm."
             )
-            return told(
-                source, node, "loss", message, f"Divide the logits: softmax(logits / {ast.unparse(node.right)}, -1)."
-            )
-    return []
+            yield scope.tell(term, "loss", message, f"Divide by the square: / (2 * {name} ** 2).")
+
+
+@text_rule(453, "softmax")
+def softened_too_late(scope: Scope) -> Iterator[Found]:
+    """``F.softmax(logits, 1) / temperature``: probabilities that no longer sum to 1."""
+    index = scope.index
+    for node in index.binary.get(ast.Div, ()):
+        last = ast.unparse(node.right).rpartition(".")[2]
+        if not re.match(r"^(temperature|temp|tau|T)$", last) or called(stripped(index.flow, node.left)) not in (
+            "softmax",
+        ):
+            continue
+        message = (
+            f"divides probabilities by the temperature (`{ast.unparse(node)}`): that makes none of them sharper or "
+            "softer than the others, and they no longer sum to 1."
+        )
+        yield scope.tell(node, "loss", message, f"Divide the logits: softmax(logits / {ast.unparse(node.right)}, -1).")

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
-from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
-from ..order import rule
+from ..order import text_rule
 from ..reading.calls import mentions, name_of, operands, rows_at
 from ..reading.expressions import losses
-from ..reading.scope import indices, told
+from ..reading.scope import Scope
 from ..reading.sources import Function, called, names_in
 
 IN_PLACE = re.compile(
@@ -23,72 +23,70 @@ INITS = re.compile(
 )
 
 
-@rule(349)
-def only_the_name(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(349, "parameters()")
+def only_the_name(scope: Scope) -> Iterator[Found]:
     """``for p, t in zip(net.parameters(), target.parameters()): t = tau * p + (1 - tau) * t``: no parameter changes."""
-    for source, index in indices(trace, "parameters()"):
-        for loop in index.kinds.get(ast.For, ()):
-            if not re.search(r"parameters\(\)", ast.unparse(loop.iter)):
+    index = scope.index
+    for loop in index.kinds.get(ast.For, ()):
+        if not re.search(r"parameters\(\)", ast.unparse(loop.iter)):
+            continue
+        names = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+        inside = [n for s in loop.body for n in ast.walk(s)]
+        for node in inside:
+            if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
                 continue
-            names = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
-            inside = [n for s in loop.body for n in ast.walk(s)]
-            for node in inside:
-                if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
-                    continue
-                name = node.targets[0].id
-                uses = [n for n in inside if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
-                later = [n for n in uses if (n.lineno, n.col_offset) > (node.end_lineno, node.end_col_offset)]
-                if name not in names or later or not isinstance(node.value, ast.BinOp | ast.Call):
-                    continue
-                if name not in names_in(node.value) and len(names) < 2:
-                    continue
-                if ".grad" in ast.unparse(node.value):
-                    continue  # a step by hand, which another rule tells of
-                if isinstance(node.value, ast.Call) and IN_PLACE.match(called(node.value)):
-                    continue
-                message = (
-                    f"binds {name} to a new tensor (`{ast.unparse(node)}`), and the next turn of the loop binds "
-                    "it again: "
-                    "no parameter of the network is changed by that."
-                )
-                remedy = f"Write into it, under torch.no_grad(): {name}.copy_({ast.unparse(node.value)})."
-                return told(source, node, "alias", message, remedy)
-    return []
+            name = node.targets[0].id
+            uses = [n for n in inside if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+            later = [n for n in uses if (n.lineno, n.col_offset) > (node.end_lineno, node.end_col_offset)]
+            if name not in names or later or not isinstance(node.value, ast.BinOp | ast.Call):
+                continue
+            if name not in names_in(node.value) and len(names) < 2:
+                continue
+            if ".grad" in ast.unparse(node.value):
+                continue  # a step by hand, which another rule tells of
+            if isinstance(node.value, ast.Call) and IN_PLACE.match(called(node.value)):
+                continue
+            message = (
+                f"binds {name} to a new tensor (`{ast.unparse(node)}`), and the next turn of the loop binds "
+                "it again: "
+                "no parameter of the network is changed by that."
+            )
+            remedy = f"Write into it, under torch.no_grad(): {name}.copy_({ast.unparse(node.value)})."
+            yield scope.tell(node, "alias", message, remedy)
 
 
-@rule(350)
-def one_tensor_in_the_list(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(350, ".append(")
+def one_tensor_in_the_list(scope: Scope) -> Iterator[Found]:
     """``path.append(state)`` and ``state += dt * v`` in a loop: the list holds one tensor many times."""
-    for source, index in indices(trace, ".append("):
-        for call in index.called("append"):
-            loop = next((a for a in source.around(call) if isinstance(a, ast.For | ast.While)), None)
-            if loop is None or not call.args or isinstance(loop, ast.AsyncFor):
+    trace, source, index = scope.trace, scope.source, scope.index
+    for call in index.called("append"):
+        loop = next((a for a in source.around(call) if isinstance(a, ast.For | ast.While)), None)
+        if loop is None or not call.args or isinstance(loop, ast.AsyncFor):
+            continue
+        kept = call.args[0].elts if isinstance(call.args[0], ast.Tuple | ast.List) else [call.args[0]]
+        names = [k.id for k in kept if isinstance(k, ast.Name)]
+        inside = [n for s in loop.body for n in ast.walk(s)]
+        for name in names:
+            bound = [n for n in inside if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
+                     and not isinstance(source.parents.get(n), ast.AugAssign)]  # fmt: skip
+            if bound or name in {
+                n.id for n in ast.walk(getattr(loop, "target", loop.body[0])) if isinstance(n, ast.Name)
+            }:
                 continue
-            kept = call.args[0].elts if isinstance(call.args[0], ast.Tuple | ast.List) else [call.args[0]]
-            names = [k.id for k in kept if isinstance(k, ast.Name)]
-            inside = [n for s in loop.body for n in ast.walk(s)]
-            for name in names:
-                bound = [n for n in inside if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
-                         and not isinstance(source.parents.get(n), ast.AugAssign)]  # fmt: skip
-                if bound or name in {
-                    n.id for n in ast.walk(getattr(loop, "target", loop.body[0])) if isinstance(n, ast.Name)
-                }:
-                    continue
-                changes = [n for n in inside if _changes(n, name)]
-                changes = [n for n in changes if rows_at(trace, source, n) and any(
-                    r.shape or r.dtype for r in rows_at(trace, source, n))]  # fmt: skip
-                if not changes:
-                    continue
-                node = changes[0]
-                message = (
-                    f"changes {name} in place (`{ast.unparse(node)}`), which {source.place(call).words} puts "
-                    "into a list in "
-                    f"each round (`{ast.unparse(call)}`): it is the same tensor each time, so all entries are "
-                    "the last one."
-                )
-                remedy = f"Keep a copy: append({name}.clone()); or write {name} = {name} + ..."
-                return told(source, node, "alias", message, remedy)
-    return []
+            changes = [n for n in inside if _changes(n, name)]
+            changes = [n for n in changes if rows_at(trace, source, n) and any(
+                r.shape or r.dtype for r in rows_at(trace, source, n))]  # fmt: skip
+            if not changes:
+                continue
+            node = changes[0]
+            message = (
+                f"changes {name} in place (`{ast.unparse(node)}`), which {source.place(call).words} puts "
+                "into a list in "
+                f"each round (`{ast.unparse(call)}`): it is the same tensor each time, so all entries are "
+                "the last one."
+            )
+            remedy = f"Keep a copy: append({name}.clone()); or write {name} = {name} + ..."
+            yield scope.tell(node, "alias", message, remedy)
 
 
 def _changes(node: ast.AST, name: str) -> bool:
@@ -105,75 +103,67 @@ def _changes(node: ast.AST, name: str) -> bool:
     )
 
 
-@rule(351)
-def masked_once(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(351, "mask", "weight", trains=True)
+def masked_once(scope: Scope) -> Iterator[Found]:
     """``self.weight.data *= mask`` in __init__ alone: the first step fills what was masked."""
-    if not trace.steps.count:
-        return []
-    for source, index in indices(trace, "mask", "weight"):
-        scope = index.flow.scope
-        if not isinstance(scope, Function) or scope.name != "__init__":
+    source, index = scope.source, scope.index
+    function = index.flow.scope
+    if not isinstance(function, Function) or function.name != "__init__":
+        return
+    kind = next((a for a in source.around(function) if isinstance(a, ast.ClassDef)), None)
+    rest = "".join(ast.unparse(n) for n in kind.body if n is not function) if kind is not None else "mask"
+    if re.search(r"mask", rest) or mentions(r"register_hook|parametriz|prune|grad \*=|grad\.mul_", source.text):
+        return
+    for node in index.flow.nodes:
+        changed = (
+            isinstance(node, ast.AugAssign)
+            and isinstance(node.op, ast.Mult)
+            and "weight" in ast.unparse(node.target)
+            and "mask" in ast.unparse(node.value)
+        )
+        changed = changed or (called(node) == "mul_" and "weight" in ast.unparse(node) and "mask" in ast.unparse(node))
+        if not changed:
             continue
-        kind = next((a for a in source.around(scope) if isinstance(a, ast.ClassDef)), None)
-        rest = "".join(ast.unparse(n) for n in kind.body if n is not scope) if kind is not None else "mask"
-        if re.search(r"mask", rest) or mentions(r"register_hook|parametriz|prune|grad \*=|grad\.mul_", source.text):
+        message = (
+            f"puts the mask on the weights when the layer is made (`{ast.unparse(node)}`), and nothing does "
+            "so again: "
+            "their gradients are those of all weights, so the first step fills in what was masked."
+        )
+        remedy = "Keep the mask (register_buffer) and multiply in forward(): F.linear(x, self.weight * self.mask)."
+        yield scope.tell(node, "unused", message, remedy)
+
+
+@text_rule(352, "backward", trains=True)
+def last_round_alone(scope: Scope) -> Iterator[Found]:
+    """``for task in tasks: loss = f(task)`` and one ``loss.backward()`` after it: the others teach nothing."""
+    source, index = scope.source, scope.index
+    for of, call in losses(index.flow):
+        if not isinstance(of, ast.Name):
             continue
-        for node in index.flow.nodes:
-            changed = (
-                isinstance(node, ast.AugAssign)
-                and isinstance(node.op, ast.Mult)
-                and "weight" in ast.unparse(node.target)
-                and "mask" in ast.unparse(node.value)
-            )
-            changed = changed or (
-                called(node) == "mul_" and "weight" in ast.unparse(node) and "mask" in ast.unparse(node)
-            )
-            if not changed:
+        around = list(source.around(call))
+        at = source.place(call).line or int(getattr(call, "lineno", 0))
+        for loop in index.kinds.get(ast.For, ()):
+            if loop in around or loop.end_lineno > at:
+                continue
+            if next((a for a in source.around(loop) if isinstance(a, ast.For | ast.While)), None) is not next(
+                (a for a in around if isinstance(a, ast.For | ast.While)), None
+            ):
+                continue
+            inside = [n for s in loop.body for n in ast.walk(s)]
+            given = [n for n in inside if isinstance(n, ast.Assign) and name_of(n.targets[0]) == of.id]
+            reads = [n for n in inside if isinstance(n, ast.Name) and n.id == of.id and isinstance(n.ctx, ast.Load)]
+            again = [n for n in index.flow.nodes if isinstance(n, ast.Assign) and name_of(n.targets[0]) == of.id
+                     and loop.end_lineno < n.lineno <= at]  # fmt: skip
+            variables = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+            if not given or reads or again or not _by_round(inside, variables, given[0]):
                 continue
             message = (
-                f"puts the mask on the weights when the layer is made (`{ast.unparse(node)}`), and nothing does "
-                "so again: "
-                "their gradients are those of all weights, so the first step fills in what was masked."
+                f"makes {of.id} anew in each round of the loop at {source.place(loop).words} "
+                f"(`{ast.unparse(given[0])}`), "
+                f"and {source.place(call).words} runs backward() once, after it: only the last round trains."
             )
-            remedy = "Keep the mask (register_buffer) and multiply in forward(): F.linear(x, self.weight * self.mask)."
-            return told(source, node, "unused", message, remedy)
-    return []
-
-
-@rule(352)
-def last_round_alone(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """``for task in tasks: loss = f(task)`` and one ``loss.backward()`` after it: the others teach nothing."""
-    if not trace.steps.count:
-        return []
-    for source, index in indices(trace, "backward"):
-        for of, call in losses(index.flow):
-            if not isinstance(of, ast.Name):
-                continue
-            around = list(source.around(call))
-            at = source.place(call).line or int(getattr(call, "lineno", 0))
-            for loop in index.kinds.get(ast.For, ()):
-                if loop in around or loop.end_lineno > at:
-                    continue
-                if next((a for a in source.around(loop) if isinstance(a, ast.For | ast.While)), None) is not next(
-                    (a for a in around if isinstance(a, ast.For | ast.While)), None
-                ):
-                    continue
-                inside = [n for s in loop.body for n in ast.walk(s)]
-                given = [n for n in inside if isinstance(n, ast.Assign) and name_of(n.targets[0]) == of.id]
-                reads = [n for n in inside if isinstance(n, ast.Name) and n.id == of.id and isinstance(n.ctx, ast.Load)]
-                again = [n for n in index.flow.nodes if isinstance(n, ast.Assign) and name_of(n.targets[0]) == of.id
-                         and loop.end_lineno < n.lineno <= at]  # fmt: skip
-                variables = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
-                if not given or reads or again or not _by_round(inside, variables, given[0]):
-                    continue
-                message = (
-                    f"makes {of.id} anew in each round of the loop at {source.place(loop).words} "
-                    f"(`{ast.unparse(given[0])}`), "
-                    f"and {source.place(call).words} runs backward() once, after it: only the last round trains."
-                )
-                remedy = f"Add them up: {of.id} = 0 before the loop, and {of.id} = {of.id} + ... in it."
-                return told(source, given[0], "loss", message, remedy)
-    return []
+            remedy = f"Add them up: {of.id} = 0 before the loop, and {of.id} = {of.id} + ... in it."
+            yield scope.tell(given[0], "loss", message, remedy)
 
 
 def _by_round(inside: list[ast.AST], variables: set[str], given: ast.Assign) -> bool:
@@ -201,70 +191,66 @@ def _by_round(inside: list[ast.AST], variables: set[str], given: ast.Assign) -> 
     return bool(names & variables)
 
 
-@rule(353)
-def what_was_there(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(353, "+=")
+def what_was_there(scope: Scope) -> Iterator[Found]:
     """``total = torch.empty(n)`` and ``total[i] += x``: it begins with whatever the memory held."""
-    for source, index in indices(trace, "+="):
-        for name, value, node in index.given:
-            text = ast.unparse(getattr(value, "func", value))
-            if called(value) not in EMPTY or not re.match(r"(torch|core|np|numpy)\.|\w+\.new_empty", text):
-                continue
-            if called(value) == "Tensor" and any(
-                isinstance(a, ast.List | ast.Name) for a in getattr(value, "args", ())
-            ):
-                continue
-            uses = sorted(
-                (n for n in index.flow.nodes if isinstance(n, ast.Name) and n.id == name and n.lineno > node.lineno),
-                key=lambda n: (n.lineno, n.col_offset),
-            )
-            if not uses:
-                continue
-            first = source.parents.get(uses[0])
-            top = source.parents.get(first) if isinstance(first, ast.Subscript) and first is not None else first
-            if not isinstance(top, ast.AugAssign) or top.value is first:
-                continue
-            message = (
-                f"makes {name} without values (`{ast.unparse(node)}`), and {source.place(top).words} adds to it "
-                f"(`{ast.unparse(top)}`): it begins with whatever its memory held, and sometimes that is 0."
-            )
-            remedy = f"Begin with zeros: {ast.unparse(value).replace('empty', 'zeros').replace('Tensor(', 'zeros(')}."
-            return told(source, node, "data", message, remedy)
-    return []
-
-
-@rule(354)
-def parameter_of_nothing(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """``self.a = nn.Parameter(torch.empty(8, 1))`` that nothing sets: it starts with whatever the memory held."""
-    for source, index in indices(trace, "Parameter("):
-        if mentions(INITS, source.text):
+    source, index = scope.source, scope.index
+    for name, value, node in index.given:
+        text = ast.unparse(getattr(value, "func", value))
+        if called(value) not in EMPTY or not re.match(r"(torch|core|np|numpy)\.|\w+\.new_empty", text):
             continue
-        for call in index.called("Parameter"):
-            made = operands(call)[0] if call.args else None
-            if not isinstance(made, ast.Call) or called(made) not in EMPTY:
-                continue
-            if called(made) in ("Tensor", "FloatTensor") and not all(_whole(a) for a in made.args):
-                continue
-            above = source.parents.get(call)
-            if not isinstance(above, ast.Assign):
-                continue
-            name = name_of(above.targets[0])
-            said = len(
-                re.findall(
-                    rf"(init\.\w+|\w+_)\([^\n]*\b{name}\b|\b{name}(\.data)?(\.\w+_\(|\[[^\]\n]*\] ?=|\.data ?=)",
-                    source.text,
-                )
+        if called(value) == "Tensor" and any(isinstance(a, ast.List | ast.Name) for a in getattr(value, "args", ())):
+            continue
+        uses = sorted(
+            (n for n in index.flow.nodes if isinstance(n, ast.Name) and n.id == name and n.lineno > node.lineno),
+            key=lambda n: (n.lineno, n.col_offset),
+        )
+        if not uses:
+            continue
+        first = source.parents.get(uses[0])
+        top = source.parents.get(first) if isinstance(first, ast.Subscript) and first is not None else first
+        if not isinstance(top, ast.AugAssign) or top.value is first:
+            continue
+        message = (
+            f"makes {name} without values (`{ast.unparse(node)}`), and {source.place(top).words} adds to it "
+            f"(`{ast.unparse(top)}`): it begins with whatever its memory held, and sometimes that is 0."
+        )
+        remedy = f"Begin with zeros: {ast.unparse(value).replace('empty', 'zeros').replace('Tensor(', 'zeros(')}."
+        yield scope.tell(node, "data", message, remedy)
+
+
+@text_rule(354, "Parameter(")
+def parameter_of_nothing(scope: Scope) -> Iterator[Found]:
+    """``self.a = nn.Parameter(torch.empty(8, 1))`` that nothing sets: it starts with whatever the memory held."""
+    trace, source, index = scope.trace, scope.source, scope.index
+    if mentions(INITS, source.text):
+        return
+    for call in index.called("Parameter"):
+        made = operands(call)[0] if call.args else None
+        if not isinstance(made, ast.Call) or called(made) not in EMPTY:
+            continue
+        if called(made) in ("Tensor", "FloatTensor") and not all(_whole(a) for a in made.args):
+            continue
+        above = source.parents.get(call)
+        if not isinstance(above, ast.Assign):
+            continue
+        name = name_of(above.targets[0])
+        said = len(
+            re.findall(
+                rf"(init\.\w+|\w+_)\([^\n]*\b{name}\b|\b{name}(\.data)?(\.\w+_\(|\[[^\]\n]*\] ?=|\.data ?=)",
+                source.text,
             )
-            if not name or said:
-                continue
-            if trace.rows and not any(leaf.name.rpartition(".")[2] == name for leaf in trace.gradients):
-                continue
-            message = (
-                f"makes a parameter without values (`{ast.unparse(above)}`), and nothing gives it any: it starts with "
-                "whatever its memory held, zeros, numbers beyond all size, or NaN."
-            )
-            remedy = f"Set it: nn.init.xavier_uniform_(self.{name}), or nn.Parameter(torch.randn(...) * 0.1)."
-            return told(source, above, "init", message, remedy)
-    return []
+        )
+        if not name or said:
+            continue
+        if trace.rows and not any(leaf.name.rpartition(".")[2] == name for leaf in trace.gradients):
+            continue
+        message = (
+            f"makes a parameter without values (`{ast.unparse(above)}`), and nothing gives it any: it starts with "
+            "whatever its memory held, zeros, numbers beyond all size, or NaN."
+        )
+        remedy = f"Set it: nn.init.xavier_uniform_(self.{name}), or nn.Parameter(torch.randn(...) * 0.1)."
+        yield scope.tell(above, "init", message, remedy)
 
 
 def _whole(node: ast.expr) -> bool:

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
-from ..order import rule
+from ..order import rule, text_rule
 from ..reading.calls import function_of, name_of, operands, option, rows_at
 from ..reading.expressions import Flow, flow_of, losses
-from ..reading.scope import Index, index_of, indices, spread, told
+from ..reading.scope import Index, Scope, index_of, indices, spread, told
 from ..reading.sources import Function, Source, called, names_in
 
 MATHS = {"norm", "pow", "mean", "sum", "sqrt", "square", "abs", "mse_loss", "l1_loss", "smooth_l1_loss",
@@ -38,23 +38,20 @@ def _graph(call: ast.Call) -> bool:
     return given is not None and not (isinstance(given, ast.Constant) and not given.value)
 
 
-@rule(486)
-def derivative_off_the_graph(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(486, "backward", "autograd", trains=True)
+def derivative_off_the_graph(scope: Scope) -> Iterator[Found]:
     """``u_t = torch.autograd.grad(u, t, ones)[0]`` without create_graph, of which a loss is made: it moves nothing."""
-    if not trace.steps.count:
-        return []
-    for source, index in indices(trace, "backward", "autograd"):
-        for of, _ in losses(index.flow):
-            for call in _derivatives(source, index.flow, of):
-                if _graph(call) or _of_weights(call):
-                    continue
-                message = (
-                    f"takes a derivative without its graph (`{ast.unparse(call)}`), and the loss is made of it: there "
-                    "it is a constant, so that term moves no parameter, whatever its value."
-                )
-                remedy = "Keep its graph: torch.autograd.grad(..., create_graph=True)."
-                return told(source, call, "cut", message, remedy)
-    return []
+    source, index = scope.source, scope.index
+    for of, _ in losses(index.flow):
+        for call in _derivatives(source, index.flow, of):
+            if _graph(call) or _of_weights(call):
+                continue
+            message = (
+                f"takes a derivative without its graph (`{ast.unparse(call)}`), and the loss is made of it: there "
+                "it is a constant, so that term moves no parameter, whatever its value."
+            )
+            remedy = "Keep its graph: torch.autograd.grad(..., create_graph=True)."
+            yield scope.tell(call, "cut", message, remedy)
 
 
 def _of_weights(call: ast.Call) -> bool:
@@ -140,30 +137,27 @@ def lines_without_a_curve(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
-@rule(488)
-def both_columns_at_once(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(488, "autograd", "[:")
+def both_columns_at_once(scope: Scope) -> Iterator[Found]:
     """``grad(grads, X, ones_like(grads))`` of a gradient of two columns: the sum of the second derivatives of both."""
-    for source, index in indices(trace, "autograd", "[:"):
-        for call, inner in _second(source, index):
-            of, by = option(call, "outputs", 0), option(call, "inputs", 1)
-            if of is None or by is None or ast.unparse(by) != ast.unparse(option(inner, "inputs", 1) or inner):
-                continue
-            outer = option(call, "grad_outputs", 2)
-            summed = called(of) == "sum" or (
-                outer is not None and called(index.flow.inner(outer)) in ("ones_like", "ones")
-            )
-            name = ast.unparse(operands(of)[0] if called(of) == "sum" and operands(of) else of)
-            if not summed or not re.fullmatch(r"\w+", name):
-                continue
-            if not re.search(rf"\b{name}\[(:|\.\.\.), ?\d", source.text):
-                continue
-            message = (
-                f"differentiates all columns of {name} at once (`{ast.unparse(call)}`): what comes out is the sum over "
-                "the columns, so the mixed derivatives stand beside the second one that is meant."
-            )
-            remedy = f"Differentiate each by itself: grad({name}[:, 0].sum(), {ast.unparse(by)}, create_graph=True)."
-            return told(source, call, "gradient", message, remedy)
-    return []
+    source, index = scope.source, scope.index
+    for call, inner in _second(source, index):
+        of, by = option(call, "outputs", 0), option(call, "inputs", 1)
+        if of is None or by is None or ast.unparse(by) != ast.unparse(option(inner, "inputs", 1) or inner):
+            continue
+        outer = option(call, "grad_outputs", 2)
+        summed = called(of) == "sum" or (outer is not None and called(index.flow.inner(outer)) in ("ones_like", "ones"))
+        name = ast.unparse(operands(of)[0] if called(of) == "sum" and operands(of) else of)
+        if not summed or not re.fullmatch(r"\w+", name):
+            continue
+        if not re.search(rf"\b{name}\[(:|\.\.\.), ?\d", source.text):
+            continue
+        message = (
+            f"differentiates all columns of {name} at once (`{ast.unparse(call)}`): what comes out is the sum over "
+            "the columns, so the mixed derivatives stand beside the second one that is meant."
+        )
+        remedy = f"Differentiate each by itself: grad({name}[:, 0].sum(), {ast.unparse(by)}, create_graph=True)."
+        yield scope.tell(call, "gradient", message, remedy)
 
 
 def _quotients(index: Index) -> Iterator[tuple[ast.BinOp, ast.expr, ast.expr, str]]:
@@ -191,29 +185,28 @@ def _moved(index: Index, node: ast.expr, step: str) -> int | None:
     return 0
 
 
-@rule(489)
-def step_below_the_digits(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(489)
+def step_below_the_digits(scope: Scope) -> Iterator[Found]:
     """``(f(x + 1e-8) - f(x)) / 1e-8`` in float32: the two arguments are the same number."""
-    for source, index in indices(trace):
-        for node, left, right, step in _quotients(index):
-            known = index.flow.number(node.right)
-            if known is None and isinstance(index.flow.scope, Function):
-                known = _default(index.flow.scope, step)
-            if isinstance(node.right, ast.BinOp) and known is None:
-                continue
-            moved = _moved(index, left, step), _moved(index, right, step)
-            if known is None or not 0 < known <= 2e-6 or None in moved or moved[0] == moved[1]:
-                continue
-            rows = [r for r in rows_at(trace, source, node) if r.op in ("sub", "div")]
-            if not rows or any(r.dtype != "float32" for r in rows):
-                continue
-            message = (
-                f"divides a difference of float32 numbers by {known:g} (`{ast.unparse(node)}`): near 1 they are 1.2e-7 "
-                "apart, so the two values are equal or differ by rounding alone, and the slope is noise."
-            )
-            remedy = "Take float64, or a step near 1e-3; autograd.grad gives the slope itself."
-            return told(source, node, "dtype", message, remedy, rows=rows[:1])
-    return []
+    trace, source, index = scope.trace, scope.source, scope.index
+    for node, left, right, step in _quotients(index):
+        known = index.flow.number(node.right)
+        if known is None and isinstance(index.flow.scope, Function):
+            known = _default(index.flow.scope, step)
+        if isinstance(node.right, ast.BinOp) and known is None:
+            continue
+        moved = _moved(index, left, step), _moved(index, right, step)
+        if known is None or not 0 < known <= 2e-6 or None in moved or moved[0] == moved[1]:
+            continue
+        rows = [r for r in rows_at(trace, source, node) if r.op in ("sub", "div")]
+        if not rows or any(r.dtype != "float32" for r in rows):
+            continue
+        message = (
+            f"divides a difference of float32 numbers by {known:g} (`{ast.unparse(node)}`): near 1 they are 1.2e-7 "
+            "apart, so the two values are equal or differ by rounding alone, and the slope is noise."
+        )
+        remedy = "Take float64, or a step near 1e-3; autograd.grad gives the slope itself."
+        yield scope.tell(node, "dtype", message, remedy, rows=rows[:1])
 
 
 def _default(scope: Function, name: str) -> float | None:
@@ -225,27 +218,26 @@ def _default(scope: Function, name: str) -> float | None:
     return float(value.value) if known else None  # type: ignore[union-attr, arg-type]
 
 
-@rule(490)
-def half_the_distance(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(490)
+def half_the_distance(scope: Scope) -> Iterator[Found]:
     """``(f(x + h) - f(x - h)) / h``, ``(u[2:] - u[:-2]) / dx``: the two are 2 h apart."""
-    for source, index in indices(trace):
-        for node, left, right, step in _quotients(index):
-            if not STEP.match(step):
-                continue
-            moved = _moved(index, left, step), _moved(index, right, step)
-            apart = moved == (1, -1) or _two_apart(left, right)
-            if not apart:
-                continue
-            value = index.flow.value(node.right)
-            if value is not None and re.match(r"2(\.0)? \*", ast.unparse(value)):
-                continue
-            message = (
-                f"divides by one step what is two steps apart (`{ast.unparse(node)}`): the derivative comes out "
-                "twice as "
-                "large as it is."
-            )
-            return told(source, node, "loss", message, f"Divide by both: / (2 * {step}).")
-    return []
+    index = scope.index
+    for node, left, right, step in _quotients(index):
+        if not STEP.match(step):
+            continue
+        moved = _moved(index, left, step), _moved(index, right, step)
+        apart = moved == (1, -1) or _two_apart(left, right)
+        if not apart:
+            continue
+        value = index.flow.value(node.right)
+        if value is not None and re.match(r"2(\.0)? \*", ast.unparse(value)):
+            continue
+        message = (
+            f"divides by one step what is two steps apart (`{ast.unparse(node)}`): the derivative comes out "
+            "twice as "
+            "large as it is."
+        )
+        yield scope.tell(node, "loss", message, f"Divide by both: / (2 * {step}).")
 
 
 def _two_apart(left: ast.expr, right: ast.expr) -> bool:
@@ -266,102 +258,96 @@ def _two_apart(left: ast.expr, right: ast.expr) -> bool:
     return False
 
 
-@rule(491)
-def curvature_by_one_step(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(491)
+def curvature_by_one_step(scope: Scope) -> Iterator[Found]:
     """``(u[2:] - 2 * u[1:-1] + u[:-2]) / dx``: a second difference is divided by the square of the step."""
-    for source, index in indices(trace):
-        for node in index.binary.get(ast.Div, ()):
-            step = ast.unparse(node.right)
-            top = index.flow.inner(node.left)
-            if not STEP.match(step) or not isinstance(top, ast.BinOp):
-                continue
-            if index.flow.value(node.right) is not None and re.search(
-                r"\*\* ?2|\*", ast.unparse(index.flow.inner(node.right))
-            ):
-                continue
-            terms = [(t.sign, ast.unparse(t.node)) for t in index.flow.terms(top)]
-            twice = re.search(r"(?<![\w.])2(\.0)? \* ", ast.unparse(top))
-            if len(terms) != 3 or sorted(s for s, _ in terms) != [-1, 1, 1] or twice is None:
-                continue
-            parts = {re.sub(r"\[.*|\(.*", "", t) for _, t in terms}
-            if len(parts) != 1 or not all(re.search(r"[\[(]", t) for _, t in terms):
-                continue
-            message = (
-                f"divides a second difference by one step (`{ast.unparse(node)}`): it goes with the square of "
-                "the step, "
-                f"and comes out by {step} too small."
-            )
-            return told(source, node, "loss", message, f"Divide by the square: / {step} ** 2.")
-    return []
-
-
-@rule(492)
-def uphill_forces(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """``forces = autograd.grad(energy, positions)[0]``: a force is minus the gradient of the energy."""
-    for source, index in indices(trace, "autograd"):
-        for name, value, node in index.given:
-            if not re.search(r"force|^F(_pred)?$", name):
-                continue
-            inner = value.value if isinstance(value, ast.Subscript) else value
-            if not isinstance(inner, ast.Call) or not _by_inputs(inner):
-                continue
-            of = option(inner, "outputs", 0)
-            if of is None or not any(ENERGY.search(n) for n in names_in(of) | {name_of(of)}):
-                continue
-            if re.search(rf"-\s*{name}\b|{name}\.neg|neg\({name}", source.text):
-                continue
-            message = (
-                f"takes the gradient of the energy for the force (`{ast.unparse(node)}`): the force is minus that, so "
-                "what is compared with forces pulls the energy the wrong way."
-            )
-            return told(source, node, "loss", message, f"Put a minus before it: {name} = -autograd.grad(...)[0].")
-    return []
-
-
-@rule(493)
-def momentum_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """``dq, dp = dH[:, 1], dH[:, 0]``: the momentum changes by minus the derivative by the place."""
-    for source, index in indices(trace, "autograd"):
-        given = {
-            p.name: p for p in index.given if re.match(r"^(d?q_?(dot|dt)?|dqdt|dq_dt|dp|p_?dot|dpdt|dp_dt)$", p.name)
-        }
-        q = next((p for n, p in given.items() if "q" in n), None)
-        p = next((p for n, p in given.items() if re.match("d?p", n)), None)
-        if q is None or p is None or not isinstance(q.value, ast.Subscript) or not isinstance(p.value, ast.Subscript):
+    index = scope.index
+    for node in index.binary.get(ast.Div, ()):
+        step = ast.unparse(node.right)
+        top = index.flow.inner(node.left)
+        if not STEP.match(step) or not isinstance(top, ast.BinOp):
             continue
-        roots = ast.unparse(q.value.value), ast.unparse(p.value.value)
-        if roots[0] != roots[1] or not any(called(n) == "grad" for n in spread(index.flow, q.value.value, 20)):
+        if index.flow.value(node.right) is not None and re.search(
+            r"\*\* ?2|\*", ast.unparse(index.flow.inner(node.right))
+        ):
             continue
-        if re.search(rf"-\s*{p.name}\b", source.text) or re.search(rf"-\s*{q.name}\b", source.text):
+        terms = [(t.sign, ast.unparse(t.node)) for t in index.flow.terms(top)]
+        twice = re.search(r"(?<![\w.])2(\.0)? \* ", ast.unparse(top))
+        if len(terms) != 3 or sorted(s for s, _ in terms) != [-1, 1, 1] or twice is None:
+            continue
+        parts = {re.sub(r"\[.*|\(.*", "", t) for _, t in terms}
+        if len(parts) != 1 or not all(re.search(r"[\[(]", t) for _, t in terms):
             continue
         message = (
-            f"gives both changes the same sign (`{p.name} = {ast.unparse(p.value)}`, `{q.name} = "
-            f"{ast.unparse(q.value)}`): "
-            "of Hamilton's equations one has a minus, and without it the energy does not stay what it is."
+            f"divides a second difference by one step (`{ast.unparse(node)}`): it goes with the square of "
+            "the step, "
+            f"and comes out by {step} too small."
         )
-        return told(source, p.node, "loss", message, f"Write {p.name} = -{ast.unparse(p.value)}.")
-    return []
+        yield scope.tell(node, "loss", message, f"Divide by the square: / {step} ** 2.")
 
 
-@rule(494)
-def stages_out_of_weight(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(492, "autograd")
+def uphill_forces(scope: Scope) -> Iterator[Found]:
+    """``forces = autograd.grad(energy, positions)[0]``: a force is minus the gradient of the energy."""
+    source, index = scope.source, scope.index
+    for name, value, node in index.given:
+        if not re.search(r"force|^F(_pred)?$", name):
+            continue
+        inner = value.value if isinstance(value, ast.Subscript) else value
+        if not isinstance(inner, ast.Call) or not _by_inputs(inner):
+            continue
+        of = option(inner, "outputs", 0)
+        if of is None or not any(ENERGY.search(n) for n in names_in(of) | {name_of(of)}):
+            continue
+        if re.search(rf"-\s*{name}\b|{name}\.neg|neg\({name}", source.text):
+            continue
+        message = (
+            f"takes the gradient of the energy for the force (`{ast.unparse(node)}`): the force is minus that, so "
+            "what is compared with forces pulls the energy the wrong way."
+        )
+        yield scope.tell(node, "loss", message, f"Put a minus before it: {name} = -autograd.grad(...)[0].")
+
+
+@text_rule(493, "autograd")
+def momentum_turned(scope: Scope) -> Iterator[Found]:
+    """``dq, dp = dH[:, 1], dH[:, 0]``: the momentum changes by minus the derivative by the place."""
+    source, index = scope.source, scope.index
+    given = {p.name: p for p in index.given if re.match(r"^(d?q_?(dot|dt)?|dqdt|dq_dt|dp|p_?dot|dpdt|dp_dt)$", p.name)}
+    q = next((p for n, p in given.items() if "q" in n), None)
+    p = next((p for n, p in given.items() if re.match("d?p", n)), None)
+    if q is None or p is None or not isinstance(q.value, ast.Subscript) or not isinstance(p.value, ast.Subscript):
+        return
+    roots = ast.unparse(q.value.value), ast.unparse(p.value.value)
+    if roots[0] != roots[1] or not any(called(n) == "grad" for n in spread(index.flow, q.value.value, 20)):
+        return
+    if re.search(rf"-\s*{p.name}\b", source.text) or re.search(rf"-\s*{q.name}\b", source.text):
+        return
+    message = (
+        f"gives both changes the same sign (`{p.name} = {ast.unparse(p.value)}`, `{q.name} = "
+        f"{ast.unparse(q.value)}`): "
+        "of Hamilton's equations one has a minus, and without it the energy does not stay what it is."
+    )
+    yield scope.tell(p.node, "loss", message, f"Write {p.name} = -{ast.unparse(p.value)}.")
+
+
+@text_rule(494, "k2", "k3")
+def stages_out_of_weight(scope: Scope) -> Iterator[Found]:
     """``s + dt * (k1 + 2 * k2 + 2 * k3 + k4) / 4``: the weights of the stages do not sum to 1."""
-    for source, index in indices(trace, "k2", "k3"):
-        for node in index.binary.get(ast.Add, []) + index.binary.get(ast.Mult, []) + index.binary.get(ast.Div, []):
-            names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-            stages = {n for n in names if re.fullmatch(r"k_?\d", n)}
-            above = source.parents.get(node)
-            if len(stages) < 4 or isinstance(above, ast.BinOp):
-                continue
-            weight = _weight(node)
-            if weight is None or abs(weight) < 1e-6 or abs(weight - 1) < 1e-6:
-                continue
-            message = (
-                f"weighs the stages by {weight:.3g} in all (`{ast.unparse(node)}`): each step is {weight:.3g} times as "
-                "long as it is said to be."
-            )
-            return told(source, node, "loss", message, "Their weights sum to 1: dt * (k1 + 2 * k2 + 2 * k3 + k4) / 6.")
-    return []
+    source, index = scope.source, scope.index
+    for node in index.binary.get(ast.Add, []) + index.binary.get(ast.Mult, []) + index.binary.get(ast.Div, []):
+        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        stages = {n for n in names if re.fullmatch(r"k_?\d", n)}
+        above = source.parents.get(node)
+        if len(stages) < 4 or isinstance(above, ast.BinOp):
+            continue
+        weight = _weight(node)
+        if weight is None or abs(weight) < 1e-6 or abs(weight - 1) < 1e-6:
+            continue
+        message = (
+            f"weighs the stages by {weight:.3g} in all (`{ast.unparse(node)}`): each step is {weight:.3g} times as "
+            "long as it is said to be."
+        )
+        yield scope.tell(node, "loss", message, "Their weights sum to 1: dt * (k1 + 2 * k2 + 2 * k3 + k4) / 6.")
 
 
 def _weight(node: ast.AST) -> float | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
-from ...recorder.cell_trace import Leaf, Trace
-from ..finding import Found, capital
-from ..order import rule
-from ..reading.expressions import Flow, flow_of
-from ..reading.sources import called, sources
+from ..finding import Found
+from ..order import text_rule
+from ..reading.expressions import Flow
+from ..reading.scope import Scope
+from ..reading.sources import called
 
 LOSSES = {"CrossEntropyLoss", "NLLLoss", "cross_entropy", "nll_loss"}
 POSITIVE = re.compile(r"pos(?!_weight)|(^|_)n?_?p1?(_|$)|== ?1", re.I)
@@ -21,51 +22,39 @@ KEEPING = {"float", "to", "double", "tensor", "as_tensor", "FloatTensor", "Tenso
 """What gives larger values for larger ones."""
 
 
-@rule(512)
-def by_their_counts(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(512)
+def by_their_counts(scope: Scope) -> Iterator[Found]:
     """``CrossEntropyLoss(weight=counts / counts.sum())``: the classes with most samples weigh most."""
-    for source in sources(trace):
-        for scope in source.scopes():
-            flow = flow_of(source, scope)
-            for node in flow.nodes:
-                given = _weights(node)
-                counts = _rising(flow, given) if given is not None else None
-                if given is None or counts is None:
-                    continue
-                inner = flow.inner(given)
-                line, col, place = source.place(inner if inner is not given else node)
-                message = capital(
-                    f"{place} weighs each class by how many samples it has (`{ast.unparse(inner)}`, given to "
-                    f"{called(node)}): the frequent classes, which make up most of the loss as it is, count even more, "
-                    "and a model does well that never tells a rare one."
-                )
-                remedy = "Weigh by the inverse: weight = counts.sum() / (len(counts) * counts)."
-                return [Found("loss", "warning", line, col, message, remedy)]
-    return []
+    flow = scope.flow
+    for node in flow.nodes:
+        given = _weights(node)
+        counts = _rising(flow, given) if given is not None else None
+        if given is None or counts is None:
+            continue
+        inner = flow.inner(given)
+        message = (
+            f"weighs each class by how many samples it has (`{ast.unparse(inner)}`, given to "
+            f"{called(node)}): the frequent classes, which make up most of the loss as it is, count even more, "
+            "and a model does well that never tells a rare one."
+        )
+        remedy = "Weigh by the inverse: weight = counts.sum() / (len(counts) * counts)."
+        yield scope.tell(inner if inner is not given else node, "loss", message, remedy)
 
 
-@rule(513)
-def rare_ones_less(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(513)
+def rare_ones_less(scope: Scope) -> Iterator[Found]:
     """``pos_weight=positives / negatives``: of rare positives it makes each count less, and not more."""
-    for source in sources(trace):
-        for scope in source.scopes():
-            flow = flow_of(source, scope)
-            for node in flow.nodes:
-                given = [k.value for k in node.keywords if k.arg == "pos_weight"] if isinstance(node, ast.Call) else []
-                share = _share_of_positives(flow, given[0]) if given else None
-                if share is None:
-                    continue
-                line, col, place = source.place(share)
-                message = capital(
-                    f"{place} weighs positive samples by how frequent they are (`{ast.unparse(share)}`, given to "
-                    f"{called(node)} as pos_weight): the rarer they are, the less each of them counts."
-                )
-                return [
-                    Found(
-                        "loss", "warning", line, col, message, "Take the inverse: pos_weight = negatives / positives."
-                    )
-                ]
-    return []
+    flow = scope.flow
+    for node in flow.nodes:
+        given = [k.value for k in node.keywords if k.arg == "pos_weight"] if isinstance(node, ast.Call) else []
+        share = _share_of_positives(flow, given[0]) if given else None
+        if share is None:
+            continue
+        message = (
+            f"weighs positive samples by how frequent they are (`{ast.unparse(share)}`, given to "
+            f"{called(node)} as pos_weight): the rarer they are, the less each of them counts."
+        )
+        yield scope.tell(share, "loss", message, "Take the inverse: pos_weight = negatives / positives.")
 
 
 def _share_of_positives(flow: Flow, node: ast.expr, depth: int = 10) -> ast.expr | None:

@@ -5,45 +5,40 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
-from ...recorder.cell_trace import Leaf, Trace
-from ..finding import Found, capital
-from ..order import rule
-from ..reading.expressions import Flow, flow_of, speaks_of
-from ..reading.sources import called, names_in, sources
+from ..finding import Found
+from ..order import text_rule
+from ..reading.expressions import Flow, speaks_of
+from ..reading.scope import Scope
+from ..reading.sources import called, names_in
 
 POSITIVE = re.compile(r"(^|_)(p|pos|positive|positives|same|ap|match)(_|\d|$)|pos(_?dist)?$", re.I)
 NEGATIVE = re.compile(r"(^|_)(n|neg|negative|negatives|diff|different|an)(_|\d|$)|neg(_?dist)?$", re.I)
 DISTANCES = {"pairwise_distance", "norm", "cdist", "dist", "vector_norm", "euclidean", "distance"}
 
 
-@rule(425)
-def pushed_the_wrong_way(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(425, trains=True)
+def pushed_the_wrong_way(scope: Scope) -> Iterator[Found]:
     """``relu(d_neg - d_pos + margin)`` of distances: what belongs together is pushed apart."""
-    if not trace.steps.count:
-        return []
-    for source in sources(trace):
-        for scope in source.scopes():
-            flow = flow_of(source, scope)
-            for node in flow.nodes:
-                inside = _hinged(node)
-                if inside is None:
-                    continue
-                terms = list(flow.terms(inside, whole=re.compile(r"\w")))
-                pos = [t for t in terms if speaks_of(t.node, POSITIVE, NEGATIVE)]
-                neg = [t for t in terms if speaks_of(t.node, NEGATIVE, POSITIVE)]
-                if len(pos) != 1 or len(neg) != 1 or pos[0].sign != -1 or neg[0].sign != 1:
-                    continue
-                if not all(_distance(flow, t.node) for t in (pos[0], neg[0])):
-                    continue
-                line, col, place = source.place(node)
-                message = capital(
-                    f"{place} makes the distance to what belongs together larger, and that to others smaller "
-                    f"(`{ast.unparse(inside)}`): the first enters the loss with a minus, the second with a plus."
-                )
-                remedy = f"Turn them round: {ast.unparse(pos[0].node)} - {ast.unparse(neg[0].node)} + margin."
-                return [Found("loss", "warning", line, col, message, remedy)]
-    return []
+    flow = scope.flow
+    for node in flow.nodes:
+        inside = _hinged(node)
+        if inside is None:
+            continue
+        terms = list(flow.terms(inside, whole=re.compile(r"\w")))
+        pos = [t for t in terms if speaks_of(t.node, POSITIVE, NEGATIVE)]
+        neg = [t for t in terms if speaks_of(t.node, NEGATIVE, POSITIVE)]
+        if len(pos) != 1 or len(neg) != 1 or pos[0].sign != -1 or neg[0].sign != 1:
+            continue
+        if not all(_distance(flow, t.node) for t in (pos[0], neg[0])):
+            continue
+        message = (
+            f"makes the distance to what belongs together larger, and that to others smaller "
+            f"(`{ast.unparse(inside)}`): the first enters the loss with a minus, the second with a plus."
+        )
+        remedy = f"Turn them round: {ast.unparse(pos[0].node)} - {ast.unparse(neg[0].node)} + margin."
+        yield scope.tell(node, "loss", message, remedy)
 
 
 def _hinged(node: ast.AST) -> ast.expr | None:
@@ -89,36 +84,30 @@ REMOVED = {"eye", "fill_diagonal_", "fill_diagonal", "masked_fill", "masked_fill
 SUMMED = {"cross_entropy", "log_softmax", "logsumexp", "LogSoftmax"}
 
 
-@rule(426)
-def beside_itself(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(426, trains=True)
+def beside_itself(scope: Scope) -> Iterator[Found]:
     """``cross_entropy(z @ z.T / t, pair)``: each sample is one of those that it is to be told from."""
-    if not trace.steps.count:
-        return []
-    for source in sources(trace):
-        for scope in source.scopes():
-            flow = flow_of(source, scope)
-            calls = {called(n) for n in flow.nodes}
-            by_hand = {"exp", "log"} <= calls and "sum" in calls
-            if calls & REMOVED or not (calls & SUMMED or by_hand or "CrossEntropyLoss" in source.text):
-                continue
-            if any(_takes_away(n) for n in flow.nodes):
-                continue
-            for node in flow.nodes:
-                if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
-                    continue
-                of = _with_itself(node.value)
-                sim = node.targets[0].id
-                if of is None or not _goes_into_a_loss(flow, sim):
-                    continue
-                line, col, place = source.place(node)
-                message = capital(
-                    f"{place} compares each row of {of} with all rows (`{ast.unparse(node)}`), itself among them, and "
-                    f"nothing takes the diagonal out of {sim} again: there the similarity is the highest possible, so "
-                    "each sample is pushed away from itself, and its real partner hardly counts."
-                )
-                remedy = f"Take it out before the softmax: {sim}.fill_diagonal_(float('-inf'))."
-                return [Found("loss", "warning", line, col, message, remedy)]
-    return []
+    source, flow = scope.source, scope.flow
+    calls = {called(n) for n in flow.nodes}
+    by_hand = {"exp", "log"} <= calls and "sum" in calls
+    if calls & REMOVED or not (calls & SUMMED or by_hand or "CrossEntropyLoss" in source.text):
+        return
+    if any(_takes_away(n) for n in flow.nodes):
+        return
+    for node in flow.nodes:
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+            continue
+        of = _with_itself(node.value)
+        sim = node.targets[0].id
+        if of is None or not _goes_into_a_loss(flow, sim):
+            continue
+        message = (
+            f"compares each row of {of} with all rows (`{ast.unparse(node)}`), itself among them, and "
+            f"nothing takes the diagonal out of {sim} again: there the similarity is the highest possible, so "
+            "each sample is pushed away from itself, and its real partner hardly counts."
+        )
+        remedy = f"Take it out before the softmax: {sim}.fill_diagonal_(float('-inf'))."
+        yield scope.tell(node, "loss", message, remedy)
 
 
 def _with_itself(node: ast.expr) -> str | None:

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Row, Trace, ancestors
 from ..finding import Found, capital, code_of, where
-from ..order import rule
-from ..reading.expressions import flow_of, losses
-from ..reading.sources import sources
+from ..order import rule, text_rule
+from ..reading.expressions import losses
+from ..reading.scope import Scope
 from .losses import DIFFERENCES
 
 AVERAGING = {"mean", "sum", "cast", "float", "to", "double"}
@@ -239,24 +239,18 @@ def _of_width_one(row: Row) -> bool:
     return row.op == "linear" and row.shape[-1:] == (1,)
 
 
-@rule(442)
-def penalty_subtracted(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(442, trains=True)
+def penalty_subtracted(scope: Scope) -> Iterator[Found]:
     """``loss = data - 1e-4 * sum(p.norm() for p in model.parameters())``: each step makes the weights larger."""
-    if not trace.steps.count:
-        return []
-    for source in sources(trace):
-        for scope in source.scopes():
-            flow = flow_of(source, scope)
-            for of, _ in losses(flow):
-                terms = list(flow.terms(of))
-                for sign, node in terms:
-                    text = " ".join(ast.unparse(flow.inner(n)) for n in ast.walk(node) if isinstance(n, ast.expr))
-                    if sign > 0 or len(terms) < 2 or "parameters()" not in text or not PENALTIES.search(text):
-                        continue
-                    line, col, place = source.place(node)
-                    message = capital(
-                        f"{place} takes a penalty of the weights away from the loss (`{ast.unparse(node)}`): each step "
-                        "makes the loss smaller, and the weights larger with it."
-                    )
-                    return [Found("loss", "warning", line, col, message, "Add it: loss = data + penalty.")]
-    return []
+    flow = scope.flow
+    for of, _ in losses(flow):
+        terms = list(flow.terms(of))
+        for sign, node in terms:
+            text = " ".join(ast.unparse(flow.inner(n)) for n in ast.walk(node) if isinstance(n, ast.expr))
+            if sign > 0 or len(terms) < 2 or "parameters()" not in text or not PENALTIES.search(text):
+                continue
+            message = (
+                f"takes a penalty of the weights away from the loss (`{ast.unparse(node)}`): each step "
+                "makes the loss smaller, and the weights larger with it."
+            )
+            yield scope.tell(node, "loss", message, "Add it: loss = data + penalty.")

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, where
-from ..order import rule
+from ..order import rule, text_rule
 from ..reading.calls import name_of
 from ..reading.expressions import Flow, losses
-from ..reading.scope import flows, tell
+from ..reading.scope import Scope
 from ..reading.sources import called, sources
 from ..training.start_values import _range
 from .losses import EACH, PROBABILITIES, _source
@@ -99,31 +100,30 @@ def averaged_with_the_masked(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
-@rule(516)
-def padding_alone(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(516, earlier=True)
+def padding_alone(scope: Scope) -> Iterator[Found]:
     """``mask = target == PAD`` and ``(loss * mask).sum() / mask.sum()``: the padding is trained, and nothing else."""
-    for source, flow in flows(trace):
-        for node in flow.nodes:
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-                sides = [(node.left, node.right), (node.right, node.left)]
-            elif isinstance(node, ast.Subscript):
-                sides = [(node.value, node.slice)]
-            else:
+    source, flow = scope.source, scope.flow
+    for node in flow.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            sides = [(node.left, node.right), (node.right, node.left)]
+        elif isinstance(node, ast.Subscript):
+            sides = [(node.value, node.slice)]
+        else:
+            continue
+        for loss, mask in sides:
+            if not LOSSES.search(name_of(loss) or called(loss)) or LOSSES.search(name_of(mask)):
                 continue
-            for loss, mask in sides:
-                if not LOSSES.search(name_of(loss) or called(loss)) or LOSSES.search(name_of(mask)):
-                    continue
-                made = _keeps(flow, mask)
-                if made is None:
-                    continue
-                place = source.place(made).words
-                says = (
-                    f"keeps the padding and leaves out the rest (`{ast.unparse(node)}`): the mask is 1 where "
-                    f"`{ast.unparse(made)}` ({place}), so the loss is that of the padding alone."
-                )
-                right = f"{ast.unparse(made.left)} != {ast.unparse(made.comparators[0])}"
-                return tell(source, made, "loss", "warning", says, f"Turn it round: {right}.")
-    return []
+            made = _keeps(flow, mask)
+            if made is None:
+                continue
+            place = source.place(made).words
+            says = (
+                f"keeps the padding and leaves out the rest (`{ast.unparse(node)}`): the mask is 1 where "
+                f"`{ast.unparse(made)}` ({place}), so the loss is that of the padding alone."
+            )
+            right = f"{ast.unparse(made.left)} != {ast.unparse(made.comparators[0])}"
+            yield scope.tell(made, "loss", says, f"Turn it round: {right}.")
 
 
 def _keeps(flow: Flow, node: ast.expr) -> ast.Compare | None:
@@ -347,28 +347,27 @@ def _hinge(row: Row) -> Ref | None:
     return labels if labels.shape == score.shape and labels.shape and _range(labels) == (0.0, 1.0) else None
 
 
-@rule(539)
-def sums_to_more(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(539, earlier=True)
+def sums_to_more(scope: Scope) -> Iterator[Found]:
     """``one_hot * (1 - eps) + eps``: every class gets eps, and the shares sum to more than 1."""
-    for source, flow in flows(trace):
-        for node in flow.of(ast.BinOp):
-            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+    flow = scope.flow
+    for node in flow.of(ast.BinOp):
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+            continue
+        for product, rest in ((node.left, node.right), (node.right, node.left)):
+            if not isinstance(product, ast.BinOp) or not isinstance(product.op, ast.Mult):
                 continue
-            for product, rest in ((node.left, node.right), (node.right, node.left)):
-                if not isinstance(product, ast.BinOp) or not isinstance(product.op, ast.Mult):
-                    continue
-                if not _one_less(product.left, rest) and not _one_less(product.right, rest):
-                    continue
-                hot = product.right if _one_less(product.left, rest) else product.left
-                if "one_hot" not in ast.unparse(flow.inner(hot)) and not re.search(r"hot", name_of(hot)):
-                    continue
-                says = (
-                    f"smooths labels so that they sum to more than 1 (`{ast.unparse(node)}`): each class gets "
-                    f"{ast.unparse(rest)}, and not each its part of it."
-                )
-                remedy = f"Divide it among the n classes: + {ast.unparse(rest)} / n."
-                return tell(source, node, "loss", "warning", says, remedy)
-    return []
+            if not _one_less(product.left, rest) and not _one_less(product.right, rest):
+                continue
+            hot = product.right if _one_less(product.left, rest) else product.left
+            if "one_hot" not in ast.unparse(flow.inner(hot)) and not re.search(r"hot", name_of(hot)):
+                continue
+            says = (
+                f"smooths labels so that they sum to more than 1 (`{ast.unparse(node)}`): each class gets "
+                f"{ast.unparse(rest)}, and not each its part of it."
+            )
+            remedy = f"Divide it among the n classes: + {ast.unparse(rest)} / n."
+            yield scope.tell(node, "loss", says, remedy)
 
 
 def _one_less(node: ast.expr, rest: ast.expr) -> bool:
@@ -381,28 +380,27 @@ SCORES = re.compile(r"(^|_)(dice|iou|jaccard|tversky|f1|ssim|psnr|acc|accuracy|o
                     r"(dice|iou|jaccard|overlap)(_?(score|coef|coeff|index))?$", re.I)  # fmt: skip
 
 
-@rule(543)
-def score_lowered(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(543, earlier=True)
+def score_lowered(scope: Scope) -> Iterator[Found]:
     """``loss = dice(pred, y)`` of a score that is 1 at its best: a step brings it down."""
-    for source, flow in flows(trace):
-        for of, _ in losses(flow):
-            for term in flow.terms(of):
-                node = term.node
-                if term.sign < 0 or not isinstance(node, ast.Call):
-                    continue
-                function = called(node)
-                if not SCORES.search(function) or re.search(r"loss|dist|err|_cost", function, re.I):
-                    continue
-                alone = len(list(flow.terms(of))) == 1 or re.search(r"dice|iou|jaccard|tversky", function, re.I)
-                falls = _falls(source, function) and not re.search(r"(^|_)(r2|nse)(_|$)", function)
-                if falls or not alone:
-                    continue
-                says = (
-                    f"makes a score the loss (`{ast.unparse(node)}`): {function} is 1 where everything is right, and a "
-                    "step brings it down."
-                )
-                return tell(source, node, "loss", "warning", says, f"Take 1 - {ast.unparse(node)}.")
-    return []
+    source, flow = scope.source, scope.flow
+    for of, _ in losses(flow):
+        for term in flow.terms(of):
+            node = term.node
+            if term.sign < 0 or not isinstance(node, ast.Call):
+                continue
+            function = called(node)
+            if not SCORES.search(function) or re.search(r"loss|dist|err|_cost", function, re.I):
+                continue
+            alone = len(list(flow.terms(of))) == 1 or re.search(r"dice|iou|jaccard|tversky", function, re.I)
+            falls = _falls(source, function) and not re.search(r"(^|_)(r2|nse)(_|$)", function)
+            if falls or not alone:
+                continue
+            says = (
+                f"makes a score the loss (`{ast.unparse(node)}`): {function} is 1 where everything is right, and a "
+                "step brings it down."
+            )
+            yield scope.tell(node, "loss", says, f"Take 1 - {ast.unparse(node)}.")
 
 
 def _falls(source: object, function: str) -> bool:

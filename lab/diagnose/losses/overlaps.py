@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital, code_of, where
-from ..order import rule
+from ..order import rule, text_rule
 from ..reading.calls import name_of
 from ..reading.expressions import Flow
-from ..reading.scope import flows, tell
+from ..reading.scope import Scope
 from ..reading.sources import Function, Source, called, names_in
 from ..training.start_values import _range
 from .losses import _source
@@ -26,40 +27,37 @@ TALL, WIDE = (
 LEAST = {"clamp", "clamp_", "clamp_min", "relu", "where", "clip"}
 
 
-@rule(542)
-def counted_twice(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(542, earlier=True)
+def counted_twice(scope: Scope) -> Iterator[Found]:
     """``inter / (p.sum() + t.sum())``: an IoU whose union holds the common part twice, or a Dice without its 2."""
-    for source, flow in flows(trace):
-        for node in flow.of(ast.BinOp):
-            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
-                continue
-            kind = _kind(source, node)
-            above = _parts(flow, node.left)
-            below = _parts(flow, node.right)
-            if kind is None or above is None or below is None or len(above) != 1 or len(below) != 2:
-                continue
-            (times, common), *_ = above
-            if times != 1 or any(part[0] != 1 for part in below) or not _common(flow, common):
-                continue
-            if any(COMMON.search(n) for _, part in below for n in names_in(part)) or not all(
-                _total(p) for _, p in below
-            ):
-                continue
-            if kind == "iou":
-                says = (
-                    f"divides what is common by the sum of both (`{ast.unparse(node)}`): the union holds the "
-                    "common part "
-                    "once, so a perfect overlap gives 0.5."
-                )
-                remedy = "Take it away once: union = a.sum() + b.sum() - inter."
-            else:
-                says = (
-                    f"has a Dice without its 2 (`{ast.unparse(node)}`): a perfect overlap gives 0.5, and a loss of it "
-                    "stays at 0.5."
-                )
-                remedy = "Write 2 * inter / (a.sum() + b.sum())."
-            return tell(source, node, "loss" if kind == "dice" else "evaluation", "warning", says, remedy)
-    return []
+    source, flow = scope.source, scope.flow
+    for node in flow.of(ast.BinOp):
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+            continue
+        kind = _kind(source, node)
+        above = _parts(flow, node.left)
+        below = _parts(flow, node.right)
+        if kind is None or above is None or below is None or len(above) != 1 or len(below) != 2:
+            continue
+        (times, common), *_ = above
+        if times != 1 or any(part[0] != 1 for part in below) or not _common(flow, common):
+            continue
+        if any(COMMON.search(n) for _, part in below for n in names_in(part)) or not all(_total(p) for _, p in below):
+            continue
+        if kind == "iou":
+            says = (
+                f"divides what is common by the sum of both (`{ast.unparse(node)}`): the union holds the "
+                "common part "
+                "once, so a perfect overlap gives 0.5."
+            )
+            remedy = "Take it away once: union = a.sum() + b.sum() - inter."
+        else:
+            says = (
+                f"has a Dice without its 2 (`{ast.unparse(node)}`): a perfect overlap gives 0.5, and a loss of it "
+                "stays at 0.5."
+            )
+            remedy = "Write 2 * inter / (a.sum() + b.sum())."
+        yield scope.tell(node, "loss" if kind == "dice" else "evaluation", says, remedy)
 
 
 def _kind(source: Source, node: ast.AST) -> str | None:
@@ -146,32 +144,31 @@ def overlap_of_logits(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
-@rule(545)
-def boxes_apart(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(545, earlier=True)
+def boxes_apart(scope: Scope) -> Iterator[Found]:
     """``inter = (x2 - x1) * (y2 - y1)`` of boxes that may lie apart: two negative sides have a positive area."""
-    for source, flow in flows(trace):
-        text = [called(n) for n in flow.nodes]
-        if not {"max", "maximum"} & set(text) or not {"min", "minimum"} & set(text) or LEAST & set(text):
+    source, flow = scope.source, scope.flow
+    text = [called(n) for n in flow.nodes]
+    if not {"max", "maximum"} & set(text) or not {"min", "minimum"} & set(text) or LEAST & set(text):
+        return
+    if any(isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Gt | ast.Lt) and _sides(flow, n)
+           for n in flow.nodes):  # fmt: skip
+        return
+    for node in flow.of(ast.BinOp):
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
             continue
-        if any(isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Gt | ast.Lt) and _sides(flow, n)
-               for n in flow.nodes):  # fmt: skip
+        above = source.parents.get(node)
+        name = name_of(above.targets[0]) if isinstance(above, ast.Assign) else ""
+        if not re.search(r"inter|overlap|common", name, re.I):
             continue
-        for node in flow.of(ast.BinOp):
-            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
-                continue
-            above = source.parents.get(node)
-            name = name_of(above.targets[0]) if isinstance(above, ast.Assign) else ""
-            if not re.search(r"inter|overlap|common", name, re.I):
-                continue
-            if not all(_length(flow, side) for side in (node.left, node.right)):
-                continue
-            says = (
-                f"multiplies the sides of what two boxes have in common (`{ast.unparse(node)}`) and lets them be "
-                "negative: for boxes that lie apart in both directions the product is positive, an overlap that is not "
-                "there."
-            )
-            return tell(source, node, "loss", "warning", says, "Cut the sides at 0 first: (x2 - x1).clamp(min=0).")
-    return []
+        if not all(_length(flow, side) for side in (node.left, node.right)):
+            continue
+        says = (
+            f"multiplies the sides of what two boxes have in common (`{ast.unparse(node)}`) and lets them be "
+            "negative: for boxes that lie apart in both directions the product is positive, an overlap that is not "
+            "there."
+        )
+        yield scope.tell(node, "loss", says, "Cut the sides at 0 first: (x2 - x1).clamp(min=0).")
 
 
 def _sides(flow: Flow, node: ast.Compare) -> bool:
@@ -190,58 +187,56 @@ def _length(flow: Flow, node: ast.expr) -> bool:
     return ends[0] in ("min", "minimum") and ends[1] in ("max", "maximum")
 
 
-@rule(546)
-def lowest_first(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(546, earlier=True)
+def lowest_first(scope: Scope) -> Iterator[Found]:
     """``order = scores.argsort()`` and ``order[0]`` in a suppression: the lowest score is kept first."""
-    for source, flow in flows(trace):
-        scope = flow.scope
-        if not isinstance(scope, Function) or not re.search(r"nms|suppress", scope.name, re.I):
+    flow = scope.flow
+    function = flow.scope
+    if not isinstance(function, Function) or not re.search(r"nms|suppress", function.name, re.I):
+        return
+    for node in flow.of(ast.Assign):
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call | ast.Subscript):
             continue
-        for node in flow.of(ast.Assign):
-            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call | ast.Subscript):
-                continue
-            made = node.value.value if isinstance(node.value, ast.Subscript) else node.value
-            if called(made) not in ("argsort", "sort") or not isinstance(made, ast.Call):
-                continue
-            text = ast.unparse(node.value)
-            if "descending" in text or "[::-1]" in text or ".flip(" in text or "-" in ast.unparse(made):
-                continue
-            name = ast.unparse(node.targets[0]).strip("()").split(", ")[-1]
-            turned = any(f"{name}[::-1]" in ast.unparse(n) or f"{name}.flip" in ast.unparse(n) for n in flow.nodes
-                         if isinstance(n, ast.Assign | ast.For))  # fmt: skip
-            first = any(
-                isinstance(n, ast.Subscript) and ast.unparse(n.value) == name and ast.unparse(n.slice) == "0"
-                for n in flow.nodes
-            )
-            last = any(isinstance(n, ast.Subscript) and ast.unparse(n) == f"{name}[-1]" for n in flow.nodes)
-            if turned or last or not first:
-                continue
-            says = (
-                f"orders the boxes from the lowest score up (`{text}`) and takes the first: the weakest box is "
-                "kept, and "
-                "better ones that overlap with it are thrown away."
-            )
-            return tell(source, made, "evaluation", "warning", says, "Order them downwards: descending=True.")
-    return []
+        made = node.value.value if isinstance(node.value, ast.Subscript) else node.value
+        if called(made) not in ("argsort", "sort") or not isinstance(made, ast.Call):
+            continue
+        text = ast.unparse(node.value)
+        if "descending" in text or "[::-1]" in text or ".flip(" in text or "-" in ast.unparse(made):
+            continue
+        name = ast.unparse(node.targets[0]).strip("()").split(", ")[-1]
+        turned = any(f"{name}[::-1]" in ast.unparse(n) or f"{name}.flip" in ast.unparse(n) for n in flow.nodes
+                     if isinstance(n, ast.Assign | ast.For))  # fmt: skip
+        first = any(
+            isinstance(n, ast.Subscript) and ast.unparse(n.value) == name and ast.unparse(n.slice) == "0"
+            for n in flow.nodes
+        )
+        last = any(isinstance(n, ast.Subscript) and ast.unparse(n) == f"{name}[-1]" for n in flow.nodes)
+        if turned or last or not first:
+            continue
+        says = (
+            f"orders the boxes from the lowest score up (`{text}`) and takes the first: the weakest box is "
+            "kept, and "
+            "better ones that overlap with it are thrown away."
+        )
+        yield scope.tell(made, "evaluation", says, "Order them downwards: descending=True.")
 
 
-@rule(547)
-def sides_exchanged(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(547, earlier=True)
+def sides_exchanged(scope: Scope) -> Iterator[Found]:
     """``boxes / torch.tensor([H, W, H, W])`` of boxes that are x, y, x, y; ``boxes[:, 0] * h``."""
-    for source, flow in flows(trace):
-        for node in flow.of(ast.List, ast.Tuple, ast.AugAssign, ast.BinOp):
-            wrong = _exchanged(flow, node)
-            if wrong is None:
-                continue
-            both = any(_listed(n) == "wide" for n in flow.nodes) or isinstance(wrong, ast.BinOp | ast.AugAssign)
-            says = (
-                f"scales x by the height and y by the width (`{ast.unparse(wrong)}`): in an image that is not "
-                "square the "
-                "boxes are stretched one way and squeezed the other."
-            )
-            remedy = "x goes with the width: [W, H, W, H]."
-            return tell(source, wrong, "data", "warning" if both else "note", says, remedy)
-    return []
+    flow = scope.flow
+    for node in flow.of(ast.List, ast.Tuple, ast.AugAssign, ast.BinOp):
+        wrong = _exchanged(flow, node)
+        if wrong is None:
+            continue
+        both = any(_listed(n) == "wide" for n in flow.nodes) or isinstance(wrong, ast.BinOp | ast.AugAssign)
+        says = (
+            f"scales x by the height and y by the width (`{ast.unparse(wrong)}`): in an image that is not "
+            "square the "
+            "boxes are stretched one way and squeezed the other."
+        )
+        remedy = "x goes with the width: [W, H, W, H]."
+        yield scope.tell(wrong, "data", says, remedy, "warning" if both else "note")
 
 
 def _listed(node: ast.AST) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
-from ..order import rule
+from ..order import rule, text_rule
 from ..reading.expressions import Flow, flow_of
+from ..reading.scope import Scope
 from ..reading.sources import Function, Source, called, names_in, own_nodes, sources
 
 COMPARE = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div"}
@@ -20,28 +22,24 @@ ALIKE = {"softmax", "log_softmax", "sigmoid", "logsigmoid", "detach", "float", "
          "contiguous", "log", "exp", "to", "clone"}  # fmt: skip
 
 
-@rule(428)
-def with_itself(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(428)
+def with_itself(scope: Scope) -> Iterator[Found]:
     """``F.kl_div(log_softmax(a / T), softmax(a / T))``: both sides are of one tensor, and the loss is 0."""
-    for source in sources(trace):
-        for scope in source.scopes():
-            flow = flow_of(source, scope)
-            for node in flow.nodes:
-                if not isinstance(node, ast.Call) or len(node.args) < 2:
-                    continue
-                if called(node) not in COMPARE and not COMPARES.match(ast.unparse(node.func)):
-                    continue
-                roots = [_root(flow, argument) for argument in node.args[:2]]
-                same = ast.unparse(node.args[0]) == ast.unparse(node.args[1])
-                if roots[0] is None or roots[0] != roots[1] or (called(node) not in COMPARE and not same):
-                    continue  # a cross-entropy of something with its own softmax is an entropy
-                line, col, place = source.place(node)
-                message = capital(
-                    f"{place} compares {roots[0][0]} with itself (`{ast.unparse(node)}`): both arguments are made "
-                    "of it alone, so the loss knows nothing of what that should be like."
-                )
-                return [Found("loss", "warning", line, col, message, "Give it the output and the target.")]
-    return []
+    flow = scope.flow
+    for node in flow.nodes:
+        if not isinstance(node, ast.Call) or len(node.args) < 2:
+            continue
+        if called(node) not in COMPARE and not COMPARES.match(ast.unparse(node.func)):
+            continue
+        roots = [_root(flow, argument) for argument in node.args[:2]]
+        same = ast.unparse(node.args[0]) == ast.unparse(node.args[1])
+        if roots[0] is None or roots[0] != roots[1] or (called(node) not in COMPARE and not same):
+            continue  # a cross-entropy of something with its own softmax is an entropy
+        message = (
+            f"compares {roots[0][0]} with itself (`{ast.unparse(node)}`): both arguments are made "
+            "of it alone, so the loss knows nothing of what that should be like."
+        )
+        yield scope.tell(node, "loss", message, "Give it the output and the target.")
 
 
 def _root(flow: Flow, node: ast.expr, depth: int = 8) -> tuple[str, int] | None:
@@ -179,35 +177,25 @@ def _by_255(node: ast.AST) -> bool:
     )
 
 
-@rule(457)
-def masked_too_late(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(457)
+def masked_too_late(scope: Scope) -> Iterator[Found]:
     """``w = scores.softmax(-1)`` and ``w.masked_fill(mask == 0, -1e9)``: weights far below zero."""
-    for source in sources(trace):
-        for scope in source.scopes():
-            flow = flow_of(source, scope)
-            for node in flow.nodes:
-                if (
-                    called(node) not in ("masked_fill", "masked_fill_")
-                    or not isinstance(node, ast.Call)
-                    or len(node.args) != 2
-                ):
-                    continue
-                of, fill = getattr(node.func, "value", None), ast.unparse(node.args[1])
-                if of is None or not re.match(
-                    r"-(\d*e\+?\d+|float\(|1000|9999|(np|math|torch)\.inf)|float\(['\"]-inf|torch\.finfo", fill
-                ):
-                    continue
-                if called(flow.inner(of)) != "softmax":
-                    continue
-                line, col, place = source.place(node)
-                message = capital(
-                    f"{place} masks what a softmax has given (`{ast.unparse(node)}`): there {fill} is a weight and "
-                    "no score, and what is left does not sum to 1."
-                )
-                return [
-                    Found("layout", "warning", line, col, message, "Mask the scores, and take the softmax of those.")
-                ]
-    return []
+    flow = scope.flow
+    for node in flow.nodes:
+        if called(node) not in ("masked_fill", "masked_fill_") or not isinstance(node, ast.Call) or len(node.args) != 2:
+            continue
+        of, fill = getattr(node.func, "value", None), ast.unparse(node.args[1])
+        if of is None or not re.match(
+            r"-(\d*e\+?\d+|float\(|1000|9999|(np|math|torch)\.inf)|float\(['\"]-inf|torch\.finfo", fill
+        ):
+            continue
+        if called(flow.inner(of)) != "softmax":
+            continue
+        message = (
+            f"masks what a softmax has given (`{ast.unparse(node)}`): there {fill} is a weight and "
+            "no score, and what is left does not sum to 1."
+        )
+        yield scope.tell(node, "layout", message, "Mask the scores, and take the softmax of those.")
 
 
 @rule(427)

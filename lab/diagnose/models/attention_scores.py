@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, where
-from ..order import rule
-from ..reading.expressions import Flow, flow_of
-from ..reading.sources import called, sources
+from ..order import rule, text_rule
+from ..reading.expressions import Flow
+from ..reading.scope import Scope
+from ..reading.sources import called
 
 FILLS = {"masked_fill": 1, "masked_fill_": 1, "where": 2}
 """Calls that put a number where a mask says so, and which argument it is."""
@@ -19,28 +21,24 @@ CAUSAL = re.compile(r"tril|triu|causal|subsequent|look_?ahead", re.I)
 WIDE = 12.0  # standard deviation of scores from which a softmax has one value near 1
 
 
-@rule(458)
-def masked_by_zero(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(458)
+def masked_by_zero(scope: Scope) -> Iterator[Found]:
     """``scores.masked_fill(mask == 0, 0).softmax(-1)``: a score of 0 is no small one."""
-    for source in sources(trace):
-        for scope in source.scopes():
-            flow = flow_of(source, scope)
-            for node in flow.nodes:
-                if called(node) != "softmax" or not isinstance(node, ast.Call):
-                    continue
-                filled = _filled(flow, node)
-                if filled is None:
-                    continue
-                call, number = filled
-                line, col, place = source.place(call)
-                weight = "1" if abs(number) < 1e-3 else "no small number"
-                message = capital(
-                    f"{place} gives what the mask leaves out the score {number:g} (`{ast.unparse(call)}`), and "
-                    f"{source.place(node).words} takes the softmax: exp({number:g}) is {weight}, so "
-                    "it goes on having weight."
-                )
-                return [Found("mask", "warning", line, col, message, "Fill with float('-inf').")]
-    return []
+    source, flow = scope.source, scope.flow
+    for node in flow.nodes:
+        if called(node) != "softmax" or not isinstance(node, ast.Call):
+            continue
+        filled = _filled(flow, node)
+        if filled is None:
+            continue
+        call, number = filled
+        weight = "1" if abs(number) < 1e-3 else "no small number"
+        message = (
+            f"gives what the mask leaves out the score {number:g} (`{ast.unparse(call)}`), and "
+            f"{source.place(node).words} takes the softmax: exp({number:g}) is {weight}, so "
+            "it goes on having weight."
+        )
+        yield scope.tell(call, "mask", message, "Fill with float('-inf').")
 
 
 def _filled(flow: Flow, node: ast.Call) -> tuple[ast.Call, float] | None:
@@ -67,31 +65,27 @@ def _filled(flow: Flow, node: ast.Call) -> tuple[ast.Call, float] | None:
     return (inner, number) if number > LOW else None
 
 
-@rule(459)
-def weights_cut(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(459)
+def weights_cut(scope: Scope) -> Iterator[Found]:
     """``scores.softmax(-1) * torch.tril(ones)``: the sum that the earlier ones are divided by has the later in it."""
-    for source in sources(trace):
-        for scope in source.scopes():
-            flow = flow_of(source, scope)
-            divided = any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div) and called(n.right) == "sum"
-                          for n in flow.nodes)  # fmt: skip
-            for node in flow.nodes:
-                if divided or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
-                    continue
-                for weights, mask in ((node.left, node.right), (node.right, node.left)):
-                    if called(flow.inner(weights)) != "softmax":
-                        continue
-                    if not CAUSAL.search(ast.unparse(mask) + ast.unparse(flow.inner(mask))):
-                        continue
-                    line, col, place = source.place(node)
-                    message = capital(
-                        f"{place} cuts weights after the softmax (`{ast.unparse(node)}`): later positions are in the "
-                        "sum that the weights of the earlier ones were divided by, so these tell of the future, and "
-                        "they do not sum to 1."
-                    )
-                    remedy = "Mask the scores with float('-inf'), and take the softmax of those."
-                    return [Found("mask", "warning", line, col, message, remedy)]
-    return []
+    flow = scope.flow
+    divided = any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div) and called(n.right) == "sum"
+                  for n in flow.nodes)  # fmt: skip
+    for node in flow.nodes:
+        if divided or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+            continue
+        for weights, mask in ((node.left, node.right), (node.right, node.left)):
+            if called(flow.inner(weights)) != "softmax":
+                continue
+            if not CAUSAL.search(ast.unparse(mask) + ast.unparse(flow.inner(mask))):
+                continue
+            message = (
+                f"cuts weights after the softmax (`{ast.unparse(node)}`): later positions are in the "
+                "sum that the weights of the earlier ones were divided by, so these tell of the future, and "
+                "they do not sum to 1."
+            )
+            remedy = "Mask the scores with float('-inf'), and take the softmax of those."
+            yield scope.tell(node, "mask", message, remedy)
 
 
 @rule(461)

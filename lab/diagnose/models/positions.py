@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
-from ..order import rule
-from ..reading.expressions import LIBRARIES, Flow, flow_of
-from ..reading.sources import Source, called, sources
+from ..order import text_rule
+from ..reading.expressions import LIBRARIES, Flow
+from ..reading.scope import Scope
+from ..reading.sources import Source, called
 
 FINDERS = {"topk", "argsort", "argmax", "argmin", "sort", "max", "min", "nonzero", "multinomial"}
 """Functions whose result is positions, or has them."""
@@ -17,18 +17,15 @@ CARRIED = {"cpu", "numpy", "tolist", "item", "squeeze", "flatten", "view", "resh
 DEEP = 12
 
 
-@rule(571)
-def part_for_whole(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(571, earlier=True)
+def part_for_whole(scope: Scope) -> Iterator[Found]:
     """``pool = X[~labelled]``, ``best = score(pool).topk(9).indices`` and then ``labelled[best]``."""
-    for source in sources(trace):
-        for scope in source.scopes(earlier=True):
-            flow = flow_of(source, scope)
-            parts = [n for n in flow.nodes if isinstance(n, ast.Subscript) and _selects(n.slice)]
-            for node in flow.nodes if parts else ():
-                found = _told(source, flow, parts, node)
-                if found is not None:
-                    return [found]
-    return []
+    source, flow = scope.source, scope.flow
+    parts = [n for n in flow.nodes if isinstance(n, ast.Subscript) and _selects(n.slice)]
+    for node in flow.nodes if parts else ():
+        found = _told(source, flow, parts, node)
+        if found is not None:
+            yield found
 
 
 def _told(source: Source, flow: Flow, parts: list[ast.Subscript], node: ast.AST) -> Found | None:

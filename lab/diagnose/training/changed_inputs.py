@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
-from ..order import rule
+from ..order import rule, text_rule
 from ..reading.calls import mentions, name_of, operands
 from ..reading.expressions import losses
-from ..reading.scope import Index, indices, spread, stripped, told
+from ..reading.scope import Index, Scope, indices, spread, stripped, told
 from ..reading.sources import Function, called, names_in
 
 LOSSES = {"cross_entropy", "nll_loss", "binary_cross_entropy_with_logits"}
@@ -21,32 +22,31 @@ OPTIMIZER = re.compile(r"SGD|Adam\w*|LBFGS|RMSprop|Adagrad|NAdam|RAdam|Rprop|Ada
 MADE = {"rand", "randn", "zeros", "ones", "full", "randn_like", "rand_like"}
 
 
-@rule(355)
-def attack_downhill(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(355, "sign()")
+def attack_downhill(scope: Scope) -> Iterator[Found]:
     """``x - eps * x.grad.sign()`` of the loss of the right class: the picture becomes easier."""
-    for source, index in indices(trace, "sign()"):
-        scope = index.flow.scope
-        if isinstance(scope, Function) and AIMED.search(scope.name):
+    index = scope.index
+    function = index.flow.scope
+    if isinstance(function, Function) and AIMED.search(function.name):
+        return
+    for node in index.binary.get(ast.Sub, ()):
+        inner = index.flow.inner(node.right)
+        signs = [n for n in spread(index.flow, inner, 40) if called(n) == "sign"]
+        if not isinstance(inner, ast.BinOp) or not isinstance(inner.op, ast.Mult) or not signs:
             continue
-        for node in index.binary.get(ast.Sub, ()):
-            inner = index.flow.inner(node.right)
-            signs = [n for n in spread(index.flow, inner, 40) if called(n) == "sign"]
-            if not isinstance(inner, ast.BinOp) or not isinstance(inner.op, ast.Mult) or not signs:
-                continue
-            if not any("grad" in w for n in signs for w in map(str, _names(index, n))):
-                continue
-            loss = _loss_of(index)
-            if loss is None or any(AIMED.search(w) for a in loss.args[1:] for w in names_in(a)):
-                continue
-            message = (
-                f"goes against the gradient (`{ast.unparse(node)}`) of the loss of the right class "
-                f"(`{ast.unparse(loss)}`): each step makes that smaller, so the input becomes easier for the "
-                "network, and "
-                "no attack on it."
-            )
-            remedy = "Add it: x + eps * grad.sign(); a minus is for the loss of a class that is aimed at."
-            return told(source, node, "loss", message, remedy)
-    return []
+        if not any("grad" in w for n in signs for w in map(str, _names(index, n))):
+            continue
+        loss = _loss_of(index)
+        if loss is None or any(AIMED.search(w) for a in loss.args[1:] for w in names_in(a)):
+            continue
+        message = (
+            f"goes against the gradient (`{ast.unparse(node)}`) of the loss of the right class "
+            f"(`{ast.unparse(loss)}`): each step makes that smaller, so the input becomes easier for the "
+            "network, and "
+            "no attack on it."
+        )
+        remedy = "Add it: x + eps * grad.sign(); a minus is for the loss of a class that is aimed at."
+        yield scope.tell(node, "loss", message, remedy)
 
 
 def _names(index: Index, node: ast.AST) -> set[str]:
@@ -70,64 +70,61 @@ def _loss_of(index: Index) -> ast.Call | None:
     return None
 
 
-@rule(356)
-def bound_that_moves(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(356, "eps")
+def bound_that_moves(scope: Scope) -> Iterator[Found]:
     """``x_adv = clamp(x_adv + step, x_adv - eps, x_adv + eps)`` in a loop: the bound goes along."""
-    for source, index in indices(trace, "eps"):
-        for node in index.kinds.get(ast.Assign, ()):
-            name = name_of(node.targets[0])
-            if not name or not any(isinstance(a, ast.For | ast.While) for a in source.around(node)):
+    source, index = scope.source, scope.index
+    for node in index.kinds.get(ast.Assign, ()):
+        name = name_of(node.targets[0])
+        if not name or not any(isinstance(a, ast.For | ast.While) for a in source.around(node)):
+            continue
+        if called(node.value) not in BOUNDS:
+            continue
+        texts = {ast.unparse(n) for n in ast.walk(node.value) if isinstance(n, ast.BinOp)}
+        moved = [t for t in texts if re.fullmatch(rf"{re.escape(name)} - (self\.)?\w*eps\w*", t)]
+        plus = [t for t in texts if re.fullmatch(rf"{re.escape(name)} \+ (self\.)?\w*eps\w*", t)]
+        if not moved or not plus:
+            continue
+        message = (
+            f"keeps {name} near where it is in this round (`{ast.unparse(node.value)}`): the bound is laid "
+            "around the "
+            "point that moves, so after n rounds it may be n times as far from the input as eps says."
+        )
+        yield scope.tell(node, "loss", message, "Lay it around the input: x + (x_adv - x).clamp(-eps, eps).")
+
+
+@text_rule(101, "requires_grad", ".step()")
+def leaf_bound_anew(scope: Scope) -> Iterator[Found]:
+    """``img = img.clamp(0, 1)`` of a tensor that an optimizer holds: it goes on stepping the old one."""
+    trace, source, index = scope.trace, scope.source, scope.index
+    held: dict[str, ast.Call] = {}
+    for calls in index.calls.values():
+        for call in calls:
+            if not OPTIMIZER.match(called(call)):
                 continue
-            if called(node.value) not in BOUNDS:
+            for part in call.args[:1]:
+                held.update({n.id: call for n in getattr(part, "elts", ()) if isinstance(n, ast.Name)})
+    for loop in index.kinds.get(ast.For, ()) if held else ():
+        for node in (n for s in loop.body for n in ast.walk(s)):
+            if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
                 continue
-            texts = {ast.unparse(n) for n in ast.walk(node.value) if isinstance(n, ast.BinOp)}
-            moved = [t for t in texts if re.fullmatch(rf"{re.escape(name)} - (self\.)?\w*eps\w*", t)]
-            plus = [t for t in texts if re.fullmatch(rf"{re.escape(name)} \+ (self\.)?\w*eps\w*", t)]
-            if not moved or not plus:
+            name = node.targets[0].id
+            if name not in held or name not in names_in(node.value) or called(node.value).endswith("_"):
+                continue
+            if any(
+                called(n) in ("Parameter", "requires_grad_", *map(called, [held[name]])) for n in ast.walk(node.value)
+            ):
+                continue
+            if held[name].lineno > loop.lineno:
                 continue
             message = (
-                f"keeps {name} near where it is in this round (`{ast.unparse(node.value)}`): the bound is laid "
-                "around the "
-                "point that moves, so after n rounds it may be n times as far from the input as eps says."
+                f"makes {name} a new tensor (`{ast.unparse(node)}`): the optimizer holds the old one "
+                f"({source.place(held[name]).words}) and steps that, and what the loss is computed of from "
+                "here on is "
+                "no leaf, and changes no more."
             )
-            return told(source, node, "loss", message, "Lay it around the input: x + (x_adv - x).clamp(-eps, eps).")
-    return []
-
-
-@rule(101)
-def leaf_bound_anew(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """``img = img.clamp(0, 1)`` of a tensor that an optimizer holds: it goes on stepping the old one."""
-    for source, index in indices(trace, "requires_grad", ".step()"):
-        held: dict[str, ast.Call] = {}
-        for calls in index.calls.values():
-            for call in calls:
-                if not OPTIMIZER.match(called(call)):
-                    continue
-                for part in call.args[:1]:
-                    held.update({n.id: call for n in getattr(part, "elts", ()) if isinstance(n, ast.Name)})
-        for loop in index.kinds.get(ast.For, ()) if held else ():
-            for node in (n for s in loop.body for n in ast.walk(s)):
-                if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
-                    continue
-                name = node.targets[0].id
-                if name not in held or name not in names_in(node.value) or called(node.value).endswith("_"):
-                    continue
-                if any(
-                    called(n) in ("Parameter", "requires_grad_", *map(called, [held[name]]))
-                    for n in ast.walk(node.value)
-                ):
-                    continue
-                if held[name].lineno > loop.lineno:
-                    continue
-                message = (
-                    f"makes {name} a new tensor (`{ast.unparse(node)}`): the optimizer holds the old one "
-                    f"({source.place(held[name]).words}) and steps that, and what the loss is computed of from "
-                    "here on is "
-                    "no leaf, and changes no more."
-                )
-                remedy = f"Change it where it is: with torch.no_grad(): {name}.clamp_(0, 1)."
-                return told(source, node, "rebound", message, remedy, "error" if trace.error is not None else "warning")
-    return []
+            remedy = f"Change it where it is: with torch.no_grad(): {name}.clamp_(0, 1)."
+            yield scope.tell(node, "rebound", message, remedy, "error" if trace.error is not None else "warning")
 
 
 @rule(357)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
-from ...recorder.cell_trace import Leaf, Row, Trace
+from ...recorder.cell_trace import Row, Trace
 from ..finding import Found, capital, end_of
-from ..order import rule
-from ..reading.sources import Source, called, own_nodes, sources
+from ..order import text_rule
+from ..reading.scope import Scope
+from ..reading.sources import Source, called, own_nodes
 
 METHODS = {"zero_grad", "backward", "eval", "train"}
 GIVES = {"clamp", "masked_fill", "squeeze", "unsqueeze", "view", "reshape", "permute", "transpose", "detach", "clone",
@@ -16,20 +18,18 @@ GIVES = {"clamp", "masked_fill", "squeeze", "unsqueeze", "view", "reshape", "per
 """Functions that give a new tensor and leave their own as it is."""
 
 
-@rule(594)
-def idle(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(594)
+def idle(scope: Scope) -> Iterator[Found]:
     """A statement of the kind that is one bracket or one `x =` short."""
+    trace, source, function = scope.trace, scope.source, scope.flow.scope
     if trace.error is not None:
-        return []
-    for source in sources(trace):
-        for scope in source.scopes():
-            for node in own_nodes(scope):
-                if not isinstance(node, ast.Expr) or _shown(source, scope, node):
-                    continue
-                found = _not_called(source, node) or _dropped(trace, source, node)
-                if found is not None:
-                    return [found]
-    return []
+        return
+    for node in own_nodes(function):
+        if not isinstance(node, ast.Expr) or _shown(source, function, node):
+            continue
+        found = _not_called(source, node) or _dropped(trace, source, node)
+        if found is not None:
+            yield found
 
 
 def _shown(source: Source, scope: ast.AST, node: ast.Expr) -> bool:

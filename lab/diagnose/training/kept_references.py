@@ -4,55 +4,49 @@ that are read while they are written, an average that begins before the weights 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital, last_line
-from ..order import rule
+from ..order import rule, text_rule
+from ..reading.scope import Scope
 from ..reading.sources import Function, Pair, Source, assigned, called, names_in, own_nodes, sources
 
 STEPS = {"step", "fit", "update"}  # and what speaks of training or epochs
 LOOPS = ast.For | ast.While
 
 
-@rule(580)
-def state_kept(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(580)
+def state_kept(scope: Scope) -> Iterator[Found]:
     """``best = net.state_dict()`` in a training loop: the dictionary holds the parameters themselves."""
+    trace, source, function = scope.trace, scope.source, scope.flow.scope
     if not trace.steps.count and not trace.steps.by_hand:
-        return []
-    for source in sources(trace):
-        for scope in source.scopes():
-            for node in own_nodes(scope):
-                found = _state(source, scope, node) or _model(trace, source, scope, node)
-                found = found or _in_object(trace, source, node)
-                if found is not None:
-                    return [found]
-    return []
+        return
+    for node in own_nodes(function):
+        found = _state(source, function, node) or _model(trace, source, function, node)
+        found = found or _in_object(trace, source, node)
+        if found is not None:
+            yield found
 
 
-@rule(583)
-def drift_from_itself(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(583, trains=True)
+def drift_from_itself(scope: Scope) -> Iterator[Found]:
     """``start = list(net.parameters())``, and later a penalty for how far they have moved from there: they are the
     same tensors, and it is 0."""
-    if not trace.steps.count:
-        return []
-    for source in sources(trace):
-        for scope in source.scopes():
-            nodes = list(own_nodes(scope))
-            kept = {pair.name: (pair, of) for pair in assigned(nodes) if (of := _same_parameters(pair.value))}
-            for node in nodes if kept else ():
-                beside = _compared(node, kept)
-                if beside is None:
-                    continue
-                pair, module = kept[beside]
-                line, col, place = source.place(pair.node)
-                message = capital(
-                    f"{place} keeps the parameters of {module} themselves in {beside} "
-                    f"(`{ast.unparse(pair.value)}`) and no copy of their values: what {source.place(node).words} "
-                    "compares them with are the same tensors, so the difference is 0 however far they move."
-                )
-                remedy = f"Copy the values: [p.detach().clone() for p in {module}.parameters()]."
-                return [Found("alias", "warning", line, col, message, remedy)]
-    return []
+    source, nodes = scope.source, scope.nodes
+    kept = {pair.name: (pair, of) for pair in assigned(nodes) if (of := _same_parameters(pair.value))}
+    for node in nodes if kept else ():
+        beside = _compared(node, kept)
+        if beside is None:
+            continue
+        pair, module = kept[beside]
+        message = (
+            f"keeps the parameters of {module} themselves in {beside} "
+            f"(`{ast.unparse(pair.value)}`) and no copy of their values: what {source.place(node).words} "
+            "compares them with are the same tensors, so the difference is 0 however far they move."
+        )
+        remedy = f"Copy the values: [p.detach().clone() for p in {module}.parameters()]."
+        yield scope.tell(pair.node, "alias", message, remedy)
 
 
 def _same_parameters(value: ast.expr) -> str | None:
@@ -224,46 +218,37 @@ def _rebound(loop: ast.AST, name: str) -> bool:
     return "[" in name or any(n.id == root for n in bound)
 
 
-@rule(582)
-def written_while_read(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(582)
+def written_while_read(scope: Scope) -> Iterator[Found]:
     """``b = a`` and then, in a loop, ``b[a == i] = ...``: later rounds match what earlier ones have written."""
-    for source in sources(trace):
-        for scope in source.scopes():
-            nodes = list(own_nodes(scope))
-            for node in nodes:
-                if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Subscript):
-                    continue
-                into, index = node.targets[0].value, node.targets[0].slice
-                loop = _loop(source, node, scope)
-                if (
-                    not isinstance(into, ast.Name)
-                    or not isinstance(loop, ast.For)
-                    or not isinstance(index, ast.Compare)
-                ):
-                    continue
-                read = index.left
-                counters = names_in(index.comparators[0]) & _bound(loop)
-                if not isinstance(read, ast.Name) or not counters or not isinstance(index.ops[0], ast.Eq):
-                    continue
-                if not counters & names_in(node.value) or isinstance(node.value, ast.Constant):
-                    continue
-                if into.id != read.id and not _same(nodes, into.id, read.id, loop):
-                    continue
-                if _ahead(loop, node.value, next(iter(counters))):
-                    continue
-                first = next((n for n in nodes if _alias(n, into.id, read.id)), node)
-                line, col, place = source.place(node)
-                is_it = "" if into.id == read.id else f" ({into.id} is {read.id}, {source.place(first).words})"
-                message = capital(
-                    f"{place} writes to what it compares: `{ast.unparse(node)}` changes {read.id} itself{is_it}, so a "
-                    "later round finds what an earlier one has written and changes it once more."
-                )
-                remedy = f"Write to a copy: {into.id} = {read.id}.clone() before the loop; or look all up at once: "
-                value = node.value.value if isinstance(node.value, ast.Subscript) else ast.Name("table")
-                return [
-                    Found("alias", "warning", line, col, message, remedy + f"{ast.unparse(value)}[{read.id}].")
-                ]  # fmt: skip
-    return []
+    source, function = scope.source, scope.flow.scope
+    nodes = scope.nodes
+    for node in nodes:
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Subscript):
+            continue
+        into, index = node.targets[0].value, node.targets[0].slice
+        loop = _loop(source, node, function)
+        if not isinstance(into, ast.Name) or not isinstance(loop, ast.For) or not isinstance(index, ast.Compare):
+            continue
+        read = index.left
+        counters = names_in(index.comparators[0]) & _bound(loop)
+        if not isinstance(read, ast.Name) or not counters or not isinstance(index.ops[0], ast.Eq):
+            continue
+        if not counters & names_in(node.value) or isinstance(node.value, ast.Constant):
+            continue
+        if into.id != read.id and not _same(nodes, into.id, read.id, loop):
+            continue
+        if _ahead(loop, node.value, next(iter(counters))):
+            continue
+        first = next((n for n in nodes if _alias(n, into.id, read.id)), node)
+        is_it = "" if into.id == read.id else f" ({into.id} is {read.id}, {source.place(first).words})"
+        message = (
+            f"writes to what it compares: `{ast.unparse(node)}` changes {read.id} itself{is_it}, so a "
+            "later round finds what an earlier one has written and changes it once more."
+        )
+        remedy = f"Write to a copy: {into.id} = {read.id}.clone() before the loop; or look all up at once: "
+        value = node.value.value if isinstance(node.value, ast.Subscript) else ast.Name("table")
+        yield scope.tell(node, "alias", message, remedy + f"{ast.unparse(value)}[{read.id}].")  # fmt: skip
 
 
 def _bound(loop: ast.For) -> set[str]:

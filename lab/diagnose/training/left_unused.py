@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
-from ..order import rule
+from ..order import rule, text_rule
+from ..reading.scope import Scope
 from ..reading.sources import Function, Source, called, names_in, own_nodes, sources
 
 ENDS = re.compile(
@@ -19,32 +20,28 @@ DISCOUNT = re.compile(r"^(self\.|args\.|cfg\.|config\.)?(gamma|GAMMA|discount|DI
 REWARD = re.compile(r"rew|\br\b|^r_|ret", re.I)
 
 
-@rule(590)
-def end_ignored(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(590)
+def end_ignored(scope: Scope) -> Iterator[Found]:
     """``done`` comes out of the memory, and the target takes the value of the next state all the same."""
+    trace, source, nodes = scope.trace, scope.source, scope.nodes
     if not trace.steps.count or trace.error is not None:
-        return []
-    for source in sources(trace):
-        for scope in source.scopes():
-            nodes = list(own_nodes(scope))
-            bound = [n for n in nodes if isinstance(n, ast.Name) and ENDS.match(n.id) and isinstance(n.ctx, ast.Store)]
-            for name in bound:
-                if any(n.id == name.id and not _filled(source, n) for n in nodes if _loads(n)):  # type: ignore[attr-defined]
-                    continue
-                target = next((n for n in nodes if _bootstraps(n)), None)
-                if target is None:
-                    continue
-                line, col, place = source.place(target)
-                message = capital(
-                    f"{place} adds the value of the next state where an episode has ended too "
-                    f"(`{ast.unparse(target)}`): "
-                    f"{name.id}, which {source.place(name).words} brings, is read nowhere."
-                )
-                remedy = f"Leave it out there: reward + gamma * next_value * (1 - {name.id}.float())."
-                if any(_loads(n) and n.id == name.id for n in nodes):  # type: ignore[attr-defined]
-                    remedy = f"Begin with 0 again where {name.id} tells that an episode has ended."
-                return [Found("unused", "warning", line, col, message, remedy)]
-    return []
+        return
+    bound = [n for n in nodes if isinstance(n, ast.Name) and ENDS.match(n.id) and isinstance(n.ctx, ast.Store)]
+    for name in bound:
+        if any(n.id == name.id and not _filled(source, n) for n in nodes if _loads(n)):  # type: ignore[attr-defined]
+            continue
+        target = next((n for n in nodes if _bootstraps(n)), None)
+        if target is None:
+            continue
+        message = (
+            f"adds the value of the next state where an episode has ended too "
+            f"(`{ast.unparse(target)}`): "
+            f"{name.id}, which {source.place(name).words} brings, is read nowhere."
+        )
+        remedy = f"Leave it out there: reward + gamma * next_value * (1 - {name.id}.float())."
+        if any(_loads(n) and n.id == name.id for n in nodes):  # type: ignore[attr-defined]
+            remedy = f"Begin with 0 again where {name.id} tells that an episode has ended."
+        yield scope.tell(target, "unused", message, remedy)
 
 
 def _loads(node: ast.AST) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, last_line
-from ..order import rule
+from ..order import rule, text_rule
 from ..reading.calls import functions, given, name_of
 from ..reading.expressions import defaults
-from ..reading.scope import calls, flow_around, flows, scope_around, tell
+from ..reading.scope import Scope, calls, flow_around, scope_around, tell
 from ..reading.sources import Function, Source, called, sources
 
 RATE = re.compile(r"(^|_)(lr|learning_?rate|lr0|eta)(_|\d|$)|^(base|max|init|peak|initial|start)_?lr$", re.I)
@@ -123,37 +124,36 @@ def _schedulers(trace: Trace) -> list[str]:
     return sorted(n for n in names if re.search(r"(LR|WarmRestarts|LROnPlateau|Scheduler)$", n))
 
 
-@rule(572)
-def first_alone(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(572, earlier=True)
+def first_alone(scope: Scope) -> Iterator[Found]:
     """``if i % accum == 0: opt.step()`` of an i that begins with 0: the first step is of one batch alone."""
-    for source, flow in flows(trace):
-        if "zero_grad" not in source.calls:
+    source, flow = scope.source, scope.flow
+    if "zero_grad" not in source.calls:
+        return
+    for node in flow.of(ast.If):
+        if not isinstance(node, ast.If):
             continue
-        for node in flow.of(ast.If):
-            if not isinstance(node, ast.If):
-                continue
-            test, rest = node.test, _rest(node.test)
-            if rest is None or not isinstance(rest.left, ast.Name):
-                continue
-            counter, every = rest.left, rest.right
-            inside = [called(n) for statement in node.body for n in ast.walk(statement)]
-            loop = next((a for a in source.around(node) if isinstance(a, ast.For)), None)
-            if "step" not in inside or "zero_grad" not in inside or loop is None:
-                continue
-            if not _from_zero(loop, counter.id) or flow.number(every) == 1:
-                continue
-            backward = [n for n in ast.walk(loop) if called(n) == "backward" and n.lineno < node.lineno]  # type: ignore[attr-defined]
-            if not backward:
-                continue
-            by = ast.unparse(every)
-            says = (
-                f"steps where {counter.id} is 0 already (`{ast.unparse(test)}`): the first step has the gradient "
-                "of one "
-                f"batch, divided by {by}, and the batches after the last multiple of {by} get none."
-            )
-            remedy = f"Count from 1: if ({counter.id} + 1) % {by} == 0, and step once more after the loop."
-            return tell(source, test, "optimizer", "note", says, remedy)
-    return []
+        test, rest = node.test, _rest(node.test)
+        if rest is None or not isinstance(rest.left, ast.Name):
+            continue
+        counter, every = rest.left, rest.right
+        inside = [called(n) for statement in node.body for n in ast.walk(statement)]
+        loop = next((a for a in source.around(node) if isinstance(a, ast.For)), None)
+        if "step" not in inside or "zero_grad" not in inside or loop is None:
+            continue
+        if not _from_zero(loop, counter.id) or flow.number(every) == 1:
+            continue
+        backward = [n for n in ast.walk(loop) if called(n) == "backward" and n.lineno < node.lineno]  # type: ignore[attr-defined]
+        if not backward:
+            continue
+        by = ast.unparse(every)
+        says = (
+            f"steps where {counter.id} is 0 already (`{ast.unparse(test)}`): the first step has the gradient "
+            "of one "
+            f"batch, divided by {by}, and the batches after the last multiple of {by} get none."
+        )
+        remedy = f"Count from 1: if ({counter.id} + 1) % {by} == 0, and step once more after the loop."
+        yield scope.tell(test, "optimizer", says, remedy, "note")
 
 
 def _rest(test: ast.expr) -> ast.BinOp | None:
@@ -296,39 +296,38 @@ def not_given_back(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
-@rule(576)
-def best_left_behind(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(576, earlier=True)
+def best_left_behind(scope: Scope) -> Iterator[Found]:
     """``best_state = deepcopy(net.state_dict())`` that nothing loads: what is tested is the last epoch's model."""
-    for source, flow in flows(trace):
-        if source.name or not {"state_dict", "deepcopy"} & source.calls.keys():
+    trace, source, flow = scope.trace, scope.source, scope.flow
+    if source.name or not {"state_dict", "deepcopy"} & source.calls.keys():
+        return
+    for node in flow.of(ast.Assign):
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
             continue
-        for node in flow.of(ast.Assign):
-            if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
-                continue
-            if not isinstance(node.value, ast.DictComp) and called(node.value) not in COPIES:
-                continue
-            name, text = node.targets[0].id, ast.unparse(node.value)
-            loops = [a for a in source.around(node) if isinstance(a, ast.For)]
-            guarded = any(isinstance(a, ast.If) for a in source.around(node))
-            if ("state_dict()" not in text and not text.startswith("copy.deepcopy(")) or not loops or not guarded:
-                continue
-            reads = [n for s in sources(trace) for n in s.nodes
-                     if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]  # fmt: skip
-            model = re.sub(r"\.state_dict\(\)|copy\.|deepcopy|[()]", "", text)
-            last = loops[-1]
-            after = [
-                n
-                for n in flow.nodes
-                if isinstance(n, ast.Call)
-                and n.lineno > last_line(last)
-                and (ast.unparse(n.func) == model or any(ast.unparse(a) == model for a in n.args))
-                and called(n) not in ("save", "print")
-            ]
-            if reads or not after or not model.isidentifier():
-                continue
-            says = (
-                f"keeps the best model (`{ast.unparse(node)}`), and nothing loads it: `{ast.unparse(after[0])}` "
-                f"({source.place(after[0]).words}) is of the model of the last epoch."
-            )
-            return tell(source, node, "evaluation", "note", says, f"Load it first: {model}.load_state_dict({name}).")
-    return []
+        if not isinstance(node.value, ast.DictComp) and called(node.value) not in COPIES:
+            continue
+        name, text = node.targets[0].id, ast.unparse(node.value)
+        loops = [a for a in source.around(node) if isinstance(a, ast.For)]
+        guarded = any(isinstance(a, ast.If) for a in source.around(node))
+        if ("state_dict()" not in text and not text.startswith("copy.deepcopy(")) or not loops or not guarded:
+            continue
+        reads = [n for s in sources(trace) for n in s.nodes
+                 if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]  # fmt: skip
+        model = re.sub(r"\.state_dict\(\)|copy\.|deepcopy|[()]", "", text)
+        last = loops[-1]
+        after = [
+            n
+            for n in flow.nodes
+            if isinstance(n, ast.Call)
+            and n.lineno > last_line(last)
+            and (ast.unparse(n.func) == model or any(ast.unparse(a) == model for a in n.args))
+            and called(n) not in ("save", "print")
+        ]
+        if reads or not after or not model.isidentifier():
+            continue
+        says = (
+            f"keeps the best model (`{ast.unparse(node)}`), and nothing loads it: `{ast.unparse(after[0])}` "
+            f"({source.place(after[0]).words}) is of the model of the last epoch."
+        )
+        yield scope.tell(node, "evaluation", says, f"Load it first: {model}.load_state_dict({name}).", "note")

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Row, Trace, ancestors
 from ...recorder.value_facts import EPS
 from ..data.padding_read import cut_to_whole
 from ..finding import Found, capital, code_of, listed, where
-from ..order import rule
-from ..reading.scope import indices, told
+from ..order import rule, text_rule
+from ..reading.scope import Scope, indices
 from ..reading.sources import Function, called
 
 SHARE = re.compile(
@@ -23,29 +24,28 @@ TO_WHOLE = re.compile(r"\.(long|int|short|byte)\(\)|int(64|32|16|8)\b|LongTensor
 SMALL = 1e-3  # an eps, and no bias
 
 
-@rule(369)
-def share_of_whole_numbers(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(369, "//")
+def share_of_whole_numbers(scope: Scope) -> Iterator[Found]:
     """``beta = step // total``: 0 until the very end."""
-    for source, index in indices(trace, "//"):
-        scope = index.flow.scope
-        returned = [(scope.name, r.value, r) for r in index.kinds.get(ast.Return, ()) if isinstance(scope, Function)]
-        for name, value, node in [*index.given, *returned]:
-            if not SHARE.match(name.rpartition(".")[2]) or value is None:
-                continue
-            inner = value
-            if called(inner) in ("min", "max", "float") and isinstance(inner, ast.Call):
-                inner = next((a for a in inner.args if isinstance(a, ast.BinOp)), inner)
-            floored = [n for n in ast.walk(inner) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.FloorDiv)]
-            if not floored or floored[0] is not inner:
-                continue
-            if isinstance(floored[0].right, ast.Constant) and name.lower() in ("p", "scale", "weight", "factor"):
-                continue
-            message = (
-                f"divides whole numbers without a rest (`{ast.unparse(node)}`): {name} is 0 as long as "
-                f"{ast.unparse(floored[0].left)} is below {ast.unparse(floored[0].right)}, and never in between."
-            )
-            return told(source, node, "dtype", message, f"Divide with a rest: {ast.unparse(inner).replace('//', '/')}.")
-    return []
+    index = scope.index
+    function = index.flow.scope
+    returned = [(function.name, r.value, r) for r in index.kinds.get(ast.Return, ()) if isinstance(function, Function)]
+    for name, value, node in [*index.given, *returned]:
+        if not SHARE.match(name.rpartition(".")[2]) or value is None:
+            continue
+        inner = value
+        if called(inner) in ("min", "max", "float") and isinstance(inner, ast.Call):
+            inner = next((a for a in inner.args if isinstance(a, ast.BinOp)), inner)
+        floored = [n for n in ast.walk(inner) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.FloorDiv)]
+        if not floored or floored[0] is not inner:
+            continue
+        if isinstance(floored[0].right, ast.Constant) and name.lower() in ("p", "scale", "weight", "factor"):
+            continue
+        message = (
+            f"divides whole numbers without a rest (`{ast.unparse(node)}`): {name} is 0 as long as "
+            f"{ast.unparse(floored[0].left)} is below {ast.unparse(floored[0].right)}, and never in between."
+        )
+        yield scope.tell(node, "dtype", message, f"Divide with a rest: {ast.unparse(inner).replace('//', '/')}.")
 
 
 @rule(375)

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
-from ...recorder.cell_trace import Leaf, Trace, ancestors
+from ...recorder.cell_trace import Leaf, ancestors
 from ..finding import Found
-from ..order import rule
+from ..order import text_rule
 from ..reading.calls import mentions, name_of, operands, rows_at
 from ..reading.expressions import Flow
-from ..reading.scope import indices, spread, stripped, told
+from ..reading.scope import Scope, spread, stripped
 from ..reading.sources import called, names_in
 
 DEGREES = re.compile(r"(^|_)(deg|degs|degree|degrees)(_|\d|$)|_deg$", re.I)
@@ -51,106 +52,96 @@ def _size(flow: Flow, node: ast.expr) -> bool:
     return (called(inner) == "abs" and spectrum) or bool(AMPLITUDE.search(name_of(inner)))
 
 
-@rule(365)
-def decibels_of_another_kind(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(365, "log10")
+def decibels_of_another_kind(scope: Scope) -> Iterator[Found]:
     """``10 * torch.log10(spectrum.abs())``: of an amplitude it is 20 times the logarithm, of a power 10 times."""
-    for source, index in indices(trace, "log10"):
-        for node in index.products:
-            for number, call in ((node.left, node.right), (node.right, node.left)):
-                if called(call) != "log10" or not operands(call):
-                    continue
-                known, of = index.flow.number(number), operands(call)[0]
-                halves = known == 10 and _size(index.flow, of) and not _squared(index.flow, of)
-                twice = known == 20 and re.search(r"(^|_)(power|energy|psd)", name_of(stripped(index.flow, of)), re.I)
-                if not halves and not twice:
-                    continue
-                message = (
-                    f"takes {known:g} times the logarithm of {'an amplitude' if halves else 'a power'} "
-                    f"(`{ast.unparse(node)}`): those are {'half' if halves else 'twice'} the decibels."
-                )
-                return told(source, node, "loss", message, f"Take {'20' if halves else '10'} * log10(...) of it.")
-    return []
+    index = scope.index
+    for node in index.products:
+        for number, call in ((node.left, node.right), (node.right, node.left)):
+            if called(call) != "log10" or not operands(call):
+                continue
+            known, of = index.flow.number(number), operands(call)[0]
+            halves = known == 10 and _size(index.flow, of) and not _squared(index.flow, of)
+            twice = known == 20 and re.search(r"(^|_)(power|energy|psd)", name_of(stripped(index.flow, of)), re.I)
+            if not halves and not twice:
+                continue
+            message = (
+                f"takes {known:g} times the logarithm of {'an amplitude' if halves else 'a power'} "
+                f"(`{ast.unparse(node)}`): those are {'half' if halves else 'twice'} the decibels."
+            )
+            yield scope.tell(node, "loss", message, f"Take {'20' if halves else '10'} * log10(...) of it.")
 
 
-@rule(366)
-def half_of_the_spectrum(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(366, "fft", ".real")
+def half_of_the_spectrum(scope: Scope) -> Iterator[Found]:
     """``power = torch.fft.rfft(wave).real ** 2``: the part in phase with a cosine alone."""
-    for source, index in indices(trace, "fft", ".real"):
-        for name, value, node in index.given:
-            inner = value
-            while True:
-                if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Pow | ast.Div | ast.Mult):
-                    inner = inner.left
-                elif (
-                    isinstance(inner, ast.Call)
-                    and called(inner) in ("abs", "pow", "square", "sqrt")
-                    and operands(inner)
-                ):
-                    inner = operands(inner)[0]
-                else:
-                    break
-            if not SIZES.search(name) or not isinstance(inner, ast.Attribute) or inner.attr != "real":
-                continue
-            if ".imag" in source.text or "ifft" in called(index.flow.inner(inner.value)):
-                continue
-            if not re.search(r"^(r?fft\d?|stft|fftn|rfftn)$", called(index.flow.inner(inner.value))):
-                continue
-            message = (
-                f"drops the imaginary part of the spectrum for {name} (`{ast.unparse(value)}`): how large a "
-                "frequency is "
-                "then depends on where its wave begins, and a sine comes out as 0."
-            )
-            return told(source, node, "data", message, "Take the absolute value: torch.fft.rfft(x).abs().")
-    return []
+    source, index = scope.source, scope.index
+    for name, value, node in index.given:
+        inner = value
+        while True:
+            if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Pow | ast.Div | ast.Mult):
+                inner = inner.left
+            elif isinstance(inner, ast.Call) and called(inner) in ("abs", "pow", "square", "sqrt") and operands(inner):
+                inner = operands(inner)[0]
+            else:
+                break
+        if not SIZES.search(name) or not isinstance(inner, ast.Attribute) or inner.attr != "real":
+            continue
+        if ".imag" in source.text or "ifft" in called(index.flow.inner(inner.value)):
+            continue
+        if not re.search(r"^(r?fft\d?|stft|fftn|rfftn)$", called(index.flow.inner(inner.value))):
+            continue
+        message = (
+            f"drops the imaginary part of the spectrum for {name} (`{ast.unparse(value)}`): how large a "
+            "frequency is "
+            "then depends on where its wave begins, and a sine comes out as 0."
+        )
+        yield scope.tell(node, "data", message, "Take the absolute value: torch.fft.rfft(x).abs().")
 
 
-@rule(367)
-def degrees_for_radians(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(367, "deg")
+def degrees_for_radians(scope: Scope) -> Iterator[Found]:
     """``torch.sin(heading_deg)``: it takes radians."""
-    for source, index in indices(trace, "deg"):
-        for call in index.called("sin", "cos", "tan", "polar"):
-            of = operands(call)[-1] if operands(call) else None
-            if of is None:
-                continue
-            text = " ".join(ast.unparse(n) for n in (of, index.flow.inner(of)))
-            names = names_in(of) | {name_of(n) for n in ast.walk(of)}
-            if not any(DEGREES.search(n) for n in names) or RADIANS.search(text):
-                continue
-            rows = [r for r in rows_at(trace, source, call) if r.op in ("sin", "cos", "tan") and r.refs]
-            name = next(n for n in names if DEGREES.search(n))
-            message = (
-                f"gives {called(call)} degrees (`{ast.unparse(call)}`): it takes radians, so {name} goes round "
-                "the circle "
-                "57 times as fast as it should."
-            )
-            return told(source, call, "data", message, f"Bring it to radians: torch.deg2rad({name}).", rows=rows[:1])
-    return []
+    trace, source, index = scope.trace, scope.source, scope.index
+    for call in index.called("sin", "cos", "tan", "polar"):
+        of = operands(call)[-1] if operands(call) else None
+        if of is None:
+            continue
+        text = " ".join(ast.unparse(n) for n in (of, index.flow.inner(of)))
+        names = names_in(of) | {name_of(n) for n in ast.walk(of)}
+        if not any(DEGREES.search(n) for n in names) or RADIANS.search(text):
+            continue
+        rows = [r for r in rows_at(trace, source, call) if r.op in ("sin", "cos", "tan") and r.refs]
+        name = next(n for n in names if DEGREES.search(n))
+        message = (
+            f"gives {called(call)} degrees (`{ast.unparse(call)}`): it takes radians, so {name} goes round "
+            "the circle "
+            "57 times as fast as it should."
+        )
+        yield scope.tell(call, "data", message, f"Bring it to radians: torch.deg2rad({name}).", rows=rows[:1])
 
 
-@rule(368)
-def angles_on_a_line(trace: Trace, explained: set[Leaf]) -> list[Found]:
+@text_rule(368, "loss", trains=True)
+def angles_on_a_line(scope: Scope) -> Iterator[Found]:
     """``F.mse_loss(pred_yaw, yaw)`` of angles all round: -179 and 179 degrees are 358 apart there."""
-    if not trace.steps.count:
-        return []
-    for source, index in indices(trace, "loss"):
-        for pair in index.pairs if mentions(ANGLES, source.text) else ():
-            if not all(ANGLE.search(name_of(side)) for side in (pair.one, pair.other)):
-                continue
-            if mentions(r"atan2|wrap|remainder|% *\(?2|cos\(", source.text):
-                continue
-            roots = ancestors([ref for r in rows_at(trace, source, pair.node) for ref in r.refs])
-            spans = [
-                leaf.span for leaf in roots if isinstance(leaf, Leaf) and leaf.span is not None and len(leaf.shape) < 3
-            ]
-            stats = [r.stats for r in roots if not isinstance(r, Leaf) and r.stats is not None and not r.requires_grad]
-            wide = [b - a for a, b in spans] + [s.max - s.min for s in stats if s.max is not None and s.min is not None]
-            if not any(WHOLE_TURN < w < 400 for w in wide):
-                continue
-            message = (
-                f"compares angles as numbers on a line (`{ast.unparse(pair.node)}`), and they go all the way "
-                "round: just "
-                "left and just right of the seam is the largest error there is, and between them lies the opposite."
-            )
-            remedy = "Compare their sines and cosines, or wrap the difference: torch.atan2(d.sin(), d.cos())."
-            return told(source, pair.node, "loss", message, remedy, "note")
-    return []
+    trace, source, index = scope.trace, scope.source, scope.index
+    for pair in index.pairs if mentions(ANGLES, source.text) else ():
+        if not all(ANGLE.search(name_of(side)) for side in (pair.one, pair.other)):
+            continue
+        if mentions(r"atan2|wrap|remainder|% *\(?2|cos\(", source.text):
+            continue
+        roots = ancestors([ref for r in rows_at(trace, source, pair.node) for ref in r.refs])
+        spans = [
+            leaf.span for leaf in roots if isinstance(leaf, Leaf) and leaf.span is not None and len(leaf.shape) < 3
+        ]
+        stats = [r.stats for r in roots if not isinstance(r, Leaf) and r.stats is not None and not r.requires_grad]
+        wide = [b - a for a, b in spans] + [s.max - s.min for s in stats if s.max is not None and s.min is not None]
+        if not any(WHOLE_TURN < w < 400 for w in wide):
+            continue
+        message = (
+            f"compares angles as numbers on a line (`{ast.unparse(pair.node)}`), and they go all the way "
+            "round: just "
+            "left and just right of the seam is the largest error there is, and between them lies the opposite."
+        )
+        remedy = "Compare their sines and cosines, or wrap the difference: torch.atan2(d.sin(), d.cos())."
+        yield scope.tell(pair.node, "loss", message, remedy, "note")
