@@ -21,7 +21,7 @@ from .half import HALVES, narrowed, widened
 c: Any = native.module
 _FLOAT32 = np.dtype(np.float32)
 _MOST_TERMS = 65536  # of which a sum of products of 8 bits stays below 2**31
-FEW_CHANNELS = 4
+FEW_CHANNELS = 16
 """Channels of a group up to which convolutions read the weight in row-major order (MOST_CHANNELS, int8_conv_taps.c)."""
 _SCALES = "(scale.size == n and scale.ndim == 1) or scale.ndim == 0"
 _MANY = "rows * n * k > 65536"

@@ -65,7 +65,8 @@ INLINE void turn16(sixteen *a) {
 #endif
 
 /* to (columns, rows) = from (rows, columns) turned; what lies before `end` may be read. */
-VECTOR static void turn(const int8_t *from, ptrdiff_t of_row, ptrdiff_t rows, ptrdiff_t columns, int8_t *to, const int8_t *end) {
+VECTOR static void turn(const int8_t *from, ptrdiff_t of_row, ptrdiff_t rows, ptrdiff_t columns, int8_t *to,
+                        const int8_t *end) {
     ptrdiff_t k = 0;
 #ifdef SHUFFLES
     for (; rows >= 8 && k < rows; k += 16) {
@@ -75,7 +76,8 @@ VECTOR static void turn(const int8_t *from, ptrdiff_t of_row, ptrdiff_t rows, pt
             const int8_t *at = from + k * of_row + i;
             const int within = end - at >= (there - 1) * of_row + 16;
             sixteen a[16] = {{0}};
-            if (within && there == 16) _Pragma("GCC unroll 16") for (int r = 0; r < 16; r++) memcpy(a + r, at + r * of_row, 16);
+            if (within && there == 16)
+                _Pragma("GCC unroll 16") for (int r = 0; r < 16; r++) memcpy(a + r, at + r * of_row, 16);
             else
                 for (int r = 0; r < there; r++) memcpy(a + r, at + r * of_row, within ? 16 : (size_t)wide);
             turn16(a);
@@ -210,12 +212,13 @@ VECTOR static int32_t sum_of(const int8_t *line, ptrdiff_t count) {
 /* The lines begin..end-1 of the weight, of depth bytes, and their sums. */
 static void lay_weight(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const conv_call *c = context;
+    const ptrdiff_t places = c->terms / c->each;
     for (ptrdiff_t o = begin; o < end; o++) {
         const int8_t *from = c->given->w + o * c->terms;
         int8_t *to = c->weight + o * c->depth;
         if (to != from) {
             if (c->given->last) memcpy(to, from, (size_t)c->terms);
-            else turn(from, c->terms / c->each, c->each, c->terms / c->each, to, c->given->w + c->s->outputs * c->terms);
+            else turn(from, places, c->each, places, to, c->given->w + c->s->outputs * c->terms);
             memset(to + c->terms, 0, (size_t)(c->depth - c->terms));
         }
         if (!c->few) c->sums[o] = sum_of(from, c->terms);

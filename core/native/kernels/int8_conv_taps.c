@@ -1,4 +1,4 @@
-/* Convolutions of 8-bit numbers with few channels a group, depthwise ones and images of one colour: taps four at a time.
+/* Convolutions of 8-bit numbers with few channels a group, depthwise ones and images among them: four taps at a time.
 
    Four neighbouring taps of a row of the kernel are one word of the image for each column of the output, which AVX-512
    shuffles together for sixteen columns at a time; words of the rows of the output follow one another without padding.
@@ -20,8 +20,9 @@
 #if defined(__x86_64__) && (defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 11))
 #include "kernels/int8_vnni.h"
 
-enum { LANES = 16, VECTORS = 8, MOST_STEPS = 256, MOST_CHANNELS = 4 };
-enum { STRIP_BYTES = 24576, CHUNK_BYTES = 262144 }; /* words of a strip, in L1; samples that are quantised together, in L2 */
+enum { LANES = 16, VECTORS = 8, MOST_STEPS = 256, MOST_CHANNELS = 16 };
+/* Words of a strip, in L1, and samples that are quantised together, in L2. */
+enum { STRIP_BYTES = 24576, CHUNK_BYTES = 262144 };
 
 /* One instruction for sixteen sums, in additions of adjacent floats: the unit of parallel_for. */
 static const double COST = 20;
@@ -44,7 +45,8 @@ int int8_conv_has_taps(const int8_conv_shape *s) {
     const ptrdiff_t each = s->channels / s->groups, fours = (s->kernel[1] + 3) / 4, taps = least(s->kernel[1], 4);
     const int one = s->outputs == s->groups;
     return int8_way() == INT8_AVX512 && each * s->kernel[0] * fours <= MOST_STEPS && s->stride[1] <= 4 &&
-           3 * s->stride[1] + (taps - 1) * s->dilation[1] < LANES && (one || each == 1 || (each <= MOST_CHANNELS && taps > 2));
+           3 * s->stride[1] + (taps - 1) * s->dilation[1] < LANES &&
+           (one || each == 1 || (each <= MOST_CHANNELS && taps > 2));
 }
 
 /* The weight as words, and what every sum begins with: 128 and the zero point, times the weights. */
@@ -81,8 +83,8 @@ AVX512 static void lay_words(const taps_call *c, const int8_t *plane, ptrdiff_t 
     const __m512i of_lanes = _mm512_loadu_si512(lanes), of_bytes = _mm512_loadu_si512(bytes);
     for (ptrdiff_t column = 0; column < across; column += LANES) {
         const ptrdiff_t from = column * s->stride[1] - s->padding[1] + tap * s->dilation[1];
-        const __mmask64 there = from >= width || from <= -64
-                                    ? 0 : bytes_there(width - from) & (from < 0 ? ~(__mmask64)0 << -from : ~(__mmask64)0);
+        const __mmask64 since = from < 0 && from > -64 ? ~(__mmask64)0 << -from : ~(__mmask64)0;
+        const __mmask64 there = from >= width || from <= -64 ? 0 : bytes_there(width - from) & since;
         const __mmask16 wanted = (__mmask16)(across - column >= LANES ? 0xffff : (1u << (across - column)) - 1);
         for (ptrdiff_t phase = 0; phase < step; phase++) {
             int used = 0;

@@ -361,7 +361,7 @@ def test_a_learned_scale_learns():
     assert np.isfinite(fake.learned_scale.item())
 
 
-@pytest.mark.parametrize("layer", [nn.Conv2d(8, 6, 3), nn.Conv1d(8, 6, 3)], ids=["Conv2d", "Conv1d"])
+@pytest.mark.parametrize("layer", [nn.Conv2d(24, 6, 3), nn.Conv1d(24, 6, 3)], ids=["Conv2d", "Conv1d"])
 def test_convolutions_keep_the_channels_innermost_as_the_product_reads_them(layer):
     model, fresh = nn.Sequential(copy.deepcopy(layer)), nn.Sequential(copy.deepcopy(layer))
     for each in (model, fresh):

@@ -505,7 +505,7 @@ CASES: list[tuple[str, Case, Case]] = [
         [
             ("int8_panels", integer_layer(10), integer_layer(11)),
             ("weights_digits", weights_alone(8, 8), weights_alone(9, 8)),
-            ("int8_conv_taps", integer_convolution(1, 5), integer_convolution(1, 4)),
+            ("int8_conv_taps", integer_convolution(1, 17), integer_convolution(1, 16)),
         ]
         if VNNI
         else []
@@ -513,8 +513,8 @@ CASES: list[tuple[str, Case, Case]] = [
     ("weights_packed", weights_alone(8, 8), weights_alone(192, 8)),
     ("weights_packed", weights_alone(23, 4), weights_alone(24, 4)),
     ("int8_conv_direct", integer_convolution(2, way="plain"), integer_convolution(4, way="plain")),
-    ("int8_conv_joined", integer_convolution(1, 8), integer_convolution(1, 8, batch=2)),
-    ("int8_conv_few", integer_convolution(1, 8, side=8), integer_convolution(1, 8, side=7)),
+    ("int8_conv_joined", integer_convolution(1, 24), integer_convolution(1, 24, batch=2)),
+    ("int8_conv_few", integer_convolution(1, 24, side=8), integer_convolution(1, 24, side=7)),
     ("stats_sampled", figures(16384), figures(16385)),
     ("glance_sampled", glances(8192), glances(8208)),
     ("threads", threaded(64), threaded(1 << 20)),
