@@ -212,19 +212,24 @@ static void quantise_some(void *context, ptrdiff_t begin, ptrdiff_t end) { int8_
 
 int int8_linear(const float *x, const int8_t *w, const float *scale, ptrdiff_t scales, const float *bias,
                 const float *given, int zero, int activation, float *y, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k) {
-    const ptrdiff_t depth = int8_depth(k);
-    const size_t of_q = (size_t)(m * depth), size = of_q + 8 * (size_t)m;
+    const ptrdiff_t depth = int8_depth(k), off = m == 1 && k % 64 == 0 ? (ptrdiff_t)((uintptr_t)w % 64) : 0;
+    const size_t of_q = (size_t)(m * depth) + (off ? 128 : 0), size = of_q + 8 * (size_t)m;
     uint8_t small[16384] __attribute__((aligned(64)));
     scratch kept;
     if (m == 0 || n == 0) return 1;
     int8_t *q = scratch_of(&kept, size, small, sizeof small);
     if (!q) return 0;
     int32_t *sums = (int32_t *)(q + of_q);
+    if (off) {
+        memset(q, 0, 64);
+        memset(q + k, 0, (size_t)(depth - k) + 128);
+        q += off;
+    }
     int8_rows rows = {x, k, k, depth, given, zero, q, sums, (float *)(sums + m)};
     parallel_for(m, 1.5 * (double)m * (double)k, quantise_some, &rows);
     const int8_product product = {.q = q, .sums = sums, .scales = rows.scales, .scale_rows = 1, .depth = depth, .w = w,
                                   .scale = scale, .scale_step = scales > 1, .bias = bias, .y = y, .y_row = n,
-                                  .m = m, .n = n, .k = k, .zero = given ? zero : 0, .activation = activation};
+                                  .m = m, .n = n, .k = k, .zero = given ? zero : 0, .activation = activation, .off = off};
     const int done = int8_multiply(&product);
     scratch_end(&kept);
     return done;

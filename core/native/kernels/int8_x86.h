@@ -138,33 +138,67 @@ AVX512 static void multiply_panel(const int8_product *p, const uint8_t *panel, c
     }
 }
 
-/* The same of one row, line after line: memory is read as it lies, which is the speed of it. */
-AVX512 INLINE void one_row(const int8_t *w, ptrdiff_t k, int lines, const int8_t *q, int32_t *sums, int32_t *weights) {
+/* *c += 64 bytes of a line by those of q; *s += the bytes themselves where they are wanted. */
+AVX512 INLINE void add_vector(const int weigh, __m512i b, const int8_t *q, __m512i *c, __m512i *s) {
+    if (weigh) DOT(*s, _mm512_set1_epi8(1), b);
+    DOT(*c, _mm512_xor_si512(b, _mm512_set1_epi8((char)0x80)), _mm512_loadu_si512(q));
+}
+
+/* The sums of lines of w by one row, and of their own bytes. Line after line: memory is read as it
+   lies, which is the speed of it, and from multiples of 64 on, `off` bytes before each line: a vector that lies in two lines
+   of the cache takes as long as two. There q has zeros. A function of its own, whose addresses stay in registers. */
+AVX512 INLINE void lines_by_row(const int weigh, const int8_t *w, ptrdiff_t k, int lines, const int8_t *q, ptrdiff_t off,
+                                int32_t *sums, int32_t *weights) {
+    const ptrdiff_t span = k + off;
+    const __mmask64 behind = ~(__mmask64)0 << off;
     __m512i found[FEW], of_w[FEW];
-    const __m512i flip = _mm512_set1_epi8((char)0x80), ones = _mm512_set1_epi8(1);
+    w -= off;
+    q -= off;
+    for (int first = 0; first < lines; first += FEW) {
 #pragma GCC unroll 4
-    for (int j = 0; j < FEW; j++) {
-        __m512i c[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
-        __m512i s = _mm512_setzero_si512();
-        const int8_t *line = w + (j < lines ? j : 0) * k;
-        ptrdiff_t p = 0;
-        for (; p + 256 <= k; p += 256)
-#pragma GCC unroll 4
-            for (int i = 0; i < 4; i++) {
-                const __m512i b = _mm512_loadu_si512(line + p + 64 * i), u = _mm512_xor_si512(b, flip);
-                if (weights) DOT(s, ones, b);
-                DOT(c[i], u, _mm512_loadu_si512(q + p + 64 * i));
+        for (int j = 0; j < FEW; j++) {
+            __m512i c[4], s = _mm512_setzero_si512();
+            ptrdiff_t p = 0;
+            c[0] = c[1] = c[2] = c[3] = s;
+            if (off) {
+                add_vector(weigh, _mm512_maskz_loadu_epi8(behind, w), q, c, &s);
+                p = 64;
             }
-        for (; p < k; p += 64) {
-            const __m512i b = _mm512_maskz_loadu_epi8(bytes_there(k - p), line + p), u = _mm512_xor_si512(b, flip);
-            if (weights) DOT(s, ones, b);
-            DOT(c[0], u, _mm512_loadu_si512(q + p));
+            for (; p + 256 <= span; p += 256)
+#pragma GCC unroll 4
+                for (int i = 0; i < 4; i++)
+                    add_vector(weigh, _mm512_loadu_si512(w + p + 64 * i), q + p + 64 * i, c + i, &s);
+            for (; p < span; p += 64)
+                add_vector(weigh, _mm512_maskz_loadu_epi8(bytes_there(span - p), w + p), q + p, c + 1, &s);
+            found[j] = _mm512_add_epi32(_mm512_add_epi32(c[0], c[1]), _mm512_add_epi32(c[2], c[3]));
+            of_w[j] = s;
+            w += first + j + 1 < lines ? k : 0; /* the last line again for those that are not there */
         }
-        found[j] = _mm512_add_epi32(_mm512_add_epi32(c[0], c[1]), _mm512_add_epi32(c[2], c[3]));
-        of_w[j] = s;
+        _mm_storeu_si128((__m128i *)(sums + first), folded(found[0], found[1], found[2], found[3]));
+        if (weigh) _mm_storeu_si128((__m128i *)(weights + first), folded(of_w[0], of_w[1], of_w[2], of_w[3]));
     }
-    _mm_storeu_si128((__m128i *)sums, folded(found[0], found[1], found[2], found[3]));
-    if (weights) _mm_storeu_si128((__m128i *)weights, folded(of_w[0], of_w[1], of_w[2], of_w[3]));
+}
+
+/* y of a row by columns of w, sixteen at a time: what follows their sums runs while the next lines are read. */
+AVX512 INLINE void columns_by_row(const int weigh, const int8_product *p, const int8_t *w, ptrdiff_t row, ptrdiff_t column, int wide) {
+    const int8_t *q = p->q + row * p->depth;
+    const float scale = p->scales[row / p->scale_rows];
+    int32_t sums[16], weights[16];
+    for (int j = 0; j < wide; j += 16) {
+        const int lines = wide - j < 16 ? wide - j : 16;
+        const __mmask16 there = (__mmask16)((1u << lines) - 1);
+        lines_by_row(weigh, w + j * p->k, p->k, lines, q, p->off, sums, weights);
+        const __m512i sum = moved(p, _mm512_loadu_si512(sums), row, weights, 0);
+        _mm512_mask_storeu_ps(p->y + row * p->y_row + column + j, there, finished(p, sum, row, scale, column + j, there));
+    }
+}
+
+AVX512 static __attribute__((noinline)) void one_row(const int8_product *p, const int8_t *w, ptrdiff_t row, ptrdiff_t column, int wide) {
+    columns_by_row(0, p, w, row, column, wide);
+}
+
+AVX512 static __attribute__((noinline)) void one_row_moved(const int8_product *p, const int8_t *w, ptrdiff_t row, ptrdiff_t column, int wide) {
+    columns_by_row(1, p, w, row, column, wide);
 }
 
 /* Up to eight rows by the columns column..column+wide-1 of w as it lies; wide <= 64. */
@@ -173,16 +207,17 @@ AVX512 static void multiply_few(const int8_product *p, const int8_t *from, ptrdi
     for (ptrdiff_t i = first; i < last;) {
         const int rows = last - i >= 4 ? 4 : (int)(last - i);
         const int8_t *q = p->q + i * p->depth;
+        if (rows == 1) {
+            (p->zero ? one_row_moved : one_row)(p, from, i, column, wide);
+            return;
+        }
         for (int j = 0; j < wide; j += FEW) {
             const int8_t *w = from + j * p->k;
             const int lines = wide - j < FEW ? wide - j : FEW;
             int32_t *of_w = p->zero && i == first ? weights + j : NULL;
-            switch (rows) {
-            case 4: few_rows(4, w, p->k, lines, q, p->depth, *sums + j, 80, of_w); break;
-            case 3: few_rows(3, w, p->k, lines, q, p->depth, *sums + j, 80, of_w); break;
-            case 2: few_rows(2, w, p->k, lines, q, p->depth, *sums + j, 80, of_w); break;
-            default: one_row(w, p->k, lines, q, *sums + j, of_w);
-            }
+            if (rows == 4) few_rows(4, w, p->k, lines, q, p->depth, *sums + j, 80, of_w);
+            else if (rows == 3) few_rows(3, w, p->k, lines, q, p->depth, *sums + j, 80, of_w);
+            else few_rows(2, w, p->k, lines, q, p->depth, *sums + j, 80, of_w);
         }
         for (int r = 0; r < rows; r++)
             for (int j = 0; j < wide; j += 16) {
