@@ -220,7 +220,7 @@ AVX512 INLINE __m128 folded_ps(const __m512 *a) {
     return _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
 }
 
-/* y of FEW lines by a row, whose step is `step`: a function of its own for each way, whose addresses stay in registers. */
+/* y of FEW lines by a row, whose step is `step`. */
 AVX512 INLINE __m128 lines_of_4(const int many, const weight_call *c, const int8_t *q, const float *totals, float step,
                                 four_lines at, const float *zero, __m512i lanes, ptrdiff_t a_vector) {
     __m512 sum[FEW];
@@ -251,7 +251,8 @@ AVX512 INLINE __m128 lines_of_4(const int many, const weight_call *c, const int8
 }
 
 /* The columns first..last-1 of a row. */
-AVX512 INLINE void columns_by_lines(const int many, const weight_call *c, ptrdiff_t row, ptrdiff_t first, ptrdiff_t last) {
+AVX512 INLINE void columns_by_lines(const int many, const weight_call *c, ptrdiff_t row, ptrdiff_t first,
+                                    ptrdiff_t last) {
     const ptrdiff_t group = c->k / c->groups, padded = (c->groups + 15) & ~(ptrdiff_t)15, bytes = c->k / 2;
     const ptrdiff_t a_vector = many ? BLOCK4 / group : group / BLOCK4;
     __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
@@ -268,13 +269,15 @@ AVX512 INLINE void columns_by_lines(const int many, const weight_call *c, ptrdif
     }
 }
 
-AVX512 static __attribute__((noinline)) void columns_of_groups(const weight_call *c, ptrdiff_t row, ptrdiff_t first, ptrdiff_t last) {
-    columns_by_lines(1, c, row, first, last);
-}
-
-AVX512 static __attribute__((noinline)) void columns_of_a_group(const weight_call *c, ptrdiff_t row, ptrdiff_t first, ptrdiff_t last) {
-    columns_by_lines(0, c, row, first, last);
-}
+/* Functions of their own, whose addresses stay in registers. */
+#define BY_LINES(stem, many)                                                                                        \
+    AVX512 static __attribute__((noinline)) void stem(const weight_call *c, ptrdiff_t row, ptrdiff_t first,         \
+                                                      ptrdiff_t last) {                                             \
+        columns_by_lines(many, c, row, first, last);                                                                \
+    }
+BY_LINES(columns_of_groups, 1)
+BY_LINES(columns_of_a_group, 0)
+#undef BY_LINES
 
 static void columns_of_4(const weight_call *c, ptrdiff_t row, ptrdiff_t first, ptrdiff_t last) {
     if (c->k / c->groups < BLOCK4) columns_of_groups(c, row, first, last);

@@ -26,7 +26,8 @@
 enum { WIDE = 32, HIGH = 12, FEW = 4 };
 #endif
 
-/* Rows up to which w is read as it lies, columns of a task then, and rows of a task else: the panel in L2 serves all. */
+/* Rows up to which w is read as it lies, columns of a task then, and rows of a task else: the panel in L2
+   serves all. The tuner may choose other ROWS. */
 enum { FEW_ROWS = 10, FEW_COLUMNS = 64, ROWS = 768, ON_STACK = 49152 };
 
 /* One multiplication, in additions of adjacent floats: the unit of parallel_for. */
@@ -189,21 +190,24 @@ int int8_multiply(const int8_product *p) {
     product_call call = {.product = p, .way = int8_way()};
     const int panels = call.way == INT8_AVX512 && p->m > FEW_ROWS;
     const ptrdiff_t columns = (p->n + (panels ? WIDE : FEW_COLUMNS) - 1) / (panels ? WIDE : FEW_COLUMNS);
-    const ptrdiff_t threads = parallel_get_threads(), groups = (p->m + HIGH - 1) / HIGH;
+    const kernel_choice *as = choice_for(CHOOSE_INT8_LINEAR, sizeof(float), p->m, p->n, p->k, 1);
+    const ptrdiff_t all = parallel_get_threads(), threads = as->threads && as->threads < all ? as->threads : all;
+    const ptrdiff_t groups = (p->m + HIGH - 1) / HIGH, highest = as->rows ? as->rows : ROWS;
     /* whole columns a task, unless there are too few of them */
-    const ptrdiff_t wanted = columns >= 4 * threads ? 1 : (4 * threads + columns - 1) / columns;
-    const ptrdiff_t rows = (p->m + wanted - 1) / wanted, blocks = threads == 1 ? ROWS : least(rows < 96 ? 96 : rows, ROWS);
+    const ptrdiff_t pieces = as->chunks * threads, wanted = columns >= pieces ? 1 : (pieces + columns - 1) / columns;
+    const ptrdiff_t rows = (p->m + wanted - 1) / wanted;
+    const ptrdiff_t blocks = threads == 1 ? highest : least(rows < 96 ? 96 : rows, highest);
     uint8_t small[16384] __attribute__((aligned(64)));
     scratch kept = {0};
     if (panels) {
         took(PATH_int8_panels);
         call.packed = scratch_of(&kept, (size_t)(groups * HIGH * ((p->k + 63) & ~(ptrdiff_t)63)), small, sizeof small);
         if (!call.packed) return 0;
-        parallel_for(groups, (double)p->m * (double)p->k, pack_groups, &call);
+        parallel_for_as(as, groups, (double)p->m * (double)p->k, pack_groups, &call);
     }
     call.rows = least((blocks + HIGH - 1) / HIGH * HIGH, p->m);
     call.row_tasks = (p->m + call.rows - 1) / call.rows;
-    parallel_for(columns * call.row_tasks, COST * (double)p->m * (double)p->n * (double)p->k, run_tasks, &call);
+    parallel_for_as(as, columns * call.row_tasks, COST * (double)p->m * (double)p->n * (double)p->k, run_tasks, &call);
     scratch_end(&kept);
     return !call.failed;
 }

@@ -14,40 +14,11 @@ enum { WIDE = 32 /* columns of a panel */, HIGH = 12 /* rows of q by it in regis
 
 /* -- AVX-512 VNNI: u8 (w + 128) times s8 (q) --------------------------------------------------------------------- */
 
-/* Sixteen lines of w from the byte p on, turned: to[j] (64 bytes) has the bytes 4 j..4 j + 3 of each line. */
-AVX512 static inline void turn16(const int8_t *w, ptrdiff_t line, int lines, __mmask64 there, uint8_t *to,
-                                 ptrdiff_t step) {
-    __m512i a[16], b[16];
-    const __m512i flip = _mm512_set1_epi8((char)0x80);
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; i++)
-        a[i] = _mm512_xor_si512(i < lines ? _mm512_maskz_loadu_epi8(there, w + i * line) : _mm512_setzero_si512(), flip);
-#pragma GCC unroll 4
-    for (int i = 0; i < 16; i += 4) {
-        const __m512i p = _mm512_unpacklo_epi32(a[i], a[i + 1]), q = _mm512_unpackhi_epi32(a[i], a[i + 1]);
-        const __m512i r = _mm512_unpacklo_epi32(a[i + 2], a[i + 3]), s = _mm512_unpackhi_epi32(a[i + 2], a[i + 3]);
-        b[i] = _mm512_unpacklo_epi64(p, r);
-        b[i + 1] = _mm512_unpackhi_epi64(p, r);
-        b[i + 2] = _mm512_unpacklo_epi64(q, s);
-        b[i + 3] = _mm512_unpackhi_epi64(q, s);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-        const __m512i p = _mm512_shuffle_i32x4(b[i], b[i + 4], 0x88), q = _mm512_shuffle_i32x4(b[i], b[i + 4], 0xdd);
-        const __m512i r = _mm512_shuffle_i32x4(b[i + 8], b[i + 12], 0x88);
-        const __m512i s = _mm512_shuffle_i32x4(b[i + 8], b[i + 12], 0xdd);
-        _mm512_storeu_si512(to + i * step, _mm512_shuffle_i32x4(p, r, 0x88));
-        _mm512_storeu_si512(to + (i + 4) * step, _mm512_shuffle_i32x4(q, s, 0x88));
-        _mm512_storeu_si512(to + (i + 8) * step, _mm512_shuffle_i32x4(p, r, 0xdd));
-        _mm512_storeu_si512(to + (i + 12) * step, _mm512_shuffle_i32x4(q, s, 0xdd));
-    }
-}
-
 /* panel (depth / 4, WIDE, 4) of `lines` lines of w (n, k); 128 stands for 0. */
 AVX512 static void pack_panel(const int8_t *w, ptrdiff_t k, int lines, uint8_t *panel) {
     for (ptrdiff_t p = 0; p < k; p += 64)
         for (int j = 0; j < WIDE; j += 16)
-            turn16(w + j * k + p, k, lines - j, bytes_there(k - p), panel + p * WIDE + j * 4, WIDE * 4);
+            turn16(w + j * k + p, k, lines - j, bytes_there(k - p), 0x80, panel + p * WIDE + j * 4, WIDE * 4);
 }
 
 /* sums (WIDE,) of the lines of a panel, without the 128 */
@@ -145,10 +116,10 @@ AVX512 INLINE void add_vector(const int weigh, __m512i b, const int8_t *q, __m51
 }
 
 /* The sums of lines of w by one row, and of their own bytes. Line after line: memory is read as it
-   lies, which is the speed of it, and from multiples of 64 on, `off` bytes before each line: a vector that lies in two lines
-   of the cache takes as long as two. There q has zeros. A function of its own, whose addresses stay in registers. */
-AVX512 INLINE void lines_by_row(const int weigh, const int8_t *w, ptrdiff_t k, int lines, const int8_t *q, ptrdiff_t off,
-                                int32_t *sums, int32_t *weights) {
+   lies, which is the speed of it, and from multiples of 64 on, `off` bytes before each line: a vector that lies in two
+   lines of the cache takes as long as two. There q has zeros. */
+AVX512 INLINE void lines_by_row(const int weigh, const int8_t *w, ptrdiff_t k, int lines, const int8_t *q,
+                                ptrdiff_t off, int32_t *sums, int32_t *weights) {
     const ptrdiff_t span = k + off;
     const __mmask64 behind = ~(__mmask64)0 << off;
     __m512i found[FEW], of_w[FEW];
@@ -180,7 +151,8 @@ AVX512 INLINE void lines_by_row(const int weigh, const int8_t *w, ptrdiff_t k, i
 }
 
 /* y of a row by columns of w, sixteen at a time: what follows their sums runs while the next lines are read. */
-AVX512 INLINE void columns_by_row(const int weigh, const int8_product *p, const int8_t *w, ptrdiff_t row, ptrdiff_t column, int wide) {
+AVX512 INLINE void columns_by_row(const int weigh, const int8_product *p, const int8_t *w, ptrdiff_t row,
+                                  ptrdiff_t column, int wide) {
     const int8_t *q = p->q + row * p->depth;
     const float scale = p->scales[row / p->scale_rows];
     int32_t sums[16], weights[16];
@@ -189,17 +161,20 @@ AVX512 INLINE void columns_by_row(const int weigh, const int8_product *p, const 
         const __mmask16 there = (__mmask16)((1u << lines) - 1);
         lines_by_row(weigh, w + j * p->k, p->k, lines, q, p->off, sums, weights);
         const __m512i sum = moved(p, _mm512_loadu_si512(sums), row, weights, 0);
-        _mm512_mask_storeu_ps(p->y + row * p->y_row + column + j, there, finished(p, sum, row, scale, column + j, there));
+        _mm512_mask_storeu_ps(p->y + row * p->y_row + column + j, there,
+                              finished(p, sum, row, scale, column + j, there));
     }
 }
 
-AVX512 static __attribute__((noinline)) void one_row(const int8_product *p, const int8_t *w, ptrdiff_t row, ptrdiff_t column, int wide) {
-    columns_by_row(0, p, w, row, column, wide);
-}
-
-AVX512 static __attribute__((noinline)) void one_row_moved(const int8_product *p, const int8_t *w, ptrdiff_t row, ptrdiff_t column, int wide) {
-    columns_by_row(1, p, w, row, column, wide);
-}
+/* Functions of their own, whose addresses stay in registers. */
+#define ROW(stem, weigh)                                                                                            \
+    AVX512 static __attribute__((noinline)) void stem(const int8_product *p, const int8_t *w, ptrdiff_t row,        \
+                                                      ptrdiff_t column, int wide) {                                 \
+        columns_by_row(weigh, p, w, row, column, wide);                                                             \
+    }
+ROW(one_row, 0)
+ROW(one_row_moved, 1)
+#undef ROW
 
 /* Up to eight rows by the columns column..column+wide-1 of w as it lies; wide <= 64. */
 AVX512 static void multiply_few(const int8_product *p, const int8_t *from, ptrdiff_t first, ptrdiff_t last, ptrdiff_t column, int wide) {

@@ -505,8 +505,8 @@ CASES: list[tuple[str, Case, Case]] = [
         if VNNI
         else []
     ),
-    ("weights_packed", weights_alone(8, 8), weights_alone(192, 8)),
-    ("weights_packed", weights_alone(23, 4), weights_alone(24, 4)),
+    ("weights_packed", weights_alone(8, 8), weights_alone(40, 8)),
+    ("weights_packed", weights_alone(39, 4), weights_alone(40, 4)),
     ("int8_conv_direct", integer_convolution(2), integer_convolution(4)),
     ("stats_sampled", figures(16384), figures(16385)),
     ("glance_sampled", glances(8192), glances(8208)),
