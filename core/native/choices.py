@@ -22,10 +22,12 @@ _MOST = 64
 
 
 class Kernel(NamedTuple):
-    """axes : of the shape that a kernel is looked up by. own : its tunables besides, and what C calls them."""
+    """axes : of the shape that a kernel is looked up by. own : its tunables besides, and what C calls them. dtypes : of
+    its inputs."""
 
     axes: tuple[str, ...]
     own: Mapping[str, str] = {}
+    dtypes: tuple[str, ...] = tuple(ITEM_SIZES)
 
 
 KERNELS = {
@@ -42,6 +44,9 @@ KERNELS = {
     ),
     "core_matmul": Kernel(("M", "N", "K"), {"ROWS": "rows", "PACKED_KIB": "block"}),
     "core_convolution": Kernel(("images", "terms", "outputs", "places"), {"ROWS": "rows", "PANELS": "block"}),
+    "core_int8_linear": Kernel(("M", "N", "K"), {"ROWS": "rows"}, ("float32",)),
+    "core_int8_weights": Kernel(("M", "N", "K"), {"COLUMNS": "rows"}, ("float32",)),
+    "core_int4_weights": Kernel(("M", "N", "K"), {"COLUMNS": "rows"}, ("float32",)),
 }
 
 

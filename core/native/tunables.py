@@ -154,7 +154,32 @@ def _convolution(x: np.ndarray, w: np.ndarray) -> np.ndarray:
     return np.moveaxis(np.tensordot(windows, w, ((1, 4, 5), (1, 2, 3))), 3, 1)
 
 
+def _whole_rows(rng: np.random.Generator, rows: int, terms: int) -> np.ndarray:
+    """Whole numbers up to 127, which numbers of 8 bits have without a rounding."""
+    x = rng.integers(-127, 128, (rows, terms)).astype(np.float64)
+    x[:, 0] = 127
+    return x
+
+
+def _eight_bits(rng: np.random.Generator, s: Shape) -> Arrays:
+    m, n, k = s
+    return _whole_rows(rng, m, k), rng.integers(-128, 128, (n, k), np.int8), rng.uniform(0.01, 0.02, n)
+
+
+def _four_bits(rng: np.random.Generator, s: Shape) -> Arrays:
+    """Groups of 128 where these are whole; an odd number of terms is one more."""
+    m, n, k = s[0], s[1], s[2] + s[2] % 2
+    weight, groups = rng.integers(0, 256, (n, k // 2), np.uint8), (n, k // 128 if k % 128 == 0 else 1)
+    return _whole_rows(rng, m, k), weight, rng.uniform(0.01, 0.02, groups), rng.uniform(6, 9, groups)
+
+
+def _of_four_bits(x: np.ndarray, weight: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:
+    q = np.stack([weight % 16, weight // 16], -1).reshape(*scale.shape, -1)
+    return x @ ((q - zero[..., None]) * scale[..., None]).reshape(len(weight), -1).T
+
+
 _TILE = Tunable("TILE", (4, 8), 8)
+_COLUMNS = Tunable("COLUMNS", (8, 16, 32, 64), 64)
 _SEQUENCES = Tunable("SEQUENCES", (0, 8, 16, 32, 64), 0)
 CALLED = {
     "core_elementwise": Called(
@@ -203,6 +228,20 @@ CALLED = {
         _convolution_inputs, _run_convolution, _convolution, lambda s: s[1],
         (Tunable("ROWS", (64, 128, 256, 512), 256), Tunable("PANELS", (1, 2, 4), 4)),
         "convolutions; terms are a window's items over all channels, one of 3 by 3 is timed where these allow it",
+    ),
+    "core_int8_linear": Called(
+        _eight_bits, lambda x, w, scale: native.entries["int8_linear"](x, w, scale, None, None, 0, ""),
+        lambda x, w, scale: x @ w.T * scale, lambda s: s[2], (Tunable("ROWS", (96, 192, 384, 768), 768),),
+        "linear layers of numbers of 8 bits",
+    ),
+    "core_int8_weights": Called(
+        _eight_bits, lambda x, w, scale: native.entries["weight_int8_linear"](x, w, scale, None),
+        lambda x, w, scale: x @ w.T * scale, lambda s: s[2], (_COLUMNS,),
+        "linear layers of few rows by weights of 8 bits",
+    ),
+    "core_int4_weights": Called(
+        _four_bits, lambda x, w, scale, zero: native.entries["weight_int4_linear"](x, w, scale, zero, None),
+        _of_four_bits, lambda s: s[2], (_COLUMNS,), "linear layers of few rows by weights of 4 bits",
     ),
 }  # fmt: skip
 
@@ -271,7 +310,7 @@ class NativeMeasure:
         if (shape, seed) not in self._given:
             made = self._called.inputs(np.random.default_rng(seed), shape)
             place = "middle" if shape == self.shape else "end"  # no kernel may read what lies behind an input
-            self._given[shape, seed] = tuple(_placed(np.ascontiguousarray(a, self.dtype), place) for a in made)
+            self._given[shape, seed] = tuple(_placed(typed(a, self.dtype), place) for a in made)
         return self._given[shape, seed]
 
     def _expected(self, shape: Shape, seed: int) -> tuple[list[Any], list[Any]]:
@@ -312,6 +351,11 @@ class NativeMeasure:
         return (time.perf_counter_ns() - began_ns) / calls / 1e6
 
 
+def typed(array: np.ndarray, dtype: str) -> np.ndarray:
+    """Return an input as a kernel gets it: weights of 8 and 4 bits keep their type."""
+    return np.ascontiguousarray(array, None if array.dtype.kind in "iu" else dtype)
+
+
 def _placed(array: np.ndarray, place: str) -> np.ndarray:
     """Return an array in guarded memory, placed at random within a page, anew in each process."""
     fenced = Fenced(array.shape, array.dtype)
@@ -322,8 +366,9 @@ def _placed(array: np.ndarray, place: str) -> np.ndarray:
 
 def find(kernel: str, shape: Shape, dtype: str, target: str | None) -> problem.Problem:
     """Return the problem of a C kernel of core's. *Raises*: problem.Unknown."""
-    if dtype not in choices.ITEM_SIZES:
-        raise problem.Unknown(f"{kernel} takes {' and '.join(choices.ITEM_SIZES)}, not {dtype}")
+    dtypes = choices.KERNELS[kernel].dtypes
+    if dtype not in dtypes:
+        raise problem.Unknown(f"{kernel} takes {' and '.join(dtypes)}, not {dtype}")
     if target not in (None, "cpu"):
         raise problem.Unknown(f"{kernel} is a C kernel, measured on this processor: --target {target} is for Triton")
     shape = problem.fit_axes(kernel, choices.KERNELS[kernel].axes, shape)
@@ -348,7 +393,7 @@ def _bytes(kernel: str, shape: Shape) -> int:
     elif kernel == "core_convolution":
         images, terms, outputs, places = shape
         items = terms * outputs + images * places * (2 * terms + outputs)
-    elif kernel == "core_matmul":
+    elif choices.KERNELS[kernel].axes == ("M", "N", "K"):
         items = shape[0] * shape[2] + shape[2] * shape[1] + shape[0] * shape[1]
     else:
         items = 3 * math.prod(shape)

@@ -191,6 +191,10 @@ static void NAME(pack_made)(const NAME(product) * p, ptrdiff_t column, ptrdiff_t
     REAL made[NAME(PANEL) * DEPTH] __attribute__((aligned(64)));
     for (ptrdiff_t at = 0; at < p->k; at += DEPTH) {
         const ptrdiff_t steps = least(p->k - at, DEPTH);
+        if (p->panel) {
+            p->panel(p->from, column, count, at, steps, to + at * NAME(PANEL));
+            continue;
+        }
         for (ptrdiff_t j = 0; j < count; j++) p->line(p->from, column + j, at, steps, made + j * DEPTH);
         NAME(pack)(made, DEPTH, 1, count, steps, to + at * NAME(PANEL), NAME(PANEL));
     }

@@ -60,6 +60,7 @@ typedef struct {
     void (*lines)(const void *from, ptrdiff_t column, ptrdiff_t count, int8_t *to);
     const void *from;
     int32_t *totals; /* instead of y: (m, n), the sums themselves; or NULL */
+    ptrdiff_t off;   /* of one row: how far every line of w lies behind a multiple of 64, as q does, with zeros around it */
 } int8_product;
 int int8_multiply(const int8_product *p); /* 0 without memory */
 

@@ -11,13 +11,15 @@ static int groups_fit(const weight_call *c) {
     return group % 128 == 0 || group == 8 || group == 16 || group == 32 || group == 64;
 }
 
-/* The bytes of a row's digits: of 8-bit weights DIGITS lines of `depth`; of 4-bit ones DIGITS4 times two, of the x of
-   even places and of odd ones. */
-static ptrdiff_t line_bytes(const weight_call *c) { return c->zero ? int8_depth((c->k + 1) / 2) : int8_depth(c->k); }
+/* A row's digits: of 8-bit weights DIGITS lines; of 4-bit ones, for each 64 bytes of weights, DIGITS4 times two vectors,
+   of the x of even places and of odd ones, in the order in which they are multiplied. */
+enum { BLOCK4 = 128 /* weights */, BLOCK_BYTES = 64 * 2 * DIGITS4 };
+static ptrdiff_t line_bytes(const weight_call *c) { return int8_depth(c->k); }
+static ptrdiff_t blocks_of_4(const weight_call *c) { return (c->k + BLOCK4 - 1) / BLOCK4; }
 
 static size_t digits_bytes(weight_call *c) {
     if (c->zero && !groups_fit(c)) return 0;
-    c->digits_size = line_bytes(c) * (c->zero ? 2 * DIGITS4 : DIGITS);
+    c->digits_size = c->zero ? blocks_of_4(c) * BLOCK_BYTES : line_bytes(c) * DIGITS;
     const ptrdiff_t totals = c->zero ? (c->groups + 15) & ~(ptrdiff_t)15 : 0;
     return (size_t)(c->m * (c->digits_size + 4 * totals + 4 * DIGITS + 4)) + 64;
 }
@@ -79,6 +81,12 @@ VECTOR static void split(const float *x, ptrdiff_t k, ptrdiff_t first, ptrdiff_t
     if (sums) sums[0] = s0, sums[1] = s1, sums[2] = s2, sums[3] = s3;
 }
 
+VECTOR static int64_t sum_of_whole(const float *x, ptrdiff_t count, float factor) {
+    int64_t sum = 0;
+    for (ptrdiff_t i = 0; i < count; i++) sum += (int32_t)rintf(x[i] * factor);
+    return sum;
+}
+
 static void make_digits(void *context, ptrdiff_t begin, ptrdiff_t end) {
     weight_call *c = context;
     const ptrdiff_t line = line_bytes(c), group = c->k / c->groups, padded = (c->groups + 15) & ~(ptrdiff_t)15;
@@ -90,14 +98,12 @@ static void make_digits(void *context, ptrdiff_t begin, ptrdiff_t end) {
             split(x, c->k, 0, 1, factor, 4, q, line, line, c->sums + row * DIGITS);
             continue;
         }
-        split(x, c->k, 0, 2, factor, 3, q, line, 2 * line, NULL);
-        split(x, c->k, 1, 2, factor, 3, q + line, line, 2 * line, NULL);
+        for (ptrdiff_t at = 0; at < c->k; at += BLOCK4, q += BLOCK_BYTES)
+            for (int odd = 0; odd < 2; odd++)
+                split(x + at, least(c->k - at, BLOCK4), odd, 2, factor, DIGITS4, q + 64 * odd, 64, 128, NULL);
         float *totals = c->totals + row * padded;
-        for (ptrdiff_t g = 0; g < padded; g++) {
-            double sum = 0;
-            for (ptrdiff_t i = g * group; i < (g + 1) * group && g < c->groups; i++) sum += rintf(x[i] * factor);
-            totals[g] = (float)sum;
-        }
+        for (ptrdiff_t g = 0; g < padded; g++)
+            totals[g] = g < c->groups ? (float)sum_of_whole(x + g * group, group, factor) : 0;
     }
 }
 
@@ -162,84 +168,120 @@ INLINE __mmask16 first_of(ptrdiff_t left, ptrdiff_t most) {
     return (__mmask16)((1u << count) - 1);
 }
 
-/* 4 bits, two lines at once, which share what is read of x: of 128 weights in 64 bytes 16 sums, each of 8 weights
-   of one group; the digits' sums are put together before they are scaled. `many` groups a vector, whose scales `lanes`
-   spreads, or one; far: they come from memory. */
-AVX512 INLINE void lines_of_4(const int far, const int many, const weight_call *c, const int8_t *q, ptrdiff_t line,
-                              const uint8_t *const *w, const float *const *scales, __m512i lanes, ptrdiff_t a_vector,
-                              __m512 *sum) {
+/* Where FEW lines of 4 bits stand that are read side by side, w_line bytes and s_line scales from one another. */
+typedef struct {
+    const uint8_t *w;
+    const float *scale;
+    ptrdiff_t w_line, s_line;
+} four_lines;
+
+/* sum += those of 64 bytes of each line, 16 sums of 8 weights of one group each. The digits' sums are put together as
+   they are made, the most significant first, before they are scaled: for 64 bytes 3 instructions take the halves apart,
+   6 multiply, 2 shift, and 2 scale. `many` groups, whose scales `lanes` spreads, or one; `whole`: not only those there. */
+AVX512 INLINE void block_of_4(const int whole, const int many, const four_lines *at, const int8_t *q, __mmask64 there,
+                              __m512i lanes, __mmask16 scaled, __m512 *sum) {
     const __m512i low = _mm512_set1_epi8(15);
-    const ptrdiff_t bytes = c->k / 2, vectors = many ? 1 : c->k / c->groups / 128;
-    ptrdiff_t left = vectors; /* of the group */
-    sum[0] = sum[1] = _mm512_setzero_ps();
-    for (ptrdiff_t p = 0, g = 0; p < bytes; p += 64) {
-        const ptrdiff_t here = bytes - p; /* a load under a mask takes longer than one without */
-        __m512i even[2], odd[2], s[2][DIGITS4];
-#pragma GCC unroll 2
-        for (int j = 0; j < 2; j++) {
-            const __m512i v = here >= 64 ? _mm512_loadu_si512(w[j] + p)
-                                         : _mm512_maskz_loadu_epi8(bytes_there(here), w[j] + p);
-            if (far) _mm_prefetch((const char *)(w[j] + p + AHEAD), _MM_HINT_T1);
-            even[j] = _mm512_and_si512(v, low);
-            odd[j] = _mm512_and_si512(_mm512_srli_epi16(v, 4), low);
-        }
+    __m512i even[FEW], odd[FEW], s[FEW];
+#pragma GCC unroll 4
+    for (int j = 0; j < FEW; j++) {
+        const uint8_t *w = at->w + j * at->w_line; /* a load under a mask takes longer than one without */
+        __m512i v = whole ? _mm512_loadu_si512(w) : _mm512_maskz_loadu_epi8(there, w);
+        __asm__("" : "+v"(v)); /* or gcc reads it twice */
+        if (whole) _mm_prefetch((const char *)(w + AHEAD), _MM_HINT_T1);
+        even[j] = _mm512_and_si512(v, low);
+        odd[j] = _mm512_and_si512(_mm512_srli_epi16(v, 4), low);
+        s[j] = _mm512_setzero_si512();
+    }
 #pragma GCC unroll 3
-        for (int d = 0; d < DIGITS4; d++) {
-            const __m512i x = _mm512_load_si512(q + 2 * d * line + p), z = _mm512_load_si512(q + (2 * d + 1) * line + p);
-#pragma GCC unroll 2
-            for (int j = 0; j < 2; j++) {
-                s[j][d] = _mm512_setzero_si512();
-                DOT(s[j][d], even[j], x);
-                DOT(s[j][d], odd[j], z);
-            }
+    for (int d = 0; d < DIGITS4; d++) {
+        const __m512i x = _mm512_load_si512(q + 128 * d), z = _mm512_load_si512(q + 128 * d + 64);
+#pragma GCC unroll 4
+        for (int j = 0; j < FEW; j++) {
+            if (d) s[j] = _mm512_slli_epi32(s[j], 8);
+            DOT(s[j], even[j], x);
+            DOT(s[j], odd[j], z);
         }
-#pragma GCC unroll 2
-        for (int j = 0; j < 2; j++) {
-            const __m512 scale =
-                many ? _mm512_permutexvar_ps(lanes, _mm512_maskz_loadu_ps(first_of(c->groups - g, a_vector), scales[j] + g))
-                     : _mm512_set1_ps(scales[j][g]);
-            const __m512i upper = _mm512_add_epi32(_mm512_slli_epi32(s[j][0], 16), _mm512_slli_epi32(s[j][1], 8));
-            sum[j] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_add_epi32(upper, s[j][2])), scale, sum[j]);
-        }
-        if (many) g += a_vector;
-        else if (!--left) left = vectors, g++;
+    }
+#pragma GCC unroll 4
+    for (int j = 0; j < FEW; j++) {
+        const float *scale = at->scale + j * at->s_line;
+        const __m512 by = many ? _mm512_permutexvar_ps(lanes, _mm512_maskz_loadu_ps(scaled, scale))
+                               : _mm512_set1_ps(*scale);
+        sum[j] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(s[j]), by, sum[j]);
     }
 }
 
-AVX512 static void columns_of_4(const weight_call *c, ptrdiff_t row, ptrdiff_t first, ptrdiff_t last) {
-    const ptrdiff_t line = line_bytes(c), group = c->k / c->groups, padded = (c->groups + 15) & ~(ptrdiff_t)15;
-    const ptrdiff_t a_vector = group < 128 ? 128 / group : 0;
-    const int far = from_memory(c) && row == 0, many = a_vector > 0;
-    const float *totals = c->totals + row * padded;
-    const int8_t *q = c->digits + row * c->digits_size;
-    __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    for (ptrdiff_t wide = group / 8; wide > 1 && a_vector; wide /= 2) lanes = _mm512_srli_epi32(lanes, 1);
-    for (ptrdiff_t j = first; j < last; j += 2) {
-        const uint8_t *w[2];
-        const float *scales[2];
-        __m512 sum[2];
-        for (int i = 0; i < 2; i++) {
-            const ptrdiff_t at = j + i < last ? j + i : j;
-            w[i] = (const uint8_t *)c->w + at * (c->k / 2);
-            scales[i] = c->scale + at * c->groups;
+/* The four sums over the lanes of four vectors. */
+AVX512 INLINE __m128 folded_ps(const __m512 *a) {
+    const __m512 p = _mm512_add_ps(_mm512_unpacklo_ps(a[0], a[1]), _mm512_unpackhi_ps(a[0], a[1]));
+    const __m512 q = _mm512_add_ps(_mm512_unpacklo_ps(a[2], a[3]), _mm512_unpackhi_ps(a[2], a[3]));
+    const __m512 r = _mm512_add_ps(_mm512_shuffle_ps(p, q, 0x44), _mm512_shuffle_ps(p, q, 0xee));
+    const __m256 s = _mm256_add_ps(_mm512_castps512_ps256(r), _mm512_extractf32x8_ps(r, 1));
+    return _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
+}
+
+/* y of FEW lines by a row, whose step is `step`. */
+AVX512 INLINE __m128 lines_of_4(const int many, const weight_call *c, const int8_t *q, const float *totals, float step,
+                                four_lines at, const float *zero, __m512i lanes, ptrdiff_t a_vector) {
+    __m512 sum[FEW];
+    four_lines go = at;
+#pragma GCC unroll 4
+    for (int j = 0; j < FEW; j++) sum[j] = _mm512_setzero_ps();
+    if (many) {
+        ptrdiff_t left = c->k / 2, groups = c->groups;
+        for (; left >= 64; left -= 64, groups -= a_vector, q += BLOCK_BYTES, go.w += 64, go.scale += a_vector)
+            block_of_4(1, 1, &go, q, 0, lanes, first_of(groups, a_vector), sum);
+        if (left) block_of_4(0, 1, &go, q, bytes_there(left), lanes, first_of(groups, a_vector), sum);
+    } else
+        for (ptrdiff_t blocks = c->k / BLOCK4, left = a_vector; blocks > 0; blocks--, q += BLOCK_BYTES, go.w += 64) {
+            block_of_4(1, 0, &go, q, 0, lanes, 0, sum);
+            if (!--left) left = a_vector, go.scale++;
         }
-        if (far && many) lines_of_4(1, 1, c, q, line, w, scales, lanes, a_vector, sum);
-        else if (far) lines_of_4(1, 0, c, q, line, w, scales, lanes, 0, sum);
-        else if (many) lines_of_4(0, 1, c, q, line, w, scales, lanes, a_vector, sum);
-        else lines_of_4(0, 0, c, q, line, w, scales, lanes, 0, sum);
-        for (int i = 0; i < 2 && j + i < last; i++) {
-            const float *zero = c->zero + (j + i) * c->groups;
-            __m512 less = _mm512_setzero_ps();
-            for (ptrdiff_t g = 0; g < c->groups; g += 16) {
-                const __mmask16 there = first_of(c->groups - g, 16);
-                const __m512 shift = _mm512_mul_ps(_mm512_maskz_loadu_ps(there, scales[i] + g),
-                                                   _mm512_maskz_loadu_ps(there, zero + g));
-                less = _mm512_fmadd_ps(shift, _mm512_loadu_ps(totals + g), less);
-            }
-            const float y = _mm512_reduce_add_ps(_mm512_sub_ps(sum[i], less)) * c->steps[row];
-            c->y[row * c->n + j + i] = c->bias ? y + c->bias[j + i] : y;
+    for (ptrdiff_t g = 0; g < c->groups; g += 16) {
+        const __mmask16 there = first_of(c->groups - g, 16);
+        const __m512 total = _mm512_loadu_ps(totals + g);
+#pragma GCC unroll 4
+        for (int j = 0; j < FEW; j++) {
+            const __m512 shift = _mm512_mul_ps(_mm512_maskz_loadu_ps(there, at.scale + j * at.s_line + g),
+                                               _mm512_maskz_loadu_ps(there, zero + j * at.s_line + g));
+            sum[j] = _mm512_fnmadd_ps(shift, total, sum[j]);
         }
     }
+    return _mm_mul_ps(folded_ps(sum), _mm_set1_ps(step));
+}
+
+/* The columns first..last-1 of a row. */
+AVX512 INLINE void columns_by_lines(const int many, const weight_call *c, ptrdiff_t row, ptrdiff_t first,
+                                    ptrdiff_t last) {
+    const ptrdiff_t group = c->k / c->groups, padded = (c->groups + 15) & ~(ptrdiff_t)15, bytes = c->k / 2;
+    const ptrdiff_t a_vector = many ? BLOCK4 / group : group / BLOCK4;
+    __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    for (ptrdiff_t wide = group / 8; wide > 1 && many; wide /= 2) lanes = _mm512_srli_epi32(lanes, 1);
+    for (ptrdiff_t j = first, lines; j < last; j += lines) {
+        lines = last - j < FEW ? 1 : FEW; /* one is read FEW times */
+        const four_lines at = {(const uint8_t *)c->w + j * bytes, c->scale + j * c->groups, lines > 1 ? bytes : 0,
+                               lines > 1 ? c->groups : 0};
+        __m128 y = lines_of_4(many, c, c->digits + row * c->digits_size, c->totals + row * padded, c->steps[row], at,
+                              c->zero + j * c->groups, lanes, a_vector);
+        const __mmask8 there = (__mmask8)((1u << lines) - 1);
+        if (c->bias) y = _mm_add_ps(y, _mm_maskz_loadu_ps(there, c->bias + j));
+        _mm_mask_storeu_ps(c->y + row * c->n + j, there, y);
+    }
+}
+
+/* Functions of their own, whose addresses stay in registers. */
+#define BY_LINES(stem, many)                                                                                        \
+    AVX512 static __attribute__((noinline)) void stem(const weight_call *c, ptrdiff_t row, ptrdiff_t first,         \
+                                                      ptrdiff_t last) {                                             \
+        columns_by_lines(many, c, row, first, last);                                                                \
+    }
+BY_LINES(columns_of_groups, 1)
+BY_LINES(columns_of_a_group, 0)
+#undef BY_LINES
+
+static void columns_of_4(const weight_call *c, ptrdiff_t row, ptrdiff_t first, ptrdiff_t last) {
+    if (c->k / c->groups < BLOCK4) columns_of_groups(c, row, first, last);
+    else columns_of_a_group(c, row, first, last);
 }
 
 static void few_columns(const weight_call *c, ptrdiff_t row, ptrdiff_t first, ptrdiff_t last) {

@@ -26,7 +26,8 @@
 enum { WIDE = 32, HIGH = 12, FEW = 4 };
 #endif
 
-/* Rows up to which w is read as it lies, columns of a task then, and rows of a task else: the panel in L2 serves all. */
+/* Rows up to which w is read as it lies, columns of a task then, and rows of a task else: the panel in L2
+   serves all. The tuner may choose other ROWS. */
 enum { FEW_ROWS = 10, FEW_COLUMNS = 64, ROWS = 768, ON_STACK = 49152 };
 
 /* One multiplication, in additions of adjacent floats: the unit of parallel_for. */
@@ -189,21 +190,24 @@ int int8_multiply(const int8_product *p) {
     product_call call = {.product = p, .way = int8_way()};
     const int panels = call.way == INT8_AVX512 && p->m > FEW_ROWS;
     const ptrdiff_t columns = (p->n + (panels ? WIDE : FEW_COLUMNS) - 1) / (panels ? WIDE : FEW_COLUMNS);
-    const ptrdiff_t threads = parallel_get_threads(), groups = (p->m + HIGH - 1) / HIGH;
+    const kernel_choice *as = choice_for(CHOOSE_INT8_LINEAR, sizeof(float), p->m, p->n, p->k, 1);
+    const ptrdiff_t all = parallel_get_threads(), threads = as->threads && as->threads < all ? as->threads : all;
+    const ptrdiff_t groups = (p->m + HIGH - 1) / HIGH, highest = as->rows ? as->rows : ROWS;
     /* whole columns a task, unless there are too few of them */
-    const ptrdiff_t wanted = columns >= 4 * threads ? 1 : (4 * threads + columns - 1) / columns;
-    const ptrdiff_t rows = (p->m + wanted - 1) / wanted, blocks = threads == 1 ? ROWS : least(rows < 96 ? 96 : rows, ROWS);
+    const ptrdiff_t pieces = as->chunks * threads, wanted = columns >= pieces ? 1 : (pieces + columns - 1) / columns;
+    const ptrdiff_t rows = (p->m + wanted - 1) / wanted;
+    const ptrdiff_t blocks = threads == 1 ? highest : least(rows < 96 ? 96 : rows, highest);
     uint8_t small[16384] __attribute__((aligned(64)));
     scratch kept = {0};
     if (panels) {
         took(PATH_int8_panels);
         call.packed = scratch_of(&kept, (size_t)(groups * HIGH * ((p->k + 63) & ~(ptrdiff_t)63)), small, sizeof small);
         if (!call.packed) return 0;
-        parallel_for(groups, (double)p->m * (double)p->k, pack_groups, &call);
+        parallel_for_as(as, groups, (double)p->m * (double)p->k, pack_groups, &call);
     }
     call.rows = least((blocks + HIGH - 1) / HIGH * HIGH, p->m);
     call.row_tasks = (p->m + call.rows - 1) / call.rows;
-    parallel_for(columns * call.row_tasks, COST * (double)p->m * (double)p->n * (double)p->k, run_tasks, &call);
+    parallel_for_as(as, columns * call.row_tasks, COST * (double)p->m * (double)p->n * (double)p->k, run_tasks, &call);
     scratch_end(&kept);
     return !call.failed;
 }
@@ -212,19 +216,24 @@ static void quantise_some(void *context, ptrdiff_t begin, ptrdiff_t end) { int8_
 
 int int8_linear(const float *x, const int8_t *w, const float *scale, ptrdiff_t scales, const float *bias,
                 const float *given, int zero, int activation, float *y, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k) {
-    const ptrdiff_t depth = int8_depth(k);
-    const size_t of_q = (size_t)(m * depth), size = of_q + 8 * (size_t)m;
+    const ptrdiff_t depth = int8_depth(k), off = m == 1 && k % 64 == 0 ? (ptrdiff_t)((uintptr_t)w % 64) : 0;
+    const size_t of_q = (size_t)(m * depth) + (off ? 128 : 0), size = of_q + 8 * (size_t)m;
     uint8_t small[16384] __attribute__((aligned(64)));
     scratch kept;
     if (m == 0 || n == 0) return 1;
     int8_t *q = scratch_of(&kept, size, small, sizeof small);
     if (!q) return 0;
     int32_t *sums = (int32_t *)(q + of_q);
+    if (off) {
+        memset(q, 0, 64);
+        memset(q + k, 0, (size_t)(depth - k) + 128);
+        q += off;
+    }
     int8_rows rows = {x, k, k, depth, given, zero, q, sums, (float *)(sums + m)};
     parallel_for(m, 1.5 * (double)m * (double)k, quantise_some, &rows);
     const int8_product product = {.q = q, .sums = sums, .scales = rows.scales, .scale_rows = 1, .depth = depth, .w = w,
                                   .scale = scale, .scale_step = scales > 1, .bias = bias, .y = y, .y_row = n,
-                                  .m = m, .n = n, .k = k, .zero = given ? zero : 0, .activation = activation};
+                                  .m = m, .n = n, .k = k, .zero = given ? zero : 0, .activation = activation, .off = off};
     const int done = int8_multiply(&product);
     scratch_end(&kept);
     return done;

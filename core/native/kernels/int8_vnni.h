@@ -24,6 +24,36 @@ AVX512 INLINE __m128i folded(__m512i a, __m512i b, __m512i c, __m512i d) {
     return _mm_add_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
 }
 
+/* Sixteen lines of w from the byte p on, turned: to[j] (64 bytes) has the bytes 4 j..4 j + 3 of each
+   line, with the bits `flip` turned over. */
+AVX512 static inline void turn16(const int8_t *w, ptrdiff_t line, int lines, __mmask64 there, int flip, uint8_t *to,
+                                 ptrdiff_t step) {
+    __m512i a[16], b[16];
+    const __m512i bits = _mm512_set1_epi8((char)flip);
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++)
+        a[i] = _mm512_xor_si512(i < lines ? _mm512_maskz_loadu_epi8(there, w + i * line) : _mm512_setzero_si512(), bits);
+#pragma GCC unroll 4
+    for (int i = 0; i < 16; i += 4) {
+        const __m512i p = _mm512_unpacklo_epi32(a[i], a[i + 1]), q = _mm512_unpackhi_epi32(a[i], a[i + 1]);
+        const __m512i r = _mm512_unpacklo_epi32(a[i + 2], a[i + 3]), s = _mm512_unpackhi_epi32(a[i + 2], a[i + 3]);
+        b[i] = _mm512_unpacklo_epi64(p, r);
+        b[i + 1] = _mm512_unpackhi_epi64(p, r);
+        b[i + 2] = _mm512_unpacklo_epi64(q, s);
+        b[i + 3] = _mm512_unpackhi_epi64(q, s);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        const __m512i p = _mm512_shuffle_i32x4(b[i], b[i + 4], 0x88), q = _mm512_shuffle_i32x4(b[i], b[i + 4], 0xdd);
+        const __m512i r = _mm512_shuffle_i32x4(b[i + 8], b[i + 12], 0x88);
+        const __m512i s = _mm512_shuffle_i32x4(b[i + 8], b[i + 12], 0xdd);
+        _mm512_storeu_si512(to + i * step, _mm512_shuffle_i32x4(p, r, 0x88));
+        _mm512_storeu_si512(to + (i + 4) * step, _mm512_shuffle_i32x4(q, s, 0x88));
+        _mm512_storeu_si512(to + (i + 8) * step, _mm512_shuffle_i32x4(p, r, 0xdd));
+        _mm512_storeu_si512(to + (i + 12) * step, _mm512_shuffle_i32x4(q, s, 0xdd));
+    }
+}
+
 /* sums[r * stride + line] of FEW lines of w, as they lie, by `rows` rows of q; `weights` too are summed where wanted. */
 AVX512 INLINE void few_rows(const int rows, const int8_t *w, ptrdiff_t k, int lines, const int8_t *q, ptrdiff_t depth,
                             int32_t *sums, ptrdiff_t stride, int32_t *weights) {

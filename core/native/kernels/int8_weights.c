@@ -3,7 +3,8 @@
    For few rows, with AVX-512 VNNI, x is written as whole numbers times a power of two, to 30 bits below its row's greatest
    (22 for weights of 4 bits), and each number as digits of 8 bits, -128 to 127: the products of digits and weights are exact, 64
    an instruction, and are put together in the end. Weights so cost as many instructions as x has digits, a third of what it takes
-   to make them float32: memory is read at its speed. For many rows, weights become float32 as gemm.c packs them. Elsewhere
+   to make them float32: memory is read at its speed. For many rows, weights become float32 as gemm.c packs them
+   (int8_panels.h). Elsewhere
    vectors of floats are multiplied.
 
    Bytes: n k, or n k / 2 and the scales. Operations: 2 m n k. Sources: Dettmers et al., arXiv 2208.07339; Frantar et
@@ -19,7 +20,10 @@
 #include "runtime/parallel.h"
 #include "runtime/paths.h"
 
-enum { MANY = 9, MANY_4 = 24 /* rows from which on weights are packed */, MOST_DIGITS = 192 /* rows that are digits then */, COLUMNS = 64 /* of a task */, DIGITS = 4, DIGITS4 = 3 };
+/* Rows from which on weights are packed; rows that are digits then, of 8-bit weights, and of so few of these that a cache
+   holds them as float32; and columns of a task, of which the tuner may choose fewer. */
+enum { MANY = 9, MANY_4 = 40, MOST_DIGITS = 128, MOST_OF_FEW = 40, FEW_WEIGHTS = 1 << 20, COLUMNS = 64 };
+enum { DIGITS = 4, DIGITS4 = 3 };
 static const double COST = 0.06; /* of one multiplication, in additions of adjacent floats */
 
 INLINE ptrdiff_t least(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
@@ -35,8 +39,11 @@ typedef struct {
     ptrdiff_t digits_size;
     int32_t *sums; /* of each row's digits */
     int32_t *joined; /* the sums of all digits by all columns */
+    ptrdiff_t columns; /* of a task */
     float *steps;  /* what a row's last digit is worth; NaN: the row is no whole numbers */
 } weight_call;
+
+typedef void panel_of(const void *from, ptrdiff_t column, ptrdiff_t count, ptrdiff_t first, ptrdiff_t steps, float *to);
 
 /* -- lines as float32 ----------------------------------------------------------------------------------------------- */
 
@@ -113,8 +120,10 @@ static void plain_row(const weight_call *c, ptrdiff_t row, ptrdiff_t first, ptrd
 
 #if defined(__x86_64__) && (defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 11))
 #include "kernels/int8_digits.h"
+#include "kernels/int8_panels.h"
 #else
 enum { HAS_DIGITS = 0 };
+static panel_of *panel_for(const weight_call *c) { return NULL; }
 static void few_columns(const weight_call *c, ptrdiff_t row, ptrdiff_t first, ptrdiff_t last) {}
 static void make_digits(void *context, ptrdiff_t begin, ptrdiff_t end) {}
 static size_t digits_bytes(weight_call *c) { return 0; }
@@ -124,7 +133,7 @@ static void lay_digits(weight_call *c, void *memory) {}
 static void run_columns(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const weight_call *c = context;
     for (ptrdiff_t task = begin; task < end; task++) {
-        const ptrdiff_t first = task * COLUMNS, last = least(first + COLUMNS, c->n);
+        const ptrdiff_t first = task * c->columns, last = least(first + c->columns, c->n);
         for (ptrdiff_t row = 0; row < c->m; row++) {
             if (c->digits && c->steps[row] == c->steps[row]) few_columns(c, row, first, last);
             else plain_row(c, row, first, last);
@@ -183,12 +192,14 @@ static int multiply(weight_call *c) {
         for (ptrdiff_t i = 0; i < c->m * c->n; i++) c->y[i] = c->bias ? c->bias[i % c->n] : 0;
         return 1;
     }
-    if (c->m >= MANY && !c->zero && c->m < MOST_DIGITS && HAS_DIGITS && int8_way() == INT8_AVX512 && c->k <= 65536)
+    const ptrdiff_t most = c->n * c->k <= FEW_WEIGHTS ? MOST_OF_FEW : MOST_DIGITS;
+    if (c->m >= MANY && !c->zero && c->m < most && HAS_DIGITS && int8_way() == INT8_AVX512 && c->k <= 65536)
         return by_panels(c);
     if (c->m >= (c->zero ? MANY_4 : MANY)) {
         took(PATH_weights_packed);
         const product_f32 product = {.a = c->x, .bias = c->bias, .c = c->y, .m = c->m, .n = c->n, .k = c->k,
-                                     .a_row = c->k, .a_step = 1, .line = c->zero ? line_of_4 : line_of_8, .from = c};
+                                     .a_row = c->k, .a_step = 1, .line = c->zero ? line_of_4 : line_of_8, .panel = panel_for(c),
+                                     .from = c};
         return gemm_f32(&product, 1);
     }
     uint8_t small[32768] __attribute__((aligned(64)));
@@ -205,7 +216,10 @@ static int multiply(weight_call *c) {
             make_digits(c, 0, c->m);
         }
     }
-    parallel_for((c->n + COLUMNS - 1) / COLUMNS, COST * (double)c->m * (double)c->n * (double)c->k, run_columns, c);
+    const kernel_choice *as =
+        choice_for(c->zero ? CHOOSE_INT4_WEIGHTS : CHOOSE_INT8_WEIGHTS, sizeof(float), c->m, c->n, c->k, 1);
+    c->columns = as->rows ? least(as->rows, COLUMNS) : COLUMNS;
+    parallel_for_as(as, (c->n + c->columns - 1) / c->columns, COST * (double)c->m * (double)c->n * (double)c->k, run_columns, c);
     if (block) memory_give(block, capacity);
     return 1;
 }

@@ -11,43 +11,15 @@
 #define APART(x) __asm__("" : "+v"(x))
 
 enum { WIDE = 32 /* columns of a panel */, HIGH = 12 /* rows of q by it in registers */ };
+enum { BESIDE = 1 << 20 /* bytes of w, about what a second cache holds */ };
 
 /* -- AVX-512 VNNI: u8 (w + 128) times s8 (q) --------------------------------------------------------------------- */
-
-/* Sixteen lines of w from the byte p on, turned: to[j] (64 bytes) has the bytes 4 j..4 j + 3 of each line. */
-AVX512 static inline void turn16(const int8_t *w, ptrdiff_t line, int lines, __mmask64 there, uint8_t *to,
-                                 ptrdiff_t step) {
-    __m512i a[16], b[16];
-    const __m512i flip = _mm512_set1_epi8((char)0x80);
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; i++)
-        a[i] = _mm512_xor_si512(i < lines ? _mm512_maskz_loadu_epi8(there, w + i * line) : _mm512_setzero_si512(), flip);
-#pragma GCC unroll 4
-    for (int i = 0; i < 16; i += 4) {
-        const __m512i p = _mm512_unpacklo_epi32(a[i], a[i + 1]), q = _mm512_unpackhi_epi32(a[i], a[i + 1]);
-        const __m512i r = _mm512_unpacklo_epi32(a[i + 2], a[i + 3]), s = _mm512_unpackhi_epi32(a[i + 2], a[i + 3]);
-        b[i] = _mm512_unpacklo_epi64(p, r);
-        b[i + 1] = _mm512_unpackhi_epi64(p, r);
-        b[i + 2] = _mm512_unpacklo_epi64(q, s);
-        b[i + 3] = _mm512_unpackhi_epi64(q, s);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-        const __m512i p = _mm512_shuffle_i32x4(b[i], b[i + 4], 0x88), q = _mm512_shuffle_i32x4(b[i], b[i + 4], 0xdd);
-        const __m512i r = _mm512_shuffle_i32x4(b[i + 8], b[i + 12], 0x88);
-        const __m512i s = _mm512_shuffle_i32x4(b[i + 8], b[i + 12], 0xdd);
-        _mm512_storeu_si512(to + i * step, _mm512_shuffle_i32x4(p, r, 0x88));
-        _mm512_storeu_si512(to + (i + 4) * step, _mm512_shuffle_i32x4(q, s, 0x88));
-        _mm512_storeu_si512(to + (i + 8) * step, _mm512_shuffle_i32x4(p, r, 0xdd));
-        _mm512_storeu_si512(to + (i + 12) * step, _mm512_shuffle_i32x4(q, s, 0xdd));
-    }
-}
 
 /* panel (depth / 4, WIDE, 4) of `lines` lines of w (n, k); 128 stands for 0. */
 AVX512 static void pack_panel(const int8_t *w, ptrdiff_t k, int lines, uint8_t *panel) {
     for (ptrdiff_t p = 0; p < k; p += 64)
         for (int j = 0; j < WIDE; j += 16)
-            turn16(w + j * k + p, k, lines - j, bytes_there(k - p), panel + p * WIDE + j * 4, WIDE * 4);
+            turn16(w + j * k + p, k, lines - j, bytes_there(k - p), 0x80, panel + p * WIDE + j * 4, WIDE * 4);
 }
 
 /* sums (WIDE,) of the lines of a panel, without the 128 */
@@ -138,34 +110,97 @@ AVX512 static void multiply_panel(const int8_product *p, const uint8_t *panel, c
     }
 }
 
-/* The same of one row, line after line: memory is read as it lies, which is the speed of it. */
-AVX512 INLINE void one_row(const int8_t *w, ptrdiff_t k, int lines, const int8_t *q, int32_t *sums, int32_t *weights) {
-    __m512i found[FEW], of_w[FEW];
-    const __m512i flip = _mm512_set1_epi8((char)0x80), ones = _mm512_set1_epi8(1);
-#pragma GCC unroll 4
-    for (int j = 0; j < FEW; j++) {
-        __m512i c[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
-        __m512i s = _mm512_setzero_si512();
-        const int8_t *line = w + (j < lines ? j : 0) * k;
-        ptrdiff_t p = 0;
-        for (; p + 256 <= k; p += 256)
-#pragma GCC unroll 4
-            for (int i = 0; i < 4; i++) {
-                const __m512i b = _mm512_loadu_si512(line + p + 64 * i), u = _mm512_xor_si512(b, flip);
-                if (weights) DOT(s, ones, b);
-                DOT(c[i], u, _mm512_loadu_si512(q + p + 64 * i));
-            }
-        for (; p < k; p += 64) {
-            const __m512i b = _mm512_maskz_loadu_epi8(bytes_there(k - p), line + p), u = _mm512_xor_si512(b, flip);
-            if (weights) DOT(s, ones, b);
-            DOT(c[0], u, _mm512_loadu_si512(q + p));
-        }
-        found[j] = _mm512_add_epi32(_mm512_add_epi32(c[0], c[1]), _mm512_add_epi32(c[2], c[3]));
-        of_w[j] = s;
-    }
-    _mm_storeu_si128((__m128i *)sums, folded(found[0], found[1], found[2], found[3]));
-    if (weights) _mm_storeu_si128((__m128i *)weights, folded(of_w[0], of_w[1], of_w[2], of_w[3]));
+/* *c += 64 bytes of a line by those of q; *s += the bytes themselves where they are wanted. */
+AVX512 INLINE void add_vector(const int weigh, __m512i b, const int8_t *q, __m512i *c, __m512i *s) {
+    if (weigh) DOT(*s, _mm512_set1_epi8(1), b);
+    DOT(*c, _mm512_xor_si512(b, _mm512_set1_epi8((char)0x80)), _mm512_loadu_si512(q));
 }
+
+/* The sums of lines of w by one row, and of their own bytes, from multiples of 64 on, `off` bytes before each line: a
+   vector that lies in two lines of the cache takes as long as two. There q has zeros. Line after line: memory is read as
+   it lies, which is the speed of it; or FEW of them `beside` one another, which read q once: faster from a near cache. */
+AVX512 INLINE void lines_by_row(const int weigh, const int beside, const int8_t *w, ptrdiff_t k, int lines,
+                                const int8_t *q, ptrdiff_t off, int32_t *sums, int32_t *weights) {
+    const ptrdiff_t span = k + off;
+    const __mmask64 behind = ~(__mmask64)0 << off;
+    w -= off;
+    q -= off;
+    for (int first = 0; first < lines; first += FEW) {
+        __m512i found[FEW], of_w[FEW];
+        const int8_t *line[FEW];
+#pragma GCC unroll 4
+        for (int j = 0; j < FEW; j++) { /* the first again for those that are not there */
+            line[j] = w + (first + j < lines ? first + j : first) * k;
+            found[j] = of_w[j] = _mm512_setzero_si512();
+        }
+        if (beside) {
+            ptrdiff_t p = 0;
+            if (off) {
+#pragma GCC unroll 4
+                for (int j = 0; j < FEW; j++)
+                    add_vector(weigh, _mm512_maskz_loadu_epi8(behind, line[j]), q, found + j, of_w + j);
+                p = 64;
+            }
+            for (; p + 64 <= span; p += 64)
+#pragma GCC unroll 4
+                for (int j = 0; j < FEW; j++)
+                    add_vector(weigh, _mm512_loadu_si512(line[j] + p), q + p, found + j, of_w + j);
+            if (p < span)
+#pragma GCC unroll 4
+                for (int j = 0; j < FEW; j++)
+                    add_vector(weigh, _mm512_maskz_loadu_epi8(bytes_there(span - p), line[j] + p), q + p, found + j,
+                               of_w + j);
+        } else
+#pragma GCC unroll 4
+            for (int j = 0; j < FEW; j++) {
+                __m512i c[4], s = _mm512_setzero_si512();
+                ptrdiff_t p = 0;
+                c[0] = c[1] = c[2] = c[3] = s;
+                if (off) {
+                    add_vector(weigh, _mm512_maskz_loadu_epi8(behind, line[j]), q, c, &s);
+                    p = 64;
+                }
+                for (; p + 256 <= span; p += 256)
+#pragma GCC unroll 4
+                    for (int i = 0; i < 4; i++)
+                        add_vector(weigh, _mm512_loadu_si512(line[j] + p + 64 * i), q + p + 64 * i, c + i, &s);
+                for (; p < span; p += 64)
+                    add_vector(weigh, _mm512_maskz_loadu_epi8(bytes_there(span - p), line[j] + p), q + p, c + 1, &s);
+                found[j] = _mm512_add_epi32(_mm512_add_epi32(c[0], c[1]), _mm512_add_epi32(c[2], c[3]));
+                of_w[j] = s;
+            }
+        _mm_storeu_si128((__m128i *)(sums + first), folded(found[0], found[1], found[2], found[3]));
+        if (weigh) _mm_storeu_si128((__m128i *)(weights + first), folded(of_w[0], of_w[1], of_w[2], of_w[3]));
+    }
+}
+
+/* y of a row by columns of w, sixteen at a time: what follows their sums runs while the next lines are read. */
+AVX512 INLINE void columns_by_row(const int weigh, const int beside, const int8_product *p, const int8_t *w,
+                                  ptrdiff_t row, ptrdiff_t column, int wide) {
+    const int8_t *q = p->q + row * p->depth;
+    const float scale = p->scales[row / p->scale_rows];
+    int32_t sums[16], weights[16];
+    for (int j = 0; j < wide; j += 16) {
+        const int lines = wide - j < 16 ? wide - j : 16;
+        const __mmask16 there = (__mmask16)((1u << lines) - 1);
+        lines_by_row(weigh, beside, w + j * p->k, p->k, lines, q, p->off, sums, weights);
+        const __m512i sum = moved(p, _mm512_loadu_si512(sums), row, weights, 0);
+        _mm512_mask_storeu_ps(p->y + row * p->y_row + column + j, there,
+                              finished(p, sum, row, scale, column + j, there));
+    }
+}
+
+/* Functions of their own, whose addresses stay in registers. */
+#define ROW(stem, ...)                                                                                              \
+    AVX512 static __attribute__((noinline)) void stem(const int8_product *p, const int8_t *w, ptrdiff_t row,        \
+                                                      ptrdiff_t column, int wide) {                                 \
+        columns_by_row(__VA_ARGS__, p, w, row, column, wide);                                                       \
+    }
+ROW(one_row, 0, 0)
+ROW(one_row_beside, 0, 1)
+ROW(one_row_moved, 1, 0)
+ROW(one_row_moved_beside, 1, 1)
+#undef ROW
 
 /* Up to eight rows by the columns column..column+wide-1 of w as it lies; wide <= 64. */
 AVX512 static void multiply_few(const int8_product *p, const int8_t *from, ptrdiff_t first, ptrdiff_t last, ptrdiff_t column, int wide) {
@@ -173,16 +208,18 @@ AVX512 static void multiply_few(const int8_product *p, const int8_t *from, ptrdi
     for (ptrdiff_t i = first; i < last;) {
         const int rows = last - i >= 4 ? 4 : (int)(last - i);
         const int8_t *q = p->q + i * p->depth;
+        if (rows == 1) {
+            if (p->n * p->k <= BESIDE) (p->zero ? one_row_moved_beside : one_row_beside)(p, from, i, column, wide);
+            else (p->zero ? one_row_moved : one_row)(p, from, i, column, wide);
+            return;
+        }
         for (int j = 0; j < wide; j += FEW) {
             const int8_t *w = from + j * p->k;
             const int lines = wide - j < FEW ? wide - j : FEW;
             int32_t *of_w = p->zero && i == first ? weights + j : NULL;
-            switch (rows) {
-            case 4: few_rows(4, w, p->k, lines, q, p->depth, *sums + j, 80, of_w); break;
-            case 3: few_rows(3, w, p->k, lines, q, p->depth, *sums + j, 80, of_w); break;
-            case 2: few_rows(2, w, p->k, lines, q, p->depth, *sums + j, 80, of_w); break;
-            default: one_row(w, p->k, lines, q, *sums + j, of_w);
-            }
+            if (rows == 4) few_rows(4, w, p->k, lines, q, p->depth, *sums + j, 80, of_w);
+            else if (rows == 3) few_rows(3, w, p->k, lines, q, p->depth, *sums + j, 80, of_w);
+            else few_rows(2, w, p->k, lines, q, p->depth, *sums + j, 80, of_w);
         }
         for (int r = 0; r < rows; r++)
             for (int j = 0; j < wide; j += 16) {

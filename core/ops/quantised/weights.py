@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import backends
+from ... import backends, native
 from ...base import dtypes
 from ...base.errors import text
 from ...dispatch.declare import operation
@@ -152,12 +152,21 @@ def weight_int4_linear(input: Tensor, weight: Tensor, scale: Tensor, zero: Tenso
     return _int4(input, weight, scale, zero, bias)  # type: ignore[no-any-return]
 
 
+def _laid(array: Any) -> Any:
+    """Return an array in memory that begins a line of the cache: a vector that lies in two takes as long as two."""
+    if native.module is None or not isinstance(array, np.ndarray):
+        return array
+    laid = native.module.empty(array.shape, array.dtype)
+    laid[...] = array
+    return laid
+
+
 def quantised_int8(weight: Tensor) -> tuple[Tensor, Tensor]:
     """Return a weight (out, in) as int8, and the scale of each row: its greatest magnitude / 127."""
     w, xp, where = weight._a, backends.array_module(weight.device.type), weight.device
     scale = xp.abs(wide(w)).max(1) / 127
     q = xp.rint(wide(w) / xp.where(scale == 0, 1, scale)[:, None]).astype(np.int8)
-    return from_array(q, where), from_array(scale.astype(w.dtype), where)
+    return from_array(_laid(q), where), from_array(scale.astype(w.dtype), where)
 
 
 def quantised_int4(weight: Tensor, group: int = 32) -> tuple[Tensor, Tensor, Tensor]:
@@ -174,4 +183,4 @@ def quantised_int4(weight: Tensor, group: int = 32) -> tuple[Tensor, Tensor, Ten
     zero = -low / scale
     q = xp.clip(xp.rint(parts / scale[..., None] + zero[..., None]), 0, 15).astype(np.uint8).reshape(w.shape)
     packed = q[:, ::2] | (q[:, 1::2] << 4)
-    return tuple(from_array(a, where) for a in (packed, scale.astype(w.dtype), zero.astype(w.dtype)))  # type: ignore[return-value]
+    return tuple(from_array(a, where) for a in (_laid(packed), scale.astype(w.dtype), zero.astype(w.dtype)))  # type: ignore[return-value]

@@ -25,6 +25,9 @@ SHAPES = {
     "core_recurrent_backward": (5, 37, 21, 35),
     "core_matmul": (301, 257, 130),
     "core_convolution": (3, 90, 130, 169),
+    "core_int8_linear": (301, 157, 130),
+    "core_int8_weights": (5, 157, 256),
+    "core_int4_weights": (5, 157, 256),
 }
 
 
@@ -53,7 +56,7 @@ def store(kernel, shape, dtype, **changed):
 @pytest.mark.parametrize("kernel", sorted(choices.KERNELS))
 def test_no_choice_changes_a_bit(kernel, rng):
     shape = SHAPES.get(kernel, (133, 517))
-    for dtype in choices.ITEM_SIZES:
+    for dtype in choices.KERNELS[kernel].dtypes:
         measure = tunables.NativeMeasure(kernel, shape, dtype)
         measure.open()
         configs = list(tunables.space_of(kernel).configs())
@@ -160,6 +163,8 @@ def test_names_shapes_and_the_place():
         assert set(spec.own) == {t.name for t in tunables.CALLED[kernel].own}
     with pytest.raises(problem.Unknown, match="core_softmax takes float32 and float64, not float16"):
         problem.find("core_softmax", "4x4", "float16")
+    with pytest.raises(problem.Unknown, match="core_int8_linear takes float32, not float64"):
+        problem.find("core_int8_linear", "4x4x4", "float64")
     with pytest.raises(problem.Unknown, match="measured on this processor: --target sm_90 is for Triton"):
         problem.find("core_softmax", "4x4", "float32", "sm_90")
     with pytest.raises(problem.Unknown, match="takes a shape OUTERxNxINNER, 3 sizes; came: 4x4"):

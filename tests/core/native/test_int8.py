@@ -19,6 +19,7 @@ from core.ops.quantised import (
     int8_linear,
     integers,
     quantised_int4,
+    quantised_int8,
     weight_int4_linear,
     weight_int8_linear,
 )
@@ -67,6 +68,42 @@ def test_every_way_gives_the_bits_of_numpy(way: str, given: int) -> None:
             params = {"input_zero": zero, "activation": activation}
             y = c.entries["int8_linear"](x, *rest, step, zero, activation)
             assert same(y, expected(x, *rest, step, **params)), (m, n, k, zero, activation)
+
+
+@pytest.mark.parametrize("off", [0, 1, 16, 63])
+def test_one_row_of_weights_that_begin_anywhere(way: str, off: int) -> None:
+    for given, (step, zero) in enumerate(GIVEN):
+        for n, k in ((1, 64), (5, 128), (70, 512), (130, 832), (33, 100)):
+            x, weight, *rest = layer(1, n, k)
+            block = np.full(n * k + 192, 77, np.int8)
+            begin = -block.ctypes.data % 64 + off
+            weight_there = block[begin : begin + n * k].reshape(n, k)
+            weight_there[...] = weight
+            y = c.entries["int8_linear"](x, weight_there, *rest, step, zero, "")
+            assert same(y, expected(x, weight, *rest, step, input_zero=zero, activation="")), (given, n, k)
+
+
+@pytest.mark.parametrize("k", [2, 130, 256, 600, 776])
+def test_weights_packed_for_many_rows_are_the_same_floats_in_every_way(k: int) -> None:
+    """With AVX-512 they are turned as bytes, elsewhere as floats."""
+    found = []
+    for name in WAYS:
+        with quantised.way(name):
+            x, weight, scale, bias = layer(150, 75, k)
+            calls = [c.entries["weight_int8_linear"](x, weight, scale, bias)]
+            for group in (8, 12, 24, 128, k):
+                if k % group == 0:
+                    four = [t.numpy() for t in quantised_int4(core.tensor(weight.astype("f")), group)]
+                    calls.append(c.entries["weight_int4_linear"](x, *four, bias))
+            found.append([y.tobytes() for y in calls])
+    assert all(each == found[0] for each in found)
+
+
+def test_quantised_weights_begin_a_line_of_the_cache() -> None:
+    for n in range(256, 264):  # a small layer's time is not the multiplication's
+        weight = core.tensor(np.random.default_rng(n).standard_normal((n, 8 * n)).astype("f"))
+        assert quantised_int8(weight)[0].data_ptr() % 64 == 0
+        assert quantised_int4(weight, 8)[0].data_ptr() % 64 == 0
 
 
 def test_sums_at_the_end_of_their_range_do_not_overflow(way: str) -> None:

@@ -510,8 +510,8 @@ CASES: list[tuple[str, Case, Case]] = [
         if VNNI
         else []
     ),
-    ("weights_packed", weights_alone(8, 8), weights_alone(192, 8)),
-    ("weights_packed", weights_alone(23, 4), weights_alone(24, 4)),
+    ("weights_packed", weights_alone(8, 8), weights_alone(40, 8)),
+    ("weights_packed", weights_alone(39, 4), weights_alone(40, 4)),
     ("int8_conv_direct", integer_convolution(2, way="plain"), integer_convolution(4, way="plain")),
     ("int8_conv_joined", integer_convolution(1, 24), integer_convolution(1, 24, batch=2)),
     ("int8_conv_few", integer_convolution(1, 24, side=8), integer_convolution(1, 24, side=7)),

@@ -186,6 +186,7 @@ CORE = {
     "core_elementwise": (4096,), "core_reduce": (4, 128, 512), "core_attention": (3, 64, 64, 32),
     "core_attention_backward": (3, 128, 64, 32), "core_recurrent": (4, 32, 16, 32),
     "core_recurrent_backward": (4, 32, 16, 32), "core_matmul": (128, 128, 128), "core_convolution": (2, 90, 64, 144),
+    "core_int8_linear": (128, 128, 128), "core_int8_weights": (4, 256, 128), "core_int4_weights": (4, 256, 128),
 }  # fmt: skip
 
 
@@ -195,7 +196,7 @@ def core_c(store: Store, rng: np.random.Generator) -> Iterator[Callable[[], Told
 
     if module is None:
         return
-    for kernel, dtype in itertools.cycle(itertools.product(choices.KERNELS, choices.ITEM_SIZES)):
+    for kernel, dtype in itertools.cycle((name, dtype) for name, k in choices.KERNELS.items() for dtype in k.dtypes):
         tuned = CORE.get(kernel, (64, 512))
         asked = problems.find(kernel, tuned, dtype)
         configs = list(asked.space.configs())
@@ -224,7 +225,7 @@ def _call_core(kernel: str, dtype: str, tuned: Shape, config: dict[str, Any]) ->
         took = tuple(native.chosen(kernel, shape, choices.ITEM_SIZES[dtype])) == wanted
         made = measure._called.inputs(np.random.default_rng(SEED), shape)
         for place in ("end", "start"):
-            given, all_ = fenced({str(k): np.ascontiguousarray(a, dtype) for k, a in enumerate(made)}, place)
+            given, all_ = fenced({str(k): tunables.typed(a, dtype) for k, a in enumerate(made)}, place)
 
             def run(given: dict[str, Any] = given, measure: Any = measure) -> list[bytes]:
                 found = measure._called.run(*given.values())

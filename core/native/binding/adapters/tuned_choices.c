@@ -15,6 +15,9 @@ static const char *const NAMES[CHOOSE_KERNELS] = {
     [CHOOSE_RECURRENT_BACKWARD] = "core_recurrent_backward",
     [CHOOSE_MATMUL] = "core_matmul",
     [CHOOSE_CONVOLUTION] = "core_convolution",
+    [CHOOSE_INT8_LINEAR] = "core_int8_linear",
+    [CHOOSE_INT8_WEIGHTS] = "core_int8_weights",
+    [CHOOSE_INT4_WEIGHTS] = "core_int4_weights",
 };
 
 /* One of `given`: (axes, item size, threads, share, chunks, rows, block). -1 with an error set. */
