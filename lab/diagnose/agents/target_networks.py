@@ -77,7 +77,7 @@ def buffers_left_behind(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         for scope in source.scopes():
             for loop in (n for n in own_nodes(scope) if isinstance(n, ast.For)):
-                of = _averaged(loop)
+                of = averaged_models(loop)
                 if of is None or not any(called(n) == "deepcopy" for n in source.nodes):
                     continue
                 if not any(called(n) == "eval" for other in sources(trace) for n in other.nodes):
@@ -93,8 +93,8 @@ def buffers_left_behind(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
-def _averaged(loop: ast.For) -> tuple[str, str] | None:
-    """The two models of a loop that moves the parameters of one towards those of the other."""
+def averaged_models(loop: ast.For) -> tuple[str, str] | None:
+    """Return the two models of a loop that moves the parameters of one towards those of the other: that one first."""
     if called(loop.iter) != "zip" or not isinstance(loop.iter, ast.Call) or not isinstance(loop.target, ast.Tuple):
         return None
     calls = [a for a in loop.iter.args if called(a) == "parameters"]

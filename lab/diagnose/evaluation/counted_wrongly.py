@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace
-from ...recorder.user_files import shown_name
+from ...recorder.cell_trace import Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, last_line, where
 from ..order import rule, text_rule
+from ..reading.loaders import fetched_at, over_batches
 from ..reading.scope import Scope
 from ..reading.sources import Source, assigned, called, names_in, own_nodes, sources
 
@@ -109,7 +109,7 @@ def mean_over_batches(scope: Scope) -> Iterator[Found]:
     source, nodes, function = scope.source, scope.nodes, scope.flow.scope
     for node in nodes:
         name = _collected(node)
-        loop = _batches(source, node, function) if name else None
+        loop = _batches(scope.trace, source, node, function) if name else None
         if name is None or loop is None or not _mean_of(nodes, name, loop, source):
             continue
         figure = called(_item(node.args[0] if isinstance(node, ast.Call) else node.value))  # type: ignore[attr-defined]
@@ -146,20 +146,14 @@ def _item(node: ast.expr) -> ast.expr:
     return node
 
 
-def _batches(source: Source, node: ast.AST, scope: ast.AST) -> ast.For | None:
+def _batches(trace: Trace, source: Source, node: ast.AST, scope: ast.AST) -> ast.For | None:
     """The loop over the batches of a loader around a node."""
     for above in source.around(node):
         if above is scope:
             return None
         if isinstance(above, ast.For):
-            return above if over_batches(above) else None
+            return above if over_batches(trace, source, above) else None
     return None
-
-
-def over_batches(loop: ast.For) -> bool:
-    """Return whether a loop goes over batches: of a loader, of parts, or in steps of their size."""
-    over = ast.unparse(loop.iter)
-    return re.search(r"loader|_dl\b|\bdl\b|batch|\.split\(|range\(0, .*,", over, re.I) is not None
 
 
 def _mean_of(nodes: list[ast.AST], name: str, loop: ast.For, source: Source) -> bool:
@@ -331,13 +325,6 @@ def whole_set_for_a_part(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     remedy = f"Divide by what is drawn: len({loader}.sampler)."
                     return [Found("evaluation", "warning", line, col, message, remedy)]
     return []
-
-
-def fetched_at(trace: Trace, chain: Chain) -> tuple[str, int]:
-    """Return the source, as sentences call it, and the line of the innermost place of a chain."""
-    code, lasti = chain[0]
-    line, offset = trace.place(code, lasti).line, trace.files.get(code.co_filename)
-    return (shown_name(code.co_filename), line) if offset is None else ("", line + offset)
 
 
 def _over_data_set(node: ast.AST) -> tuple[str, str]:

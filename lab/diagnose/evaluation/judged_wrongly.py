@@ -11,9 +11,9 @@ from ...recorder.cell_trace import Leaf, Ref, Trace
 from ..finding import Found, capital, code_of, last_line, where
 from ..losses.losses import WITH_LOGITS, _source
 from ..order import rule, text_rule
+from ..reading.loaders import over_batches
 from ..reading.scope import Scope
 from ..reading.sources import Source, called
-from .counted_wrongly import over_batches
 
 LAYERS = ("linear", "addmm", "conv", "matmul", "mm")
 HALF = re.compile(r"[<>]=?\s*0?\.50*\b|\b0?\.50*\s*[<>]|\b(gt|ge|lt|le)\(.*0?\.50*\)|\bround\b")
@@ -100,7 +100,7 @@ def last_batch_only(scope: Scope) -> Iterator[Found]:
     """An accuracy that is computed after the loop over the batches, of what the last one left behind."""
     source, nodes = scope.source, scope.nodes
     for loop in nodes:
-        if not isinstance(loop, ast.For) or not over_batches(loop):
+        if not isinstance(loop, ast.For) or not over_batches(scope.trace, source, loop):
             continue
         if any(called(n) in ("backward", "step") for n in ast.walk(loop)):
             continue  # the figure of the last training batch is a sign of life, and meant as such

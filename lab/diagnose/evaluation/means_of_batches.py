@@ -12,9 +12,10 @@ from ..finding import Found, last_line
 from ..order import text_rule
 from ..reading.calls import bare, given, loops_around, name_of
 from ..reading.expressions import Flow
+from ..reading.loaders import over_batches
 from ..reading.scope import Scope
 from ..reading.sources import Source, called
-from .counted_wrongly import divided_by_batches, mean_of_means, over_batches, whole_set_for_a_part
+from .counted_wrongly import divided_by_batches, mean_of_means, whole_set_for_a_part
 
 MSE = re.compile(r"mse|(^|_)(sq|squared)\w*|loss", re.I)
 LOSS = re.compile(r"loss|nll|(^|_)(ce|xent)(_|$)|cross_entropy|criterion", re.I)
@@ -65,7 +66,7 @@ def mean_of_roots(scope: Scope) -> Iterator[Found]:
     for node in flow.of(ast.AugAssign, ast.Call):
         added = _added(node)
         loop = next(iter(loops_around(source, node)), None) if added is not None else None
-        if added is None or loop is None or not (over_batches(loop) or "batches" in ast.unparse(loop.iter)):
+        if added is None or loop is None or not over_batches(scope.trace, source, loop):
             continue
         name, value = added
         made = _curved(flow, value)
@@ -129,7 +130,7 @@ def epochs_before(scope: Scope) -> Iterator[Found]:
             and name in {n.id for t in n.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
             and n.lineno < outer.lineno
         ]
-        if not made or "[]" not in ast.unparse(made[-1].value) or not _epochs(outer):
+        if not made or "[]" not in ast.unparse(made[-1].value) or not _epochs(scope.trace, source, outer):
             continue
         reads = [
             n
@@ -147,12 +148,12 @@ def epochs_before(scope: Scope) -> Iterator[Found]:
         yield scope.tell(made[-1], "evaluation", says, f"Make it anew in each epoch: {name} = [].")
 
 
-def _epochs(loop: ast.For) -> bool:
+def _epochs(trace: Trace, source: Source, loop: ast.For) -> bool:
     """Whether a loop is one over epochs."""
     return (
         "epoch" in ast.unparse(loop.target).lower()
         or re.search(r"range\(.*ep", ast.unparse(loop.iter)) is not None
-        or ("range(" in ast.unparse(loop.iter) and not over_batches(loop))
+        or ("range(" in ast.unparse(loop.iter) and not over_batches(trace, source, loop))
     )
 
 
@@ -163,7 +164,7 @@ def divided_by_another_count(scope: Scope) -> Iterator[Found]:
     for node in flow.of(ast.AugAssign):
         added = _added(node)
         loop = next(iter(loops_around(source, node)), None) if added is not None else None
-        if added is None or loop is None or not over_batches(loop):
+        if added is None or loop is None or not over_batches(trace, source, loop):
             continue
         name, value = added
         made = bare(flow.inner(bare(value)))

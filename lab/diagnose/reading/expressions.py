@@ -88,6 +88,13 @@ class Flow:
             return given[0].args[0] if len(given) == 1 and end_of(given[0]) < at else None
         return value
 
+    def binds(self, name: str) -> bool:
+        """Return whether the function sets a variable itself, or has an argument of that name."""
+        arguments = self.scope.args if isinstance(self.scope, Function) else None
+        return name in self._bound or (
+            arguments is not None and any(n.arg == name for n in ast.walk(arguments) if isinstance(n, ast.arg))
+        )
+
     def _global(self, name: str) -> ast.expr | None:
         """Return what a name outside a function was given, if that was a plain number and once; None for any other."""
         if not isinstance(self.scope, Function):
