@@ -105,6 +105,34 @@ class Flow:
             return None
         return self.source.constants.get(name)
 
+    @cached_property
+    def given(self) -> dict[str, ast.expr]:
+        """What the arguments of a function are, where one call alone is there and gives them by place or by name."""
+        scope = self.scope
+        kind = self.source.parents.get(scope) if isinstance(scope, Function) else None
+        if not isinstance(scope, Function) or (isinstance(kind, ast.ClassDef) and scope.name != "__init__"):
+            return {}
+        calls = self.source.calls.get(kind.name if isinstance(kind, ast.ClassDef) else scope.name, [])
+        reads = [n for n in self.source.nodes if isinstance(n, ast.Name) and n.id == scope.name]
+        names = [a.arg for a in (*scope.args.posonlyargs, *scope.args.args)][isinstance(kind, ast.ClassDef) :]
+        if len(calls) != 1 or (not isinstance(kind, ast.ClassDef) and len(reads) > 1):
+            return {}
+        call = calls[0]
+        if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+            return {}
+        passed = dict(zip(names, call.args, strict=False)) | {k.arg: k.value for k in call.keywords if k.arg}
+        return defaults(scope) | passed
+
+    def settled_argument(self, node: ast.expr) -> ast.expr:
+        """Return an expression with its variable put in; an argument of the function is what its one call gives, and a
+        variable of the program there what it holds."""
+        inner = self.inner(node)
+        if not isinstance(inner, ast.Name) or inner.id in self._bound or inner.id not in self.given:
+            return inner
+        passed = self.given[inner.id]
+        where = next((a for a in self.source.around(passed) if isinstance(a, Function)), self.source.tree)
+        return flow_of(self.source, where).inner(passed)
+
     def inner(self, node: ast.expr, depth: int = DEEP) -> ast.expr:
         """Return an expression itself, for a variable what it was given."""
         while depth and (value := self.value(node)) is not None:

@@ -164,11 +164,21 @@ def not_divided(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 def _scheduler(trace: Trace) -> Place | None:
     """Return where a schedule of the learning rate takes its steps."""
+    made = {ast.unparse(t) for s in sources(trace) for n in s.nodes if isinstance(n, ast.Assign) and _schedules(n.value)
+            for t in n.targets}  # fmt: skip
     for source in sources(trace):
-        for node in source.nodes:
-            if called(node) == "step" and "sched" in ast.unparse(node.func).lower():  # type: ignore[attr-defined]
+        for node in source.calls.get("step", ()):
+            of = ast.unparse(getattr(node.func, "value", node.func))
+            if "sched" in of.lower() or of in made:
                 return source.place(node)
     return None
+
+
+def _schedules(node: ast.expr) -> bool:
+    """Whether an expression makes a scheduler of the learning rate."""
+    return isinstance(node, ast.Call) and (
+        "lr_scheduler." in ast.unparse(node.func) or called(node).endswith(("LR", "LROnPlateau", "WarmRestarts"))
+    )
 
 
 def _decays(trace: Trace) -> list[Found]:
