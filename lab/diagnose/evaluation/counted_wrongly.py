@@ -12,6 +12,7 @@ from typing import Any
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, last_line, where
 from ..order import rule, text_rule
+from ..reading.calls import bare, equalities, operands, rows_at
 from ..reading.loaders import fetched_at, over_batches
 from ..reading.scope import Scope
 from ..reading.sources import Source, assigned, called, names_in, own_nodes, sources
@@ -38,7 +39,7 @@ def padding_counted(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for row, (share, ignored) in trace.values.padded.items():
         if share < PADDED or row not in trace.rows or not any(r.reached for r in trace.rows if r.op == "cross_entropy"):
             continue
-        if not _averaged(row, readers):
+        if not _averaged(row, readers) and not _over_all(trace, row):
             continue
         line, col, place = where(trace, row.chain)
         message = capital(
@@ -86,6 +87,26 @@ def _paddings(source: Source) -> set[int]:
                 if isinstance(value, int | float) and value == int(value):
                     found.add(int(value))
     return found
+
+
+def _over_all(trace: Trace, row: Row) -> bool:
+    """Whether what is right is added up, and beside it how many places there are: ``places += target.numel()``."""
+    for source in sources(trace):
+        for node, *sides in equalities(source.nodes):
+            if row not in rows_at(trace, source, node):
+                continue
+            texts = {ast.unparse(bare(side)) for side in sides}
+            summed = [n for n in source.around(node) if isinstance(n, ast.Call) and called(n) == "sum"]
+            loop = next((n for n in source.around(node) if isinstance(n, ast.For)), None)
+            masks = any(isinstance(n, ast.BinOp | ast.Subscript) for n in list(source.around(node))[:2])
+            counts = [n for n in ast.walk(loop) if isinstance(n, ast.AugAssign)] if loop is not None else []
+            if (
+                summed
+                and not masks
+                and any(called(n.value) == "numel" and ast.unparse(bare(operands(n.value)[0])) in texts for n in counts)
+            ):
+                return True
+    return False
 
 
 def _averaged(row: Ref, readers: dict[Ref, list[Row]]) -> bool:

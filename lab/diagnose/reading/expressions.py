@@ -96,32 +96,54 @@ class Flow:
         )
 
     def _global(self, name: str) -> ast.expr | None:
-        """Return what a name outside a function was given, if that was a plain number and once; None for any other."""
+        """Return what a name outside a function was given, or an argument at each call, if that was a plain number and
+        once; None for any other."""
         if not isinstance(self.scope, Function):
             return None
         arguments = {a.arg for n in (self.scope, *self.source.around(self.scope)) if isinstance(n, Function)
                      for a in (*n.args.posonlyargs, *n.args.args, *n.args.kwonlyargs)}  # fmt: skip
         if name in arguments:
-            return None
+            return self._argument(name)
         return self.source.constants.get(name)
 
+    def _argument(self, name: str) -> ast.expr | None:
+        """Return what an argument of the function is, if that is a plain number and the same at each of its calls."""
+        passed = [call.get(name) for call in self._passed]
+        alike = {ast.dump(value) if isinstance(value, ast.Constant) else "" for value in passed}
+        return passed[0] if len(alike) == 1 and "" not in alike else None
+
     @cached_property
-    def given(self) -> dict[str, ast.expr]:
-        """What the arguments of a function are, where one call alone is there and gives them by place or by name."""
+    def _passed(self) -> list[dict[str, ast.expr]]:
+        """What each call of the function gives its arguments, or leaves them by default; nothing where it may run
+        otherwise: it is a method, or handed on."""
         scope = self.scope
         kind = self.source.parents.get(scope) if isinstance(scope, Function) else None
         if not isinstance(scope, Function) or (isinstance(kind, ast.ClassDef) and scope.name != "__init__"):
-            return {}
-        calls = self.source.calls.get(kind.name if isinstance(kind, ast.ClassDef) else scope.name, [])
-        reads = [n for n in self.source.nodes if isinstance(n, ast.Name) and n.id == scope.name]
+            return []
+        name = kind.name if isinstance(kind, ast.ClassDef) else scope.name
+        calls = self.source.calls.get(name, [])
+        reads = [
+            n
+            for n in self.source.nodes
+            if isinstance(n, ast.Name | ast.Attribute) and getattr(n, "id", getattr(n, "attr", "")) == name
+        ]
+        stars = any(isinstance(a, ast.Starred) for c in calls for a in c.args) or any(
+            k.arg is None for c in calls for k in c.keywords
+        )
+        if len(reads) != len(calls) or stars:
+            return []
         names = [a.arg for a in (*scope.args.posonlyargs, *scope.args.args)][isinstance(kind, ast.ClassDef) :]
-        if len(calls) != 1 or (not isinstance(kind, ast.ClassDef) and len(reads) > 1):
-            return {}
-        call = calls[0]
-        if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
-            return {}
-        passed = dict(zip(names, call.args, strict=False)) | {k.arg: k.value for k in call.keywords if k.arg}
-        return defaults(scope) | passed
+        return [
+            defaults(scope)
+            | dict(zip(names, call.args, strict=False))
+            | {k.arg: k.value for k in call.keywords if k.arg}
+            for call in calls
+        ]
+
+    @cached_property
+    def given(self) -> dict[str, ast.expr]:
+        """What the arguments of the function are, where it has one call alone."""
+        return self._passed[0] if len(self._passed) == 1 else {}
 
     def settled_argument(self, node: ast.expr) -> ast.expr:
         """Return an expression with its variable put in; an argument of the function is what its one call gives, and a
