@@ -20,7 +20,9 @@ ORDERED = {"precision_score", "recall_score", "r2_score", "roc_auc_score", "aver
            "mean_absolute_percentage_error", "explained_variance_score", "roc_curve", "precision_recall_curve",
            "balanced_accuracy_score", "brier_score_loss"}  # fmt: skip
 """Functions of scikit-learn's that take what is true first, and for which it matters."""
-AREAS = re.compile(r"(^|_)(roc_?auc|auroc|auc|average_precision|roc_curve|precision_recall_curve)(_|$)", re.I)
+AREAS = re.compile(
+    r"(^|_)(area_under\w*|roc_?auc|auroc|auc|average_precision|roc_curve|precision_recall_curve)(_|$)", re.I
+)
 RIGHT = re.compile(r"^(n_|num_)?(tp|true_?pos\w*)$", re.I)
 WRONG = re.compile(r"^(n_|num_)?(fp|false_?pos\w*)$", re.I)
 MISSED = re.compile(r"^(n_|num_)?(fn|false_?neg\w*)$", re.I)

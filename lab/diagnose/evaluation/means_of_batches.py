@@ -12,7 +12,7 @@ from ..finding import Found, last_line
 from ..order import text_rule
 from ..reading.calls import bare, given, loops_around, name_of
 from ..reading.expressions import Flow
-from ..reading.loaders import over_batches
+from ..reading.loaders import gone_over, loader_of, over_batches
 from ..reading.scope import Scope
 from ..reading.sources import Source, called
 from .counted_wrongly import divided_by_batches, mean_of_means, whole_set_for_a_part
@@ -52,7 +52,10 @@ def _averaged(source: Source, flow: Flow, name: str, loop: ast.For) -> ast.AST |
         means = isinstance(node, ast.Call) and called(node) in ("mean", "average", "fmean") and node.args
         if means and ast.unparse(bare(node.args[0])) == name:  # type: ignore[attr-defined]
             return node
-        if called(node) == "mean" and ast.unparse(bare(_object(node))) == name:
+        of = bare(_object(node)) if called(node) == "mean" else None
+        if isinstance(of, ast.Call) and called(of) in ("stack", "cat") and of.args:
+            of = bare(of.args[0])
+        if of is not None and ast.unparse(of) == name:
             return node
     return None
 
@@ -114,7 +117,11 @@ def epochs_before(scope: Scope) -> Iterator[Found]:
             continue
         name = ast.unparse(getattr(node.func, "value", node))
         loops = loops_around(source, node)
-        if len(loops) < 2 or not name.isidentifier() or not COLLECTED.search(name):
+        if (
+            len(loops) < 2
+            or not name.isidentifier()
+            or not (COLLECTED.search(name) or (over_batches(scope.trace, source, loops[0]) and not _trains(loops[0])))
+        ):
             continue
         outer = loops[-1]
         inside = [n for n in ast.walk(outer) if isinstance(n, ast.Name) and n.id == name]
@@ -146,6 +153,11 @@ def epochs_before(scope: Scope) -> Iterator[Found]:
             f"`{ast.unparse(first)}` ({source.place(first).words}) is of all epochs so far, not of the last."
         )
         yield scope.tell(made[-1], "evaluation", says, f"Make it anew in each epoch: {name} = [].")
+
+
+def _trains(loop: ast.For) -> bool:
+    """Whether a loop takes steps."""
+    return any(called(n) in ("backward", "step") for n in ast.walk(loop))
 
 
 def _epochs(trace: Trace, source: Source, loop: ast.For) -> bool:
@@ -233,11 +245,12 @@ def batches_times_size(scope: Scope) -> Iterator[Found]:
     for node in flow.of(ast.BinOp):
         if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
             continue
-        below = node.right
+        below = flow.inner(node.right)
         if not isinstance(below, ast.BinOp) or not isinstance(below.op, ast.Mult):
             continue
         sides = [below.left, below.right]
-        counted = [s for s in sides if called(s) == "len" and re.search(r"loader|_dl|batches", ast.unparse(s))]
+        counted = [s for s in sides if called(s) == "len" and isinstance(s, ast.Call) and s.args]
+        counted = [s for s in counted if re.search(r"loader|_dl|batches", ast.unparse(s)) or _rest_of(scope, s.args[0])]  # type: ignore[attr-defined]
         sizes = [s for s in sides if re.search(r"batch_?size|(^|\.)bs$", ast.unparse(s), re.I)]
         if not counted or not sizes or not re.search(r"correct|acc|hits|right|total|loss", ast.unparse(node.left)):
             continue
@@ -247,3 +260,10 @@ def batches_times_size(scope: Scope) -> Iterator[Found]:
             "multiple of the batch size, so the figure is too low."
         )
         yield scope.tell(node, "evaluation", says, "Count the samples: total += len(y).", "note")
+
+
+def _rest_of(scope: Scope, loader: ast.expr) -> bool:
+    """Whether a loop here went over that loader, and its last batch was smaller than the others."""
+    text = ast.unparse(loader)
+    loops = (n for n in scope.nodes if isinstance(n, ast.For) and ast.unparse(loader_of(n)) == text)
+    return any(f.rest[1] for loop in loops for f in gone_over(scope.trace, scope.source, loop))

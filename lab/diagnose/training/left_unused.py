@@ -10,13 +10,16 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
 from ..order import rule, text_rule
+from ..reading.expressions import Flow
 from ..reading.scope import Scope
 from ..reading.sources import Function, Source, called, names_in, own_nodes, sources
 
 ENDS = re.compile(
-    r"^(b_|batch_)?(is_)?(not_)?(done|dones|terminal|terminals|terminated|terminateds)(_batch|_b|_t|_mask|s)?$"
+    r"^(b_|batch_)?(is_)?(not_)?(done|dones|terminal|terminals|terminated|terminateds|ended|over|finished|game_over)"
+    r"(_batch|_b|_t|_mask|s)?$"
 )
-DISCOUNT = re.compile(r"^(self\.|args\.|cfg\.|config\.)?(gamma|GAMMA|discount|DISCOUNT|discount_factor)$")
+DISCOUNT = re.compile(r"^(\w+\.)*(gamma|GAMMA|discount|DISCOUNT|discount_factor)$")
+LEAST = 0.8  # a number from which a factor may be a discount
 REWARD = re.compile(r"rew|\br\b|^r_|ret", re.I)
 
 
@@ -28,10 +31,10 @@ def end_ignored(scope: Scope) -> Iterator[Found]:
         return
     bound = [n for n in nodes if isinstance(n, ast.Name) and ENDS.match(n.id) and isinstance(n.ctx, ast.Store)]
     for name in bound:
-        if any(n.id == name.id and not _filled(source, n) for n in nodes if _loads(n)):  # type: ignore[attr-defined]
-            continue
-        target = next((n for n in nodes if _bootstraps(n)), None)
+        target = next((n for n in nodes if bootstraps(scope.flow, n)), None)
         if target is None:
+            continue
+        if any(n.id == name.id and not _filled(source, n) for n in nodes if _loads(n) and _within(source, name, n)):  # type: ignore[attr-defined]
             continue
         message = (
             f"adds the value of the next state where an episode has ended too "
@@ -54,19 +57,29 @@ def _filled(source: Source, node: ast.AST) -> bool:
     return isinstance(method, ast.Attribute) and method.attr in ("append", "extend", "clear")
 
 
-def _bootstraps(node: ast.AST) -> bool:
-    """Whether an expression is reward + gamma * (the value of the next state)."""
+def _within(source: Source, bound: ast.Name, read: ast.AST) -> bool:
+    """Whether a variable that is read may be the one that was bound: it stands after it, or in a loop around both."""
+    loops = {a for a in source.around(bound) if isinstance(a, ast.For | ast.While)}
+    after = (read.lineno, read.col_offset) > (bound.lineno, bound.col_offset)  # type: ignore[attr-defined]
+    return after or bool(loops & set(source.around(read)))
+
+
+def bootstraps(flow: Flow, node: ast.AST) -> bool:
+    """Return whether an expression is reward + gamma * (the value of the next state)."""
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
         return False
     for reward, rest in ((node.left, node.right), (node.right, node.left)):
-        if (
-            not isinstance(rest, ast.BinOp)
-            or not isinstance(rest.op, ast.Mult)
-            or not REWARD.search(ast.unparse(reward))
-        ):
+        if not isinstance(rest, ast.BinOp) or not isinstance(rest.op, ast.Mult):
             continue
-        if any(DISCOUNT.match(ast.unparse(part)) for part in (rest.left, rest.right)):
-            return True
+        for factor, value in ((rest.left, rest.right), (rest.right, rest.left)):
+            best = any(called(n) in ("max", "amax") for n in ast.walk(flow.inner(value)))
+            named = DISCOUNT.match(ast.unparse(factor)) is not None
+            rewarded = REWARD.search(ast.unparse(reward)) is not None
+            if named and (rewarded or (best and isinstance(reward, ast.Name))):
+                return True
+            number = flow.number(factor) if best and rewarded and not named else None
+            if number is not None and LEAST <= number < 1:
+                return True
     return False
 
 

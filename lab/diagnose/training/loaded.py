@@ -74,7 +74,8 @@ def _left_at_random(trace: Trace) -> list[Found]:
             continue  # somebody looks at what it says
         message = capital(
             f"{place} loads nothing for {listed(found)}: strict=False passes over what is called otherwise (the state "
-            f"has {listed(call.unexpected)}), nobody looks at what it returns, and the model runs with the start values."
+            f"has {listed(call.unexpected)}), nobody looks at what it returns, and the model runs with the values that "
+            "it began with."
         )
         remedy = "Bring the keys in line and load with strict=True; print what load_state_dict returns."
         return [Found("loading", "warning", line, col, message, remedy, [], found)]

@@ -18,6 +18,7 @@ from ..reading.sources import Function, Source, called, sources
 
 RATE = re.compile(r"(^|_)(lr|learning_?rate|lr0|eta)(_|\d|$)|^(base|max|init|peak|initial|start)_?lr$", re.I)
 DECAY = re.compile(r"decay|^(beta|alpha|momentum|m|tau)$", re.I)
+AVERAGE = re.compile(r"ema|shadow|avg|averag|teacher", re.I)
 COPIES = {"deepcopy", "state_dict", "clone"}
 HALF = 0.5  # the share of its start that an average still has, from which it is said
 LEAST = 5  # steps
@@ -232,25 +233,21 @@ def _decay(source: Source, node: ast.AST) -> tuple[ast.AST, float] | None:
         if not averages:
             return None
         scope = scope_around(source, node)
-        if not _of_two_models(source, node) and (
-            not DECAY.search(name)
-            or not re.search(r"ema|shadow|avg|averag|teacher", ast.unparse(node) + getattr(scope, "name", ""), re.I)
-            and not re.search(
-                r"ema|shadow|avg|teacher",
-                ast.unparse(next((a for a in source.around(node) if isinstance(a, ast.stmt)), node)),
-                re.I,
-            )
-            and not any(re.search(r"ema|shadow|avg|teacher", getattr(a, "name", ""), re.I) for a in source.around(node))
-            and not any(
-                isinstance(a, ast.For) and re.search(r"ema|shadow|avg|teacher", ast.unparse(a.iter), re.I)
-                for a in source.around(node)
-            )
-        ):
+        if not _of_two_models(source, node) and not (DECAY.search(name) and _named_an_average(source, node, scope)):
             return None
         for at, value in _settings(source, scope, name):
             if isinstance(value, ast.Constant) and isinstance(value.value, float):
                 return at, value.value
     return None
+
+
+def _named_an_average(source: Source, node: ast.AST, scope: ast.AST) -> bool:
+    """Whether what stands around speaks of an average of weights."""
+    around = list(source.around(node))
+    statement = next((a for a in around if isinstance(a, ast.stmt)), node)
+    texts = [ast.unparse(statement), *(getattr(a, "name", "") for a in around), getattr(scope, "name", "")]
+    texts += [ast.unparse(a.iter) for a in around if isinstance(a, ast.For)]
+    return any(AVERAGE.search(text) for text in texts)
 
 
 def _of_two_models(source: Source, node: ast.AST) -> bool:
