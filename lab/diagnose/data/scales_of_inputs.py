@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, where
 from ..order import rule, text_rule
-from ..reading.calls import name_of
+from ..reading.calls import name_of, operands
+from ..reading.expressions import Flow
 from ..reading.scope import Scope, tell
 from ..reading.sources import called, sources
 
@@ -68,7 +69,7 @@ def one_scale_for_all(scope: Scope) -> Iterator[Found]:
         if not isinstance(less, ast.BinOp) or not isinstance(less.op, ast.Sub) or not isinstance(less.left, ast.Name):
             continue
         name = less.left.id
-        if ast.unparse(less.right) != f"{name}.mean()" or not ast.unparse(node.right).startswith(f"{name}.std()"):
+        if not _one_figure(flow, less.right, name, "mean") or not _one_figure(flow, node.right, name, "std"):
             continue
         made = flow.value(less.left)
         columns = _columns(made) if made is not None else []
@@ -79,6 +80,16 @@ def one_scale_for_all(scope: Scope) -> Iterator[Found]:
             f"{name_of(columns[1])} and the others are of different sizes, and the small ones end as a constant."
         )
         yield scope.tell(node, "data", says, f"Take them of each column: {name}.mean(0), {name}.std(0).", "note")
+
+
+def _one_figure(flow: Flow, node: ast.expr, name: str, kind: str) -> bool:
+    """Whether an expression is one mean or spread of a whole table, or of some of its rows; plus a small number."""
+    inner = flow.inner(node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) else node)
+    of = operands(inner)
+    if called(inner) != kind or len(of) != 1 or inner.keywords:  # type: ignore[attr-defined]
+        return False
+    base = of[0].value if isinstance(of[0], ast.Subscript) and not isinstance(of[0].slice, ast.Tuple) else of[0]
+    return ast.unparse(base) == name
 
 
 def _columns(node: ast.expr) -> list[ast.expr]:

@@ -292,7 +292,9 @@ def chosen_on_the_test(scope: Scope) -> Iterator[Found]:
         figure, best = pair
         if kept(node) is None:  # type: ignore[arg-type]
             continue
-        if TESTED.search(figure) and not VALIDATED.search(figure):
+        of = scope.flow.value(node.test.left) or scope.flow.value(node.test.comparators[0])  # type: ignore[attr-defined]
+        said = f"{figure} {' '.join(sorted(names_in(of)))}" if of is not None and isinstance(of, ast.Call) else figure
+        if any(map(TESTED.search, said.split())) and not any(map(VALIDATED.search, said.split())):
             line, col, place = source.place(node)
             message = capital(
                 f"{place} keeps the weights of the epoch that does best on the test samples "
@@ -321,9 +323,23 @@ def compared(node: ast.AST) -> tuple[str, str] | None:
         return None
     left, right = ast.unparse(node.test.left), ast.unparse(node.test.comparators[0])
     for figure, best in ((left, right), (right, left)):
-        if BEST.search(best) and not BEST.search(figure) and FIGURE.search(figure) and re.fullmatch(r"[\w.]+", figure):
+        if not re.fullmatch(r"[\w.]+", figure) or BEST.search(figure):
+            continue
+        if (BEST.search(best) and FIGURE.search(figure)) or (best, figure) in _renewed(node):
             return figure, best
     return None
+
+
+def _renewed(node: ast.If) -> set[tuple[str, str]]:
+    """What a condition sets to what: ``best, state = acc, ...``."""
+    found = set()
+    for statement in node.body:
+        for target in statement.targets if isinstance(statement, ast.Assign) else ():
+            pairs = [(target, statement.value)]  # type: ignore[attr-defined]
+            if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):  # type: ignore[attr-defined]
+                pairs = list(zip(target.elts, statement.value.elts, strict=False))  # type: ignore[attr-defined]
+            found |= {(ast.unparse(one), ast.unparse(value)) for one, value in pairs}
+    return found
 
 
 def kept(node: ast.If) -> ast.AST | None:

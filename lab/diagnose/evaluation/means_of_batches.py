@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Trace
 from ..finding import Found, last_line
 from ..order import text_rule
-from ..reading.calls import bare, given, loops_around, name_of
-from ..reading.expressions import Flow
+from ..reading.calls import bare, function_of, given, loops_around, name_of, operands
+from ..reading.expressions import Flow, flow_of
 from ..reading.loaders import gone_over, loader_of, over_batches
-from ..reading.scope import Scope
-from ..reading.sources import Source, called
+from ..reading.scope import Scope, spread
+from ..reading.sources import Function, Source, called
 from .counted_wrongly import divided_by_batches, mean_of_means, whole_set_for_a_part
 
 MSE = re.compile(r"mse|(^|_)(sq|squared)\w*|loss", re.I)
@@ -180,7 +180,7 @@ def divided_by_another_count(scope: Scope) -> Iterator[Found]:
             continue
         name, value = added
         made = bare(flow.inner(bare(value)))
-        if not isinstance(made, ast.Call) or not LOSS.search(called(made)):
+        if not isinstance(made, ast.Call) or not (LOSS.search(called(made)) or function_of(source, made)):
             continue
         how = _reduction(trace, source, flow, made)
         end = _averaged(source, flow, name, loop) if how else None
@@ -210,6 +210,8 @@ def divided_by_another_count(scope: Scope) -> Iterator[Found]:
 
 def _reduction(trace: Trace, source: Source, flow: Flow, node: ast.Call) -> str:
     """ "mean" or "sum" for what a loss gives of a batch; "" where nobody can tell."""
+    if (function := function_of(source, node)) is not None:
+        return _reduced_by(source, function)
     maker: ast.expr | None = node
     if isinstance(node.func, ast.Name):
         pairs = [
@@ -225,6 +227,31 @@ def _reduction(trace: Trace, source: Source, flow: Flow, node: ast.Call) -> str:
     said = given(maker, "reduction")
     text = said.value if isinstance(said, ast.Constant) else "mean" if said is None else ""
     return text if text in ("mean", "sum") else ""
+
+
+def _reduced_by(source: Source, function: Function) -> str:
+    """ "sum" for a function that returns sums alone, over samples and what they consist of; "" for any other."""
+    flow = flow_of(source, function)
+    ends = [n.value for n in flow.of(ast.Return) if isinstance(n, ast.Return) and n.value is not None]
+    inside = [n for end in ends for n in spread(flow, end) if isinstance(n, ast.Call)]
+    criteria = [_reduction_of(source, n) for n in inside]
+    sums = [n for n in inside if called(n) == "sum" and not n.keywords and len(operands(n)) == 1]
+    means = "mean" in criteria or any(called(n) in ("mean", "len", "size") for n in inside)
+    divided = any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div) for end in ends for n in spread(flow, end))
+    return "sum" if (sums or "sum" in criteria) and not means and not divided else ""
+
+
+def _reduction_of(source: Source, node: ast.Call) -> str:
+    """What a criterion, made by its class, gives of a batch."""
+    made = [
+        n.value
+        for n in source.nodes
+        if isinstance(n, ast.Assign) and ast.unparse(node.func) in map(ast.unparse, n.targets)
+    ]
+    if not made or not isinstance(made[-1], ast.Call) or not called(made[-1]).endswith("Loss"):
+        return ""
+    said = given(made[-1], "reduction")
+    return str(getattr(said, "value", "")) if said is not None else "mean"
 
 
 def _count(node: ast.expr | None, loop: ast.For) -> str:
