@@ -10,8 +10,8 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
-from time import perf_counter_ns
+from dataclasses import dataclass, field
+from time import perf_counter_ns, thread_time_ns
 from types import CodeType
 from typing import Any
 
@@ -22,6 +22,8 @@ from .cell_trace import Chain
 from .user_files import users_frame
 
 SETS = 64  # data sets that are told apart
+KEPT = 512  # waits of a loop that are kept one by one
+FEW, LONGER = 3, 3  # waits from which there is a usual one, and how many times as long a wait may count
 
 
 @dataclass
@@ -31,6 +33,10 @@ class Fetched:
     batches: int = 0
     ns: int = 0
     """The time in which it waited for them."""
+    busy_ns: int = 0
+    """The part of `ns` in which the thread computed."""
+    waits: list[int] = field(default_factory=list)
+    """The single waits, up to a limit."""
     loop_ns: int = 0
     """The time from the first to the last, what the loop did with them included."""
     workers: int = 0
@@ -55,6 +61,15 @@ class Fetched:
     """Whether each pass draws an order of its own."""
     makers: tuple[CodeType, ...] = ()
     """What makes the samples and puts them together: the data set's own method, the collate function."""
+
+    @property
+    def waited_ns(self) -> int:
+        """The part of `ns` that is the loader's. On a busy machine single waits are long because other programs had the
+        processor: a wait counts as most of them are, or as what the thread computed in them."""
+        if self.workers or len(self.waits) < FEW:
+            return self.ns
+        usual = LONGER * sorted(self.waits)[len(self.waits) // 2] * self.batches
+        return min(self.ns, max(usual, self.busy_ns))
 
 
 class Fetches:
@@ -100,10 +115,14 @@ class Fetches:
         recorder = self.recorder
         return perf_counter_ns() - int(recorder.own_ns) - int(recorder.around_ns) - self._starved()
 
+    def _clocks(self) -> tuple[int, int]:
+        """Return that clock, and one of the time in which the thread computed."""
+        return self._now(), thread_time_ns() - int(self.recorder.own_ns) - int(self.recorder.around_ns)
+
     def _timed(self, own: Any, iterator: Any) -> Any:
         if self._inside or threading.get_ident() != self._who:
             return own(iterator)
-        self._inside, begin = True, self._safely(self._now)
+        self._inside, begin = True, self._safely(self._clocks)
         came = False
         try:
             batch = own(iterator)
@@ -122,8 +141,8 @@ class Fetches:
             self.recorder.failed(error)
             return None
 
-    def _note(self, iterator: Any, begin: int, came: bool) -> None:
-        end = self._now()
+    def _note(self, iterator: Any, began: tuple[int, int], came: bool) -> None:
+        (end, computed), begin = self._clocks(), began[0]
         chain = self._place()
         if not chain or self.recorder.error is not None:
             return
@@ -142,6 +161,9 @@ class Fetches:
             found.rest, found.dropped = _rest(iterator)
             found.data = self._number(_sampling(iterator)[1])
         found.ns += wait
+        found.busy_ns += max(computed - began[1], 0)
+        if len(found.waits) < KEPT:
+            found.waits.append(wait)
         found.loop_ns += wait
         found.batches += came
         if came:

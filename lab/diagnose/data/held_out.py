@@ -95,13 +95,13 @@ def splits_in(nodes: list[ast.AST], pairs: list[Pair]) -> dict[str, Split]:
         both = [n for r, n in parts if isinstance(r, ast.Slice) and r.lower and ast.unparse(r.lower) in ends]
         words = [(text, n) for r, n in parts if isinstance(r, ast.Name) for text in each.get(r.id, [r.id])]
         apart = [n for text, n in words if TEST.search(text)] if any(TRAIN.search(text) for text, _ in words) else []
-        ends = {
+        orders = {
             (tail, end)
             for text, _ in words
             for tail, begin, end in [cuts.get(text, ("", "", ""))]
             if tail and not begin
         }
-        apart = apart or [n for text, n in words if text in cuts and cuts[text][:2] in ends]
+        apart = apart or [n for text, n in words if text in cuts and cuts[text][:2] in orders]
         for node in (both or apart)[:1]:
             first = min((n for _, n in parts), key=lambda n: n.lineno)  # type: ignore[attr-defined]
             found.setdefault(name, Split(first, ast.unparse(node)))

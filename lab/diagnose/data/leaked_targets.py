@@ -84,8 +84,8 @@ def _all_columns(scope: Scope, pairs: list[Pair]) -> Iterator[Found]:
                     continue
                 says = (
                     f"takes all columns of {table} as inputs (`{ast.unparse(pair.node)}`), with the one that is the "
-                    f"target ({scope.place(other.node).words}: `{ast.unparse(other.node)}`): the model only has to copy "
-                    "it."
+                    f"target ({scope.place(other.node).words}: `{ast.unparse(other.node)}`): the model only has to "
+                    "copy it."
                 )
                 remedy = (
                     f"Leave it out: ... for {ast.unparse(loop.target)} in {table} if {ast.unparse(loop.target)} != "

@@ -148,9 +148,9 @@ def _drawn_alone(source: Source, flow: Flow) -> list[Found]:
             if not alike or moved[0].name not in names or other is None or later:
                 continue
             says = (
-                f"brings {moved[0].name} into another order (`{ast.unparse(moved[0].node)}`), and {other} keeps its own: "
-                f"{source.place(node).words} puts the two together (`{ast.unparse(node)}`), and they no longer belong to "
-                "each other."
+                f"brings {moved[0].name} into another order (`{ast.unparse(moved[0].node)}`), and {other} keeps its "
+                f"own: {source.place(node).words} puts the two together (`{ast.unparse(node)}`), and they no longer "
+                "belong to each other."
             )
             return tell(
                 source, moved[0].node, "data", "warning", says, f"Bring both into one order: {other}[{drawn.name}]."

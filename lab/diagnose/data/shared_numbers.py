@@ -13,6 +13,7 @@ from ..reading.sources import Function, Source, called, names_in, own_nodes, sou
 
 PAD = re.compile(r"(^|[_.])pad(ding)?(_?(token|id|idx|index|token_id))*$", re.I)
 END = re.compile(r"(^|[_.])(eos|end|eot|stop|sep)(_?(token|id|idx|index|token_id))*$", re.I)
+NUMBERS = re.compile(r"known|map|vocab|categor|levels|classes|codes|index|table", re.I)
 LEFT_OUT = ("-100", "ignore_index", "IGNORE_INDEX", "self.ignore_index")
 HELD_OUT = re.compile(r"(^|_)(test|te|val|valid|validation|dev|holdout|new|eval)(_|\d|$)", re.I)
 
@@ -80,7 +81,11 @@ def numbered_anew(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 continue
             made = next((n for n in own_nodes(function) if _numbers(n)), None)
             given = {a.arg for a in function.args.args} - {"self"}
-            if made is None or not names_in(made) & given or (len(given) != 1 and not _by_itself(made)):
+            if (
+                made is None
+                or not names_in(made) & given
+                or (len(given) != 1 and not _by_itself(function, made, given))
+            ):
                 continue  # what else it is given may hold the numbers
             of = list(dict.fromkeys(ast.unparse(c.args[0]) for c in calls if called(c) == function.name and c.args))
             if len(of) < 2:
@@ -108,9 +113,10 @@ def _targets(found: list[Source], name: str) -> list[ast.expr]:
     return [t.elts[0] if isinstance(t, ast.Tuple) and t.elts else t for t in targets]
 
 
-def _by_itself(node: ast.AST) -> bool:
-    """Whether an expression numbers what it is given by that alone."""
-    return called(node) in ("unique", "factorize")
+def _by_itself(function: Function, node: ast.AST, given: set[str]) -> bool:
+    """Whether a function numbers one of its arguments by that alone, and the others are columns beside it."""
+    read = {n.id for n in own_nodes(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return called(node) in ("unique", "factorize") and given <= read and not any(map(NUMBERS.search, given))
 
 
 def _numbers(node: ast.AST) -> bool:

@@ -288,7 +288,8 @@ def _trained_through(scope: ast.AST, loop: ast.For, roots: set[str], trace: Trac
 
 def _by_functions(trace: Trace, calls: list[ast.Call], name: str) -> ast.Call | None:
     """The call of a function that trains a model which it finds outside, where another one judges it."""
-    trained, judged = [], []
+    trained: list[ast.Call] = []
+    judged: list[ast.Call] = []
     for call in calls:
         function = functions(trace).get(called(call), (None, None))[1] if isinstance(call.func, ast.Name) else None
         inside = [n for n in ast.walk(function) if isinstance(n, ast.Call)] if function is not None else []

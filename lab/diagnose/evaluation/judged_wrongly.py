@@ -49,7 +49,7 @@ def _by_name(trace: Trace, row: Row) -> bool:
         for node in nodes:
             other = node.comparators[0] if isinstance(node, ast.Compare) else node.args[-1] if node.args else None
             if other is not None and isinstance(other, ast.Name) and row in rows_at(trace, source, node):
-                return flow_around(source, node).number(other) == 0.5
+                return flow_around(source, node).setting(other) == 0.5
     return False
 
 

@@ -41,7 +41,7 @@ def _calls_of(source: Source, method: ast.AST) -> list[ast.Call]:
     return source.calls.get(getattr(method, "name", ""), []) if isinstance(method, ast.FunctionDef) else []
 
 
-def _calling_loop(source: Source, method: ast.AST) -> ast.AST | None:
+def _calling_loop(source: Source, method: ast.AST) -> ast.For | ast.While | None:
     """The loop in which a method is called; None where it is called in several, or in none."""
     calls = _calls_of(source, method)
     loops = [a for call in calls for a in source.around(call) if isinstance(a, ast.For | ast.While)]

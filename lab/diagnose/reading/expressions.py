@@ -96,14 +96,13 @@ class Flow:
         )
 
     def _global(self, name: str) -> ast.expr | None:
-        """Return what a name outside a function was given, or an argument at each call, if that was a plain number and
-        once; None for any other."""
+        """Return what a name outside a function was given, if that was a plain number and once; None for any other."""
         if not isinstance(self.scope, Function):
             return None
         arguments = {a.arg for n in (self.scope, *self.source.around(self.scope)) if isinstance(n, Function)
                      for a in (*n.args.posonlyargs, *n.args.args, *n.args.kwonlyargs)}  # fmt: skip
         if name in arguments:
-            return self._argument(name)
+            return None
         return self.source.constants.get(name)
 
     def _argument(self, name: str) -> ast.expr | None:
@@ -186,6 +185,14 @@ class Flow:
             )
         inner = self.value(node) if depth else None
         return None if inner is None else self.number(inner, depth - 1)
+
+    def setting(self, node: ast.AST) -> float | None:
+        """Return the number that an expression is; of an argument of the function what all its calls give alike."""
+        number = self.number(node)
+        if number is None and isinstance(node, ast.Name) and node.id not in self._bound:
+            passed = self._argument(node.id)
+            number = self.number(passed) if passed is not None else None
+        return number
 
     def terms(self, node: ast.expr, whole: re.Pattern[str] | None = None) -> Iterator[Term]:
         """Yield the terms of a sum, variables put in but for those of `whole` names; numbers that are multiplied with

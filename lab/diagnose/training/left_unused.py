@@ -12,7 +12,7 @@ from ..finding import Found, capital
 from ..order import rule, text_rule
 from ..reading.expressions import Flow
 from ..reading.scope import Scope
-from ..reading.sources import Function, Source, called, names_in, own_nodes, sources
+from ..reading.sources import Function, Source, assigned, called, names_in, own_nodes, sources
 
 ENDS = re.compile(
     r"^(b_|batch_)?(is_)?(not_)?(done|dones|terminal|terminals|terminated|terminateds|ended|over|finished|game_over)"
@@ -111,12 +111,15 @@ def setting_ignored(trace: Trace, explained: set[Leaf]) -> list[Found]:
         }
         if any(called(n) in ("locals", "globals", "vars") for n in source.nodes):
             continue
-        for node, name in _settings(source):
+        for node, name in [*_settings(source), *_items(source)]:
             use = next((use for known, use in SETTINGS.items() if known.match(name)), None)
-            if use is None or (name in read if isinstance(node, ast.Assign) else _reads(source, node, name)):
+            if use is None or (isinstance(node, ast.arg) and _reads(source, node, name)):
+                continue
+            if isinstance(node, ast.Assign) and name in read:
                 continue
             line, col, place = source.place(node)
-            given = f"sets `{ast.unparse(node)}`" if isinstance(node, ast.Assign) else f"takes the argument {name}"
+            given = f"takes the argument {name}" if isinstance(node, ast.arg) else f"sets `{ast.unparse(node)}`"
+            given = f"sets {name!r}" if isinstance(node, ast.Constant) else given
             message = capital(f"{place} {given}, and nothing reads it: the training knows nothing of it.")
             return [Found("unused", "note", line, col, message, f"Use it ({use.format(name)}), or take it out.")]
     return []
@@ -132,6 +135,35 @@ def _settings(source: Source) -> Iterator[tuple[ast.Assign | ast.arg, str]]:
         if isinstance(function, Function) and any(called(n) == "backward" for n in ast.walk(function)):
             for argument in function.args.args + function.args.kwonlyargs:
                 yield argument, argument.arg
+
+
+def _items(source: Source) -> Iterator[tuple[ast.Constant, str]]:
+    """Yield the keys of a dictionary of settings that stand nowhere else in the text, where it is read key by key."""
+    for pair in assigned(source.tree.body if not source.name else ()):
+        if not isinstance(pair.value, ast.Dict):
+            continue
+        reads = [n for n in source.nodes if isinstance(n, ast.Name) and n.id == pair.name and _loads(n)]
+        functions = {n.name: n for n in source.nodes if isinstance(n, Function)}
+        whole = [n for n in reads if not _by_key(source, n) and called(source.parents.get(n, n)) not in functions]
+        passed = {called(source.parents.get(n, n)) for n in reads} & functions.keys()
+        arguments = [n for name in passed for n in ast.walk(functions[name]) if isinstance(n, ast.Name) and _loads(n)
+                     and n.id in {a.arg for a in functions[name].args.args} and n.id == pair.name]  # fmt: skip
+        if whole or not reads or any(not _by_key(source, n) for n in arguments) or (passed and not arguments):
+            continue
+        words = [n.value for n in source.nodes if isinstance(n, ast.Constant)] + [
+            n.attr for n in source.nodes if isinstance(n, ast.Attribute)
+        ]
+        for key in pair.value.keys:
+            if isinstance(key, ast.Constant) and isinstance(key.value, str) and words.count(key.value) == 1:
+                yield key, key.value
+
+
+def _by_key(source: Source, node: ast.AST) -> bool:
+    """Whether of a dictionary one item is read: ``conf["lr"]``, ``conf.get("lr")``."""
+    above = source.parents.get(node)
+    if isinstance(above, ast.Subscript):
+        return isinstance(above.slice, ast.Constant)
+    return isinstance(above, ast.Attribute) and above.attr == "get"
 
 
 def _reads(source: Source, argument: ast.AST, name: str) -> bool:

@@ -14,6 +14,8 @@ from ..reading.sources import Function, Source, called, names_in, own_nodes, sou
 SEEDS = {"manual_seed", "manual_seed_all", "seed", "seed_everything", "set_seed", "seed_all"}
 MAKERS = {"default_rng", "RandomState", "Random"}
 """What makes a generator of a seed."""
+TURNS = {"roll", "flip", "fliplr", "flipud", "rot90", "crop", "rotate"}
+"""What an augmentation does to a sample."""
 DRAWS = {"randn", "rand", "randint", "randperm", "randn_like", "rand_like", "randint_like", "normal", "normal_",
          "uniform_", "bernoulli", "multinomial", "choice", "choices", "shuffle", "sample", "random", "uniform",
          "standard_normal", "dropout", "permutation", "integers", "gauss"}  # fmt: skip
@@ -59,6 +61,8 @@ def seeded_by_sample(trace: Trace, explained: set[Leaf]) -> list[Found]:
             for node in nodes:
                 if not isinstance(node, ast.Call) or called(node) not in SEEDS | MAKERS or not node.args or not stored:
                     continue
+                if called(node) in MAKERS and not any(called(n) in TURNS for n in nodes):
+                    continue  # noise of its own for each sample may be a part of the data
                 tests = [ast.unparse(a.test) for a in source.around(node) if isinstance(a, ast.If)]
                 tests += [a.name for a in source.around(node) if isinstance(a, ast.ClassDef)]
                 read = names_in(node.args[0]) - {"self"}

@@ -202,7 +202,7 @@ def average_hardly_moves(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if steps < LEAST:
         return []
     for source in sources(trace):
-        if "1 - " not in source.text or "parameters()" not in source.text:
+        if not re.search(r"\b1(\.0*)? ?- ?\w", source.text):
             continue
         for node in source.nodes:
             found = _decay(source, node)
