@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
 from ..order import rule, text_rule
+from ..reading.calls import bare
 from ..reading.expressions import Flow
 from ..reading.scope import Scope
 from ..reading.sources import Function, Source, assigned, called, names_in, own_nodes, sources
@@ -34,7 +35,8 @@ def end_ignored(scope: Scope) -> Iterator[Found]:
         target = next((n for n in nodes if bootstraps(scope.flow, n)), None)
         if target is None:
             continue
-        if any(n.id == name.id and not _filled(source, n) for n in nodes if _loads(n) and _within(source, name, n)):  # type: ignore[attr-defined]
+        reads = [n for n in nodes if isinstance(n, ast.Name) and n.id == name.id and _loads(n)]
+        if any(_within(source, name, n) and not _filled(source, n) and not _recast(source, n) for n in reads):
             continue
         message = (
             f"adds the value of the next state where an episode has ended too "
@@ -55,6 +57,16 @@ def _filled(source: Source, node: ast.AST) -> bool:
     """Whether a list is only appended to there."""
     method = source.parents.get(node)
     return isinstance(method, ast.Attribute) and method.attr in ("append", "extend", "clear")
+
+
+def _recast(source: Source, node: ast.AST) -> bool:
+    """Whether a variable is only read to be given to itself: ``done = torch.tensor(done)``."""
+    statement = next((a for a in source.around(node) if isinstance(a, ast.stmt)), None)
+    return (
+        isinstance(statement, ast.Assign)
+        and isinstance(bare(statement.value), ast.Name)
+        and (ast.unparse(bare(statement.value)) == ast.unparse(node) == ast.unparse(statement.targets[0]))
+    )
 
 
 def _within(source: Source, bound: ast.Name, read: ast.AST) -> bool:

@@ -144,6 +144,38 @@ def _schedulers(trace: Trace) -> list[str]:
     return sorted(n for n in names if re.search(r"(LR|WarmRestarts|LROnPlateau|Scheduler)$", n))
 
 
+@text_rule(307, "load_state_dict", trains=True)
+def begun_again(scope: Scope) -> Iterator[Found]:
+    """``opt.load_state_dict(saved)`` and then a scheduler that is made from the start: it sets the first rate again."""
+    for pair in scope.index.given:
+        of = given(pair.value, "optimizer", 0) if isinstance(pair.value, ast.Call) else None
+        if of is None or not re.search(r"LR$|WarmRestarts$", called(pair.value)) or given(pair.value, "last_epoch"):
+            continue
+        loads = [
+            n for n in scope.calls("load_state_dict") if ast.unparse(getattr(n.func, "value", n)) == ast.unparse(of)
+        ]
+        resumed = [n for n in scope.calls("load_state_dict") if ast.unparse(getattr(n.func, "value", n)) == pair.name]
+        resumed += [
+            n
+            for n in scope.calls("step")
+            if ast.unparse(n) != f"{pair.name}.step()" and ast.unparse(n.func) == f"{pair.name}.step"
+        ]
+        before = [n for n in loads if n.lineno < pair.node.lineno]
+        if not before or resumed or any(n.lineno > pair.node.lineno for n in loads):
+            continue
+        if not any(ast.unparse(n) == f"{pair.name}.last_epoch" and isinstance(n.ctx, ast.Store) for n in scope.nodes
+                   if isinstance(n, ast.Attribute)):  # fmt: skip
+            continue  # a schedule of its own for what follows
+        says = (
+            f"makes {pair.name} from the start (`{ast.unparse(pair.value)}`), which sets the learning rate of the "
+            f"first epoch again after {scope.place(before[-1]).words} has loaded the optimizer; last_epoch comes too late."
+        )
+        remedy = (
+            f"Save and load its state too: {pair.name}.load_state_dict(...), or load the optimizer after it is made."
+        )
+        yield scope.tell(pair.node, "learning-rate", says, remedy)
+
+
 @text_rule(572, earlier=True)
 def first_alone(scope: Scope) -> Iterator[Found]:
     """``if i % accum == 0: opt.step()`` of an i that begins with 0: the first step is of one batch alone."""
