@@ -13,7 +13,7 @@ from ..order import text_rule
 from ..reading.scope import Scope
 from ..reading.sources import Source, called, names_in
 
-LOWER = re.compile(r"loss|error|(^|_)(mae|mse|rmse|err|perplexity|ppl|nll|wer|cer|fid)(_|$)", re.I)
+LOWER = re.compile(r"loss|error|cross_entropy|(^|_)(mae|mse|rmse|err|perplexity|ppl|nll|wer|cer|fid)(_|$)", re.I)
 HIGHER = re.compile(r"acc|f1|auc|score|iou|dice|recall|precision|reward|return|bleu|psnr|ssim", re.I)
 COUNTER = re.compile(r"patien|counter|wait|bad_epoch|no_improve|stall|epochs_without|stagn|trigger", re.I)
 

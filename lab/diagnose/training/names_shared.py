@@ -15,20 +15,6 @@ SECOND = re.compile(r"target|teacher|ema|old_|_old|frozen|momentum|reference|ref
 NETWORK = re.compile(r"net|model|policy|critic|actor|online|student|encoder|q\b", re.I)
 SELF = {"to", "cuda", "cpu", "train", "eval", "float", "requires_grad_"}
 """Methods of a module that give the module itself."""
-WEIGHTLESS = {
-    "ReLU",
-    "GELU",
-    "Tanh",
-    "Sigmoid",
-    "SiLU",
-    "Dropout",
-    "Identity",
-    "Flatten",
-    "Softmax",
-    "LeakyReLU",
-    "ELU",
-}
-MEANT = re.compile(r"shar(e|ing)|\btied?\b|recurren|universal|same (weights|layer|block)|unroll", re.I)
 HOOKS = {"register_forward_hook", "register_full_backward_hook", "register_hook", "register_forward_pre_hook"}
 
 
@@ -39,11 +25,7 @@ def shared(trace: Trace, explained: set[Leaf]) -> list[Found]:
         for scope in source.scopes(earlier=trace.steps.count > 0):
             nodes = list(own_nodes(scope))
             for node in nodes:
-                found = (
-                    _repeated(source, nodes, node)
-                    or _one_layer(source, node)
-                    or _named_twice(trace, source, nodes, node)
-                )
+                found = _repeated(source, nodes, node) or _named_twice(trace, source, nodes, node)
                 found = found or _late(source, node)
                 if found is not None:
                     return [found]
@@ -77,27 +59,6 @@ def _repeated(source: Source, nodes: list[ast.AST], node: ast.AST) -> Found | No
     remedy = (
         f"Make one for each: {name} = [{ast.unparse(value.left.elts[0])} for _ in range({ast.unparse(value.right)})]."
     )
-    return Found("alias", "warning", line, col, message, remedy)
-
-
-def _one_layer(source: Source, node: ast.AST) -> Found | None:
-    """``nn.ModuleList([Block(d)] * n)``: one block under n names, where nothing says that it is meant so."""
-    if called(node) not in ("ModuleList", "Sequential") or not isinstance(node, ast.Call) or len(node.args) != 1:
-        return None
-    value = node.args[0].value if isinstance(node.args[0], ast.Starred) else node.args[0]
-    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Mult) or not isinstance(value.left, ast.List):
-        return None
-    layers = [n for n in value.left.elts if called(n)[:1].isupper() and called(n) not in WEIGHTLESS]
-    around = next((a for a in source.around(node) if isinstance(a, ast.ClassDef)), None)
-    if not layers or MEANT.search(source.text if around is None else ast.get_source_segment(source.text, around) or ""):
-        return None
-    line, col, place = source.place(node)
-    layer = ast.unparse(layers[0])
-    message = capital(
-        f"{place} makes {layer} once and names it several times (`{ast.unparse(value)}`): all of them are the same "
-        "layer with the same weights."
-    )
-    remedy = f"Make one for each: [{layer} for _ in range({ast.unparse(value.right)})]."
     return Found("alias", "warning", line, col, message, remedy)
 
 

@@ -168,7 +168,8 @@ def begun_again(scope: Scope) -> Iterator[Found]:
             continue  # a schedule of its own for what follows
         says = (
             f"makes {pair.name} from the start (`{ast.unparse(pair.value)}`), which sets the learning rate of the "
-            f"first epoch again after {scope.place(before[-1]).words} has loaded the optimizer; last_epoch comes too late."
+            f"first epoch again after {scope.place(before[-1]).words} has loaded the optimizer: last_epoch comes too "
+            "late."
         )
         remedy = (
             f"Save and load its state too: {pair.name}.load_state_dict(...), or load the optimizer after it is made."
@@ -290,7 +291,8 @@ def _of_two_models(source: Source, node: ast.AST) -> bool:
     if models is None:
         return False
     follows = models[0].rpartition(".")[2]
-    asked = (n for n in source.nodes if called(n) == follows)
+    kind = ast.Attribute if "." in models[0] else ast.Name
+    asked = (n for n in source.calls.get(follows, ()) if isinstance(n.func, kind))
     return not any(
         isinstance(a, ast.For | ast.While | Function) and any(called(n) == "backward" for n in ast.walk(a))
         for n in asked
