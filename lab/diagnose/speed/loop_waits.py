@@ -23,6 +23,7 @@ from .time_shares import Frame
 HALF = 0.5  # share of a cell's time from which a loader is what it waits for
 LEAST_NS = 20_000_000  # waits shorter than this in all are over before anybody notices
 BATCH_NS, MATTERS_NS = 8_000_000, 100_000_000  # a wait for one batch, and in all, that is more than a note
+PLAIN_NS = 300_000_000  # the same where nothing of the user's loads: a busy machine makes such waits too
 SMALL_NS, LONG_NS = 3_000_000, 500_000_000  # beneath both it is the bookkeeping of small tensors
 TURNS = 3  # iterations in which it must have been met
 FEW_LOOKS = 4.0  # a sample never stands for more than so many times its own length
@@ -157,7 +158,7 @@ def _waited(
     ways.append("keep what fits into memory as one tensor" if loaded else "use a DataLoader with num_workers")
     remedy = capital("; or ".join(ways) + ".")
     plain = fetched is not None and slow is None and not fetched.makers and not fetched.workers  # nothing of the user's
-    severity = "warning" if each >= BATCH_NS and spent >= (LONG_NS if plain else MATTERS_NS) else "note"
+    severity = "warning" if each >= BATCH_NS and spent >= (PLAIN_NS if plain else MATTERS_NS) else "note"
     return Found("data-loader", severity, line, col, message, remedy)
 
 

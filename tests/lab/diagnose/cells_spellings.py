@@ -174,7 +174,7 @@ for k in range(3):
     train(rows)
     figures.append(right(parts[k]))
 """,
-        (("    train(rows)", f"    {_NET.strip()}\n    train(rows)".replace("\nnet", "; net").replace("\nopt", "; opt")),),
+        (("    train(rows)", "    net = nn.Linear(16, 4); opt = torch.optim.SGD(net.parameters())\n    train(rows)"),),
     ),
     "a count by its variable": Mistake(
         "evaluation", 16,
