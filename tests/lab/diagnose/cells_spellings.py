@@ -12,7 +12,7 @@ opt = torch.optim.Adam(net.parameters(), lr=1e-2)
 """
 _STEP = "    opt.zero_grad(); F.cross_entropy(net(a), b).backward(); opt.step()"
 _LOADERS = """
-from torch.utils.data import DataLoader, TensorDataset
+DataLoader, TensorDataset = torch.utils.data.DataLoader, torch.utils.data.TensorDataset
 seen, rest = TensorDataset(x[:40], labels[:40]), TensorDataset(x[40:], labels[40:])
 """
 _ALL = f"for a, b in [(x, labels)] * 6:\n{_STEP}\n"
@@ -227,7 +227,7 @@ for k in range(6):
     ),
     "only one in order": Mistake(
         "data", 4,
-        f"""from torch.utils.data import TensorDataset
+        f"""TensorDataset = torch.utils.data.TensorDataset
 def prepare(pictures, kinds):
     order = torch.randperm(len(pictures))
     pictures = pictures[order]
