@@ -10,8 +10,8 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
-from time import perf_counter_ns
+from dataclasses import dataclass, field
+from time import perf_counter_ns, thread_time_ns
 from types import CodeType
 from typing import Any
 
@@ -21,6 +21,10 @@ from core.utils.data import passes
 from .cell_trace import Chain
 from .user_files import users_frame
 
+SETS = 64  # data sets that are told apart
+KEPT = 512  # waits of a loop that are kept one by one
+FEW, LONGER = 3, 3  # waits from which there is a usual one, and how many times as long a wait may count
+
 
 @dataclass
 class Fetched:
@@ -29,6 +33,10 @@ class Fetched:
     batches: int = 0
     ns: int = 0
     """The time in which it waited for them."""
+    busy_ns: int = 0
+    """The part of `ns` in which the thread computed."""
+    waits: list[int] = field(default_factory=list)
+    """The single waits, up to a limit."""
     loop_ns: int = 0
     """The time from the first to the last, what the loop did with them included."""
     workers: int = 0
@@ -43,10 +51,25 @@ class Fetched:
     """How many samples a pass draws, and how many the data set has; (0, 0) where it draws all."""
     rest: tuple[int, int] = (0, 0)
     """The samples of a batch, and how many fewer the last one has; (0, 0) where all are alike or nobody knows."""
+    dropped: tuple[int, int] = (0, 0)
+    """The samples of a batch, and how many samples a pass leaves out since they fill none; (0, 0) where it is none."""
+    steps: int = 0
+    """The steps of optimizers between its batches."""
+    data: int = 0
+    """Which data set it is, by number; 0 where nobody knows."""
     shuffled: bool = False
     """Whether each pass draws an order of its own."""
     makers: tuple[CodeType, ...] = ()
     """What makes the samples and puts them together: the data set's own method, the collate function."""
+
+    @property
+    def waited_ns(self) -> int:
+        """The part of `ns` that is the loader's. On a busy machine single waits are long because other programs had the
+        processor: a wait counts as most of them are, or as what the thread computed in them."""
+        if self.workers or len(self.waits) < FEW:
+            return self.ns
+        usual = LONGER * sorted(self.waits)[len(self.waits) // 2] * self.batches
+        return min(self.ns, max(usual, self.busy_ns))
 
 
 class Fetches:
@@ -57,7 +80,8 @@ class Fetches:
         self._who = threading.get_ident()
         self._patched: list[tuple[Any, Any]] = []
         self._inside = False
-        self._ended: dict[int, tuple[Any, int]] = {}  # iterator -> it, weakly; its last batch
+        self._ended: dict[int, tuple[Any, int, int]] = {}  # iterator -> it, weakly; its last batch; steps by then
+        self._sets: list[Any] = []  # the data sets, weakly
 
     def start(self) -> None:
         """Begin to time; loaders of a library that is imported later are not."""
@@ -91,10 +115,14 @@ class Fetches:
         recorder = self.recorder
         return perf_counter_ns() - int(recorder.own_ns) - int(recorder.around_ns) - self._starved()
 
+    def _clocks(self) -> tuple[int, int]:
+        """Return that clock, and one of the time in which the thread computed."""
+        return self._now(), thread_time_ns() - int(self.recorder.own_ns) - int(self.recorder.around_ns)
+
     def _timed(self, own: Any, iterator: Any) -> Any:
         if self._inside or threading.get_ident() != self._who:
             return own(iterator)
-        self._inside, begin = True, self._safely(self._now)
+        self._inside, begin = True, self._safely(self._clocks)
         came = False
         try:
             batch = own(iterator)
@@ -113,8 +141,8 @@ class Fetches:
             self.recorder.failed(error)
             return None
 
-    def _note(self, iterator: Any, begin: int, came: bool) -> None:
-        end = self._now()
+    def _note(self, iterator: Any, began: tuple[int, int], came: bool) -> None:
+        (end, computed), begin = self._clocks(), began[0]
         chain = self._place()
         if not chain or self.recorder.error is not None:
             return
@@ -123,20 +151,39 @@ class Fetches:
         wait = max(end - begin, 0)
         if before is not None and before[0]() is iterator:
             found.loop_ns += max(begin - before[1], 0)
+            found.steps += self.recorder.trace.steps.ran - before[2]
         else:
             found.passes += 1
             found.starts_ns += wait
             found.workers, found.makers = _loading(iterator)
             found.weights, found.drawn = _weights(iterator), _drawn(iterator)
             found.shuffled = type(_sampling(iterator)[0]).__name__ in ("RandomSampler", "SubsetRandomSampler")
-            found.rest = _rest(iterator)
+            found.rest, found.dropped = _rest(iterator)
+            found.data = self._number(_sampling(iterator)[1])
         found.ns += wait
+        found.busy_ns += max(computed - began[1], 0)
+        if len(found.waits) < KEPT:
+            found.waits.append(wait)
         found.loop_ns += wait
         found.batches += came
         if came:
-            self._ended[id(iterator)] = weakref.ref(iterator), end  # the user lets go of it, and so of its workers
+            # the user lets go of it, and so of its workers
+            self._ended[id(iterator)] = weakref.ref(iterator), end, self.recorder.trace.steps.ran
         else:
             self._ended.pop(id(iterator), None)
+
+    def _number(self, data: Any) -> int:
+        """Return the number of a data set: the same for each loader of it."""
+        if data is None:
+            return 0
+        known = next((k for k, one in enumerate(self._sets, 1) if one() is data), 0)
+        if not known and len(self._sets) < SETS:
+            try:
+                self._sets.append(weakref.ref(data))
+            except TypeError:  # a list
+                return 0
+            known = len(self._sets)
+        return known
 
     def _place(self) -> Chain:
         """Return the user's loop."""
@@ -173,16 +220,21 @@ def _drawn(iterator: Any) -> tuple[int, int]:
     return (drawn, there) if drawn < there else (0, 0)
 
 
-def _rest(iterator: Any) -> tuple[int, int]:
-    """Return the samples of a batch, and how many the last one has where that are fewer."""
+def _rest(iterator: Any) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the samples of a batch and how many the last one has, where that are fewer; and, where the last one is
+    dropped instead, the samples of a batch and how many are left out."""
     loader = getattr(iterator, "loader", iterator)
     data: Any = getattr(loader, "dataset", getattr(iterator, "_dataset", None))
     batches = getattr(loader, "_index_sampler", None)
     known = (type(part).__module__.startswith(("core.", "torch.")) for part in (batches, data))
-    if not all(known) or type(batches).__name__ != "BatchSampler" or getattr(batches, "drop_last", True):
-        return 0, 0
+    none = 0, 0
+    if not all(known) or type(batches).__name__ != "BatchSampler":
+        return none, none
     size, many = int(batches.batch_size), len(data)  # type: ignore[union-attr]
-    return (size, many % size) if many % size and many > size else (0, 0)
+    rest = size, many % size
+    if not many % size or many <= size:
+        return none, none
+    return (none, rest) if getattr(batches, "drop_last", True) else (rest, none)
 
 
 def _loading(iterator: Any) -> tuple[int, tuple[CodeType, ...]]:

@@ -13,6 +13,7 @@ from ..order import rule
 from ..reading.expressions import Flow, defaults, flow_of
 from ..reading.sources import Function, Source, called, names_in, own_nodes, sources
 from ..training.left_unused import DISCOUNT, ENDS, REWARD
+from ..training.names_shared import itself
 
 TARGET = re.compile(r"target|tgt|(^|_)(old|frozen|ema|teacher|slow|momentum)(_|$)", re.I)
 FOLLOWS = re.compile(r"target|tgt", re.I)
@@ -47,6 +48,12 @@ def never_brought_up(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if not trace.steps.count or trace.error is not None:
         return []
     found = sources(trace)
+    copies = {
+        ast.unparse(n.targets[0])
+        for source in found
+        for n in source.nodes
+        if isinstance(n, ast.Assign) and called(itself(n.value)) == "deepcopy"
+    }
     for source in found:
         for scope in source.scopes():
             for loop in (n for n in own_nodes(scope) if isinstance(n, ast.For | ast.While)):
@@ -54,7 +61,7 @@ def never_brought_up(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 if not any(called(n) == "backward" for n in inside):
                     continue
                 for node in inside:
-                    name = _asked(node)
+                    name = _asked(node, copies)
                     if name is None or not _discounted(source, node) or _renewed(found, name):
                         continue
                     line, col, place = source.place(node)
@@ -77,7 +84,7 @@ def buffers_left_behind(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         for scope in source.scopes():
             for loop in (n for n in own_nodes(scope) if isinstance(n, ast.For)):
-                of = _averaged(loop)
+                of = averaged_models(loop)
                 if of is None or not any(called(n) == "deepcopy" for n in source.nodes):
                     continue
                 if not any(called(n) == "eval" for other in sources(trace) for n in other.nodes):
@@ -93,8 +100,8 @@ def buffers_left_behind(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
-def _averaged(loop: ast.For) -> tuple[str, str] | None:
-    """The two models of a loop that moves the parameters of one towards those of the other."""
+def averaged_models(loop: ast.For) -> tuple[str, str] | None:
+    """Return the two models of a loop that moves the parameters of one towards those of the other: that one first."""
     if called(loop.iter) != "zip" or not isinstance(loop.iter, ast.Call) or not isinstance(loop.target, ast.Tuple):
         return None
     calls = [a for a in loop.iter.args if called(a) == "parameters"]
@@ -114,10 +121,10 @@ def _averaged(loop: ast.For) -> tuple[str, str] | None:
     return None
 
 
-def _asked(node: ast.AST) -> str | None:
-    """The name of the target network that a call runs."""
+def _asked(node: ast.AST, copies: set[str]) -> str | None:
+    """The name of the target network that a call runs: by what it is called, or since it is a copy."""
     text = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-    return text if re.fullmatch(r"(self\.)?\w+", text) and FOLLOWS.search(text) and "(" not in text else None
+    return text if re.fullmatch(r"(self\.)?\w+", text) and (FOLLOWS.search(text) or text in copies) else None
 
 
 def _discounted(source: Source, node: ast.AST) -> bool:

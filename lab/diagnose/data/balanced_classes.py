@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
@@ -21,7 +22,9 @@ def draws_all(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if not isinstance(again, ast.Constant) or again.value is not False or many is None or weights is None:
             continue
         inner = flow_around(source, node).inner(many)
-        if called(inner) != "len":
+        if called(inner) not in ("len", "numel") and not re.search(
+            r"\.(shape\[0\]|size\(0\)|size)$", ast.unparse(inner)
+        ):
             continue
         says = (
             f"draws as many samples as there are, none twice (`{ast.unparse(node)}`): that is every sample once, "

@@ -8,6 +8,7 @@ import ast
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ..finding import Found, code_of, last_line, library, listed, where
 from ..order import rule
+from ..reading.sources import called, sources
 
 PICKS = {"getitem", "index", "index_select"}
 
@@ -133,11 +134,14 @@ def one_for_all(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``[nn.Linear(8, 8)] * 3``: three times the same layer, with one set of weights."""
     if not trace.gradients:
         return []
+    own = {n.name for s in sources(trace) for n in s.nodes if isinstance(n, ast.ClassDef) and _is_module(n)}
     for node in trace.nodes():
         if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
             continue
         parts = [p for p in (node.left, node.right) if isinstance(p, ast.List)]
-        made = [c for p in parts for c in ast.walk(p) if isinstance(c, ast.Call) and _of_layers(c)]
+        made = [
+            c for p in parts for c in ast.walk(p) if isinstance(c, ast.Call) and (_of_layers(c) or called(c) in own)
+        ]
         if not made:
             continue
         shared = [leaf for leaf in trace.gradients if leaf.module and _twice(trace, leaf)]
@@ -151,6 +155,10 @@ def one_for_all(trace: Trace, explained: set[Leaf]) -> list[Found]:
         remedy = f"Make each anew: [{ast.unparse(made[0])} for _ in range(n)]."
         return [Found("layer", "warning", node.lineno, node.col_offset, message, remedy, [], shared)]
     return []
+
+
+def _is_module(kind: ast.ClassDef) -> bool:
+    return any(ast.unparse(base).endswith("Module") for base in kind.bases)
 
 
 def _twice(trace: Trace, leaf: Leaf) -> bool:

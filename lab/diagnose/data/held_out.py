@@ -11,10 +11,11 @@ from typing import NamedTuple
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital, verb
 from ..order import rule
+from ..reading.calls import function_of
 from ..reading.sources import Pair, Source, assigned, called, names_in, own_nodes, sources
 
 TRAIN = re.compile(r"(^|_)([xy]?tr|fit)(_|\d|$)|train", re.I)
-TEST = re.compile(r"(^|_)([xy]?te|tst|val|eval|dev|hold|holdout)(_|\d|$)|test|valid", re.I)
+TEST = re.compile(r"(^|_)([xy]?te|tst|val|va|eval|dev|hold|holdout|held|exam|check)(_|\d|$)|test|valid", re.I)
 STATISTICS = {"mean", "std", "min", "max", "amin", "amax", "var", "median", "quantile", "nanmean", "std_mean",
               "var_mean", "aminmax", "norm"}  # fmt: skip
 OPEN = 1 << 60  # where a part ends that goes on to the end
@@ -77,11 +78,30 @@ def splits_in(nodes: list[ast.AST], pairs: list[Pair]) -> dict[str, Split]:
                 for name in names_in(argument):
                     for inner in (name, *data.get(name, ())):
                         found.setdefault(inner, Split(node, called(node)))
+    each = {  # a variable of a loop within an expression -> the variables that it is, one after the other
+        n.target.id: [ast.unparse(e) for e in n.iter.elts]
+        for n in nodes
+        if isinstance(n, ast.comprehension)
+        and isinstance(n.target, ast.Name)
+        and isinstance(n.iter, ast.Tuple | ast.List)
+    }
+    cuts = {  # a part of an order -> the order, where it begins and where it ends
+        p.name: (ast.unparse(p.value.value), *(ast.unparse(end) if end else "" for end in (part.lower, part.upper)))
+        for p in pairs
+        if isinstance(p.value, ast.Subscript) and isinstance(part := p.value.slice, ast.Slice)
+    }
     for name, parts in taken.items():
         ends = {ast.unparse(r.upper) for r, _ in parts if isinstance(r, ast.Slice) and r.upper and not r.lower}
         both = [n for r, n in parts if isinstance(r, ast.Slice) and r.lower and ast.unparse(r.lower) in ends]
-        words = [(ast.unparse(r), n) for r, n in parts if isinstance(r, ast.Name)]
+        words = [(text, n) for r, n in parts if isinstance(r, ast.Name) for text in each.get(r.id, [r.id])]
         apart = [n for text, n in words if TEST.search(text)] if any(TRAIN.search(text) for text, _ in words) else []
+        orders = {
+            (tail, end)
+            for text, _ in words
+            for tail, begin, end in [cuts.get(text, ("", "", ""))]
+            if tail and not begin
+        }
+        apart = apart or [n for text, n in words if text in cuts and cuts[text][:2] in orders]
         for node in (both or apart)[:1]:
             first = min((n for _, n in parts), key=lambda n: n.lineno)  # type: ignore[attr-defined]
             found.setdefault(name, Split(first, ast.unparse(node)))
@@ -234,7 +254,7 @@ def _whole(node: ast.AST) -> set[str]:
 
 def _scaled_together(source: Source, nodes: list[ast.AST], pairs: list[Pair], splits: dict[str, Split]) -> Found | None:
     """``x = (x - x.mean(0)) / x.std(0)``, or a scaler's fit, and then the split."""
-    for pair, of in _scaled(nodes, pairs):
+    for pair, of in [*_scaled(nodes, pairs), *_scaled_by_functions(source, pairs)]:
         later = splits.get(pair.name)
         if later is None or TRAIN.search(of) or later.node.lineno <= pair.node.lineno:  # type: ignore[attr-defined]
             continue
@@ -307,14 +327,36 @@ def _scaled(nodes: list[ast.AST], pairs: list[Pair]) -> Iterator[tuple[Pair, str
         if own is not None:
             figures[pair.name] = own
             continue
-        for part in ast.walk(value):
-            if not isinstance(part, ast.BinOp) or not isinstance(part.op, ast.Sub | ast.Div):
-                continue
-            right = [_figure_of(n) or figures.get(getattr(n, "id", "")) for n in ast.walk(part.right)]
-            of = next((name for name in right if name and name in names_in(part.left)), None)
-            if of is not None:
-                yield pair, of
-                break
+        if (of := _scaled_of(value, figures)) is not None:
+            yield pair, of
+
+
+def _scaled_of(value: ast.expr, figures: Mapping[str, str]) -> str | None:
+    """The variable that an expression scales by figures of its own."""
+    for part in ast.walk(value):
+        if not isinstance(part, ast.BinOp) or not isinstance(part.op, ast.Sub | ast.Div):
+            continue
+        right = [_figure_of(n) or figures.get(getattr(n, "id", "")) for n in ast.walk(part.right)]
+        of = next((name for name in right if name and name in names_in(part.left)), None)
+        if of is not None:
+            return of
+    return None
+
+
+def _scaled_by_functions(source: Source, pairs: list[Pair]) -> Iterator[tuple[Pair, str]]:
+    """Yield what a function of the user's, of one argument, scales by that argument's figures."""
+    for pair in pairs:
+        call = pair.value
+        function = function_of(source, call) if isinstance(call, ast.Call) else None
+        if function is None or len(function.args.args) != 1 or len(call.args) != 1:  # type: ignore[attr-defined]
+            continue
+        if not isinstance(call.args[0], ast.Name):  # type: ignore[attr-defined]
+            continue
+        nodes = list(own_nodes(function))
+        figures = {p.name: own for p in assigned(nodes) if (own := _figure_of(p.value)) is not None}
+        ends = [n.value for n in nodes if isinstance(n, ast.Return) and n.value is not None]
+        if ends and all(_scaled_of(end, figures) == function.args.args[0].arg for end in ends):
+            yield pair, call.args[0].id  # type: ignore[attr-defined]
 
 
 def _method_of_one(node: ast.AST) -> bool:

@@ -10,16 +10,17 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
 from ..order import rule, text_rule
-from ..reading.calls import bare, given, name_of
+from ..reading.calls import bare, function_of, given, name_of
 from ..reading.expressions import Flow
-from ..reading.scope import Scope, calls, scope_around, tell
-from ..reading.sources import assigned, called, sources
+from ..reading.scope import Scope, calls, flows, index_of, scope_around, taken_out, tell
+from ..reading.sources import Pair, Source, assigned, called, sources
 from .held_out import TEST, TRAIN, splits_in
 
 INPUTS = re.compile(r"^(x|xs|X\w*|feat\w*|features?|inputs?|data_x|x_\w+)$")
 TARGETS = re.compile(r"^(y|ys|Y\w*|target\w*|labels?|y_\w+)$")
-REPEATS = {"concatenate", "cat", "vstack", "concat", "hstack", "fit_resample", "resample", "repeat_interleave"}
-SEEDED = {"manual_seed", "default_rng", "RandomState", "seed"}
+REPEATS = {"concatenate", "cat", "vstack", "concat", "hstack", "fit_resample", "resample", "repeat_interleave",
+           "ConcatDataset"}  # fmt: skip
+SEEDED = {"manual_seed", "default_rng", "RandomState", "seed", "Random"}
 
 
 @text_rule(761, trains=True, earlier=True)
@@ -27,6 +28,7 @@ def target_among_inputs(scope: Scope) -> Iterator[Found]:
     """``X = table; y = table[:, -1]``: the column that is to be predicted is one of the inputs."""
     source, flow = scope.source, scope.flow
     pairs = list(assigned(flow.nodes))
+    yield from _all_columns(scope, pairs)
     for pair in pairs:
         part = bare(pair.value)
         if not TARGETS.match(pair.name) or not _column(part):
@@ -53,6 +55,42 @@ def target_among_inputs(scope: Scope) -> Iterator[Found]:
             )
             remedy = f"Leave it out: {other.name} = {table}[:, :-1]."
             yield scope.tell(other.node, "evaluation", says, remedy)
+
+
+def _all_columns(scope: Scope, pairs: list[Pair]) -> Iterator[Found]:
+    """``X = np.stack([table[c] for c in table])``, where a loss compares with ``table["price"]``."""
+    for pair in pairs:
+        for made in (n for n in ast.walk(pair.value) if isinstance(n, ast.ListComp | ast.GeneratorExp)):
+            loop, of = made.generators[0], made.elt
+            table = re.sub(r"\.(columns|keys\(\))$", "", ast.unparse(loop.iter))
+            if (
+                loop.ifs
+                or not isinstance(of, ast.Subscript)
+                or ast.unparse(of.value) != table
+                or len(made.generators) > 1
+            ):
+                continue
+            if ast.unparse(of.slice) != ast.unparse(loop.target):
+                continue
+            taken = [n for n in scope.nodes if isinstance(n, ast.Delete) or called(n) in ("pop", "drop")]
+            compared = {_base(bare(side)) for both in scope.index.pairs for side in both[:2]}
+            for other in pairs if not taken else ():
+                part = bare(other.value)
+                if (
+                    not isinstance(part, ast.Subscript)
+                    or ast.unparse(part.value) != table
+                    or other.name not in compared
+                ):
+                    continue
+                says = (
+                    f"takes all columns of {table} as inputs (`{ast.unparse(pair.node)}`), with the one that is the "
+                    f"target ({scope.place(other.node).words}: `{ast.unparse(other.node)}`): the model only has to "
+                    "copy it."
+                )
+                remedy = (
+                    f"Leave it out: ... for {ast.unparse(loop.target)} in {table} if {ast.unparse(loop.target)} != "
+                )
+                yield scope.tell(pair.node, "evaluation", says, f"{remedy}{ast.unparse(part.slice)}.")
 
 
 def _column(node: ast.expr) -> bool:
@@ -103,6 +141,9 @@ def _listed(node: ast.expr) -> list[ast.expr]:
 
 def _repeats(flow: Flow, node: ast.expr, name: str) -> bool:
     """Whether an expression is a table with some of its own rows once more."""
+    if called(node) == "ConcatDataset" and isinstance(node, ast.Call) and node.args:
+        return any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult) and isinstance(n.left, ast.List)
+                   for n in ast.walk(node.args[0]))  # fmt: skip
     if called(node) in ("fit_resample", "resample", "repeat_interleave", "SMOTE"):
         return called(node) != "repeat_interleave" or name in {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     if (
@@ -188,6 +229,7 @@ def means_of_targets(scope: Scope) -> Iterator[Found]:
     """``{c: y[city == c].mean() for c in cities}`` over all samples, and a split afterwards."""
     source, flow = scope.source, scope.flow
     pairs = list(assigned(flow.nodes))
+    yield from _coded_by_targets(scope, pairs)
     for node in flow.of(ast.DictComp):
         if not isinstance(node, ast.DictComp) or called(bare(node.value)) not in ("mean", "sum", "median"):
             continue
@@ -208,13 +250,42 @@ def means_of_targets(scope: Scope) -> Iterator[Found]:
         yield scope.tell(node, "evaluation", says, "Split first, and take the means of the training part.")
 
 
+def _coded_by_targets(scope: Scope, pairs: list[Pair]) -> Iterator[Found]:
+    """``inputs = stack([..., mean_of(shop, sales)])`` of a function that averages what it is given for each key."""
+    compared = {_base(bare(side)) for both in scope.index.pairs for side in both[:2]}
+    for pair in pairs:
+        for call in (n for n in ast.walk(pair.value) if isinstance(n, ast.Call)):
+            function = function_of(scope.source, call)
+            names = [a.arg for a in function.args.args] if function is not None else []
+            summed = [
+                weights.id
+                for n in (ast.walk(function) if function is not None else ())
+                if called(n) == "bincount" and isinstance(weights := given(n, "weights", 1), ast.Name)  # type: ignore[arg-type]
+            ]
+            if not summed or summed[0] not in names or names.index(summed[0]) >= len(call.args):
+                continue
+            value = ast.unparse(call.args[names.index(summed[0])])
+            targets = {value} | {p.name for p in pairs if ast.unparse(bare(p.value)) == value}
+            splits = splits_in([n for n in scope.nodes if getattr(n, "lineno", 0) > call.lineno], pairs)
+            if not targets & compared or pair.name not in splits or not targets & splits.keys():
+                continue
+            says = (
+                f"makes inputs of the targets' means over all samples (`{ast.unparse(call)}`), and "
+                f"{scope.place(splits[pair.name].node).words} takes the test part afterwards: its targets are in its "
+                "inputs."
+            )
+            yield scope.tell(call, "evaluation", says, "Split first, and take the means of the training part.")
+
+
 @rule(766)
 def looks_ahead(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A mean over neighbours on both sides among the inputs of a forecast, or a causal convolution that is none."""
     for source, node in calls(trace, "Conv1d"):
         kind = next((a for a in source.around(node) if isinstance(a, ast.ClassDef)), None)
         pad = given(node, "padding", 4)
-        if kind is None or pad is None or not re.search(r"causal|tcn|temporalblock", kind.name, re.I):
+        if kind is None or pad is None:
+            continue
+        if not re.search(r"causal|tcn|temporalblock", kind.name, re.I) and not _next_steps(trace):
             continue
         both = re.search(r"//\s*2", ast.unparse(pad))
         cut = any(
@@ -247,6 +318,44 @@ def looks_ahead(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
+def _next_steps(trace: Trace) -> bool:
+    """Whether a loss compares what a model gives for each of ``s[:-1]`` with ``s[1:]``."""
+    for source, flow in flows(trace):
+        for pair in index_of(flow).pairs:
+            for asked, truth in (pair[:2], pair[1::-1]):
+                inner = flow.inner(asked)
+                if not isinstance(inner, ast.Call) or len(inner.args) != 1:
+                    continue
+                first, later = (_slice_of(source, flow, n) for n in (inner.args[0], truth))
+                if (
+                    first is not None
+                    and later is not None
+                    and first[1:] == (":-1", "")
+                    and later == (first[0], "", "1:")
+                ):
+                    return True
+    return False
+
+
+def _slice_of(source: Source, flow: Flow, node: ast.expr) -> tuple[str, str, str] | None:
+    """Of ``s[:-1]`` and ``s[1:]``, also returned by a function, what is cut and where: as (s, ":-1", "")."""
+    inner = bare(node)
+    value = flow.value(inner) if isinstance(inner, ast.Name) else inner
+    if value is None and isinstance(inner, ast.Name):
+        taken = taken_out(flow, inner)
+        function = function_of(source, taken.value) if taken is not None and isinstance(taken.value, ast.Call) else None
+        ends = [n.value for n in ast.walk(function) if isinstance(n, ast.Return)] if function is not None else []
+        if len(ends) != 1 or not isinstance(ends[0], ast.Tuple) or taken is None:
+            return None
+        value = ends[0].elts[taken.slice.value]  # type: ignore[attr-defined]
+    value = bare(value) if value is not None else None
+    if not isinstance(value, ast.Subscript):
+        return None
+    part = value.slice.elts[-1] if isinstance(value.slice, ast.Tuple) and value.slice.elts else value.slice
+    text = ast.unparse(part)
+    return (ast.unparse(value.value), text if text == ":-1" else "", text if text == "1:" else "")
+
+
 def _ahead(trace: Trace) -> bool:
     """Whether a text takes the values of a next step as targets."""
     return any(re.search(r"=\s*\w+\[1:\]|\[:-1\]|\+ 1\b|horizon", s.text) for s in sources(trace))
@@ -274,7 +383,8 @@ def other_units(scope: Scope) -> Iterator[Found]:
     for name, (raw, value, back) in scaled.items():
         if name not in inline and (name not in trained or raw in trained):
             continue
-        found = _compared(flow, raw, scaled, back)
+        roots = {leaf.name.partition(".")[0] for leaf in scope.trace.optimized}
+        found = _compared(flow, raw, roots, back)
         if found is None:
             continue
         compare, predicted = found
@@ -329,9 +439,7 @@ def _read_by_losses(flow: Flow) -> set[str]:
     return found - {""}
 
 
-def _compared(
-    flow: Flow, raw: str, scaled: dict[str, tuple[str, ast.expr, str]], back: str
-) -> tuple[ast.AST, str] | None:
+def _compared(flow: Flow, raw: str, models: set[str], back: str) -> tuple[ast.AST, str] | None:
     """The comparison of a prediction with a variable, and the prediction's name."""
     for node in flow.nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
@@ -356,7 +464,7 @@ def _compared(
             if not model or not re.search(r"pred|hat|out|forecast|^p$|^yh", name_of(one), re.I) or "inverse" in text:
                 continue
             if not any(
-                isinstance(n, ast.Name) and re.search(r"net|model|mlp|lstm|reg|head", n.id, re.I)
+                isinstance(n, ast.Name) and (n.id in models or re.search(r"net|model|mlp|lstm|reg|head", n.id, re.I))
                 for n in ast.walk(inner)
             ):
                 continue

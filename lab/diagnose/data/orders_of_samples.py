@@ -14,7 +14,7 @@ from ..reading.scope import flows, tell
 from ..reading.sources import Source, assigned, called
 from .leaked_targets import TARGETS
 
-ORDERS = {"shuffle", "sort", "argsort"}
+ORDERS = {"shuffle", "sort", "argsort", "permutation", "randperm"}
 
 
 @rule(768)
@@ -70,7 +70,7 @@ def one_side_shuffled(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 )
                 remedy = f"Shuffle one list of pairs: pairs = list(zip({name}, {pair.name}))."
                 return tell(source, node, "data", "warning", says, remedy)
-        found = _ordered_alone(source, flow)
+        found = _ordered_alone(source, flow) or _drawn_alone(source, flow)
         if found:
             return found
     return []
@@ -124,6 +124,43 @@ def _ordered_alone(source: Source, flow: Flow) -> list[Found]:
             )
             return tell(source, node, "data", "warning", says, f"Bring both into one order: {old[0].id}[{order}].")
     return []
+
+
+def _drawn_alone(source: Source, flow: Flow) -> list[Found]:
+    """``x = x[order]`` of an order that was drawn, and then ``Set(x[:k], y[:k])`` of a y that keeps its own."""
+    pairs = list(assigned(flow.nodes))
+    for drawn in (p for p in pairs if any(called(n) in ("permutation", "randperm") for n in ast.walk(p.value))):
+        reads = [
+            n for n in flow.nodes if isinstance(n, ast.Name) and n.id == drawn.name and isinstance(n.ctx, ast.Load)
+        ]
+        moved = [p for p in pairs if isinstance(p.value, ast.Subscript) and ast.unparse(p.value.slice) == drawn.name
+                 and ast.unparse(p.value.value) == p.name]  # fmt: skip
+        if len(moved) != 1 or len(reads) != 1:
+            continue
+        for node in flow.nodes:
+            parts = node.args if isinstance(node, ast.Call) else node.elts if isinstance(node, ast.Tuple) else []
+            if len(parts) != 2 or node.lineno <= moved[0].node.lineno or not all(_sliced(p) for p in parts):  # type: ignore[attr-defined]
+                continue
+            names = [ast.unparse(p.value) for p in parts]  # type: ignore[attr-defined]
+            alike = ast.unparse(parts[0].slice) == ast.unparse(parts[1].slice)  # type: ignore[attr-defined]
+            other = next((n for n in names if n != moved[0].name), None)
+            later = [p for p in pairs if p.name == other and p.node.lineno > drawn.node.lineno]
+            if not alike or moved[0].name not in names or other is None or later:
+                continue
+            says = (
+                f"brings {moved[0].name} into another order (`{ast.unparse(moved[0].node)}`), and {other} keeps its "
+                f"own: {source.place(node).words} puts the two together (`{ast.unparse(node)}`), and they no longer "
+                "belong to each other."
+            )
+            return tell(
+                source, moved[0].node, "data", "warning", says, f"Bring both into one order: {other}[{drawn.name}]."
+            )
+    return []
+
+
+def _sliced(node: ast.expr) -> bool:
+    """Whether it is ``x[:k]`` or ``x[k:]``."""
+    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and isinstance(node.value, ast.Name)
 
 
 def _innermost(flow: Flow, node: ast.expr) -> ast.expr:

@@ -71,6 +71,8 @@ def _windows(node: ast.AST) -> bool:
             slices = [p for p in ast.walk(n.elt) if _slides(p)]
             if _one_by_one(loop.iter) and any(ast.unparse(loop.target) in names_in(s) for s in slices):
                 return True
+        if called(n) == "sliding_window_view":
+            return True
         if called(n) == "unfold" and isinstance(n, ast.Call) and len(n.args) == 3 and ast.unparse(n.args[2]) == "1":
             return True
     return False

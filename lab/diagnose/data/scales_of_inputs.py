@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, where
 from ..order import rule, text_rule
-from ..reading.calls import name_of
+from ..reading.calls import name_of, operands
+from ..reading.expressions import Flow, defaults
 from ..reading.scope import Scope, tell
-from ..reading.sources import called, sources
+from ..reading.sources import Source, called, sources
 
 BYTES = 30.0  # a value above it is no share
 SHARES = re.compile(r"0\.485|0\.4914|0\.1307|0\.5071|0\.229|0\.2470|0\.3081")
@@ -68,7 +69,7 @@ def one_scale_for_all(scope: Scope) -> Iterator[Found]:
         if not isinstance(less, ast.BinOp) or not isinstance(less.op, ast.Sub) or not isinstance(less.left, ast.Name):
             continue
         name = less.left.id
-        if ast.unparse(less.right) != f"{name}.mean()" or not ast.unparse(node.right).startswith(f"{name}.std()"):
+        if not _one_figure(flow, less.right, name, "mean") or not _one_figure(flow, node.right, name, "std"):
             continue
         made = flow.value(less.left)
         columns = _columns(made) if made is not None else []
@@ -79,6 +80,16 @@ def one_scale_for_all(scope: Scope) -> Iterator[Found]:
             f"{name_of(columns[1])} and the others are of different sizes, and the small ones end as a constant."
         )
         yield scope.tell(node, "data", says, f"Take them of each column: {name}.mean(0), {name}.std(0).", "note")
+
+
+def _one_figure(flow: Flow, node: ast.expr, name: str, kind: str) -> bool:
+    """Whether an expression is one mean or spread of a whole table, or of some of its rows; plus a small number."""
+    inner = flow.inner(node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) else node)
+    of = operands(inner)
+    if called(inner) != kind or len(of) != 1 or inner.keywords:  # type: ignore[attr-defined]
+        return False
+    base = of[0].value if isinstance(of[0], ast.Subscript) and not isinstance(of[0].slice, ast.Tuple) else of[0]
+    return ast.unparse(base) == name
 
 
 def _columns(node: ast.expr) -> list[ast.expr]:
@@ -114,6 +125,7 @@ def drawn_once(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 adds = isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Add)
                 draws = [n for n in ast.walk(node.value) if DRAWS.match(called(n))]
                 train = any(re.search(r"train|aug", ast.unparse(a.test), re.I) for a in above)
+                train = train or (adds and _for_one_part(sources(trace), kind, begin, node.value))
                 if not adds or not draws or not train:
                     continue
                 says = (
@@ -122,3 +134,13 @@ def drawn_once(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 )
                 return tell(source, node, "data", "note", says, "Draw it in __getitem__, for each sample anew.")
     return []
+
+
+def _for_one_part(found: list[Source], kind: ast.ClassDef, begin: ast.FunctionDef | None, value: ast.AST) -> bool:
+    """Whether noise is weighed by an argument that is 0 by default, and that one set is given and another is not."""
+    settings = defaults(begin) if begin is not None else {}
+    names = {n.id for n in ast.walk(value) if isinstance(n, ast.Name)} & settings.keys()
+    weights = [name for name in names if getattr(settings[name], "value", None) == 0]
+    calls = [n for source in found for n in source.calls.get(kind.name, ())]
+    given = [any(k.arg == name for k in call.keywords) for name in weights for call in calls]
+    return any(given) and not all(given)

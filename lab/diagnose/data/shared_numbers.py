@@ -13,6 +13,7 @@ from ..reading.sources import Function, Source, called, names_in, own_nodes, sou
 
 PAD = re.compile(r"(^|[_.])pad(ding)?(_?(token|id|idx|index|token_id))*$", re.I)
 END = re.compile(r"(^|[_.])(eos|end|eot|stop|sep)(_?(token|id|idx|index|token_id))*$", re.I)
+NUMBERS = re.compile(r"known|map|vocab|categor|levels|classes|codes|index|table", re.I)
 LEFT_OUT = ("-100", "ignore_index", "IGNORE_INDEX", "self.ignore_index")
 HELD_OUT = re.compile(r"(^|_)(test|te|val|valid|validation|dev|holdout|new|eval)(_|\d|$)", re.I)
 
@@ -49,19 +50,17 @@ def _named_alike(source: Source) -> list[tuple[ast.Assign, str, str]]:
     for node in ast.walk(source.program) if not source.name else source.nodes:
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Name | ast.Attribute):
             continue
-        pad = next((text for t in node.targets if PAD.search(text := ast.unparse(t))), None)
-        if pad is not None and END.search(ast.unparse(node.value)):
+        pad = next((text for t in node.targets if PAD.search(text := ast.unparse(t))), ast.unparse(node.targets[0]))
+        if END.search(ast.unparse(node.value)):  # which of the two is left out is seen elsewhere
             found.append((node, pad, source.place(node).words))
     return found
 
 
 def _leaves_out(node: ast.AST, pad: str) -> bool:
     """Whether a statement takes the places of padding out of the labels."""
-    compared = any(
-        isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Eq)
-        and pad in ast.unparse(n.comparators[0]).replace("_id", "") + ast.unparse(n.comparators[0])
-        for n in ast.walk(node)
-    )  # fmt: skip
+    sides = [n.comparators[0] for n in ast.walk(node) if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Eq)]
+    sides += [n.args[-1] for n in ast.walk(node) if isinstance(n, ast.Call) and called(n) == "eq" and n.args]
+    compared = any(pad in ast.unparse(side).replace("_id", "") + ast.unparse(side) for side in sides)
     if isinstance(node, ast.Assign):
         return compared and ast.unparse(node.value) in LEFT_OUT and isinstance(node.targets[0], ast.Subscript)
     if called(node) in ("masked_fill", "masked_fill_", "where") and isinstance(node, ast.Call):
@@ -82,10 +81,19 @@ def numbered_anew(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 continue
             made = next((n for n in own_nodes(function) if _numbers(n)), None)
             given = {a.arg for a in function.args.args} - {"self"}
-            if made is None or not names_in(made) & given or len(given) != 1:
+            if (
+                made is None
+                or not names_in(made) & given
+                or (len(given) != 1 and not _by_itself(function, made, given))
+            ):
                 continue  # what else it is given may hold the numbers
             of = list(dict.fromkeys(ast.unparse(c.args[0]) for c in calls if called(c) == function.name and c.args))
-            if len(of) < 2 or not any(map(HELD_OUT.search, of)) or all(map(HELD_OUT.search, of)):
+            if len(of) < 2:
+                continue
+            into = [ast.unparse(t) for t in _targets(found, function.name)]
+            if not any(
+                any(map(HELD_OUT.search, names)) and not all(map(HELD_OUT.search, names)) for names in (of, into)
+            ):
                 continue
             line, col, place = source.place(made)
             message = capital(
@@ -96,6 +104,19 @@ def numbered_anew(trace: Trace, explained: set[Leaf]) -> list[Found]:
             remedy = "Number them once, by the training set or a fixed list, and take those numbers for all."
             return [Found("data", "warning", line, col, message, remedy)]
     return []
+
+
+def _targets(found: list[Source], name: str) -> list[ast.expr]:
+    """What the results of a function are given to; of several variables the first."""
+    nodes = (n for s in found for n in s.nodes if isinstance(n, ast.Assign) and called(n.value) == name)
+    targets = (n.targets[0] for n in nodes)
+    return [t.elts[0] if isinstance(t, ast.Tuple) and t.elts else t for t in targets]
+
+
+def _by_itself(function: Function, node: ast.AST, given: set[str]) -> bool:
+    """Whether a function numbers one of its arguments by that alone, and the others are columns beside it."""
+    read = {n.id for n in own_nodes(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return called(node) in ("unique", "factorize") and given <= read and not any(map(NUMBERS.search, given))
 
 
 def _numbers(node: ast.AST) -> bool:

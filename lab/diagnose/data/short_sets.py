@@ -9,13 +9,14 @@ from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
 from ..order import rule
 from ..reading.calls import given, loops_around, name_of
-from ..reading.expressions import flow_of
+from ..reading.expressions import Flow, flow_of
+from ..reading.loaders import gone_over, loader_of, settled
 from ..reading.scope import calls, flow_around, tell
-from ..reading.sources import Source, assigned, called, sources
+from ..reading.sources import Function, Source, assigned, called, sources
 from .held_out import TEST, TRAIN
 
 BATCH = re.compile(r"(^|_)(batch|bs|batch_?size|bsz)(_|$)", re.I)
-AHEAD = re.compile(r"target|next|label|future|(^|_)(y|tgt|nxt)(_|\d|$)", re.I)
+AHEAD = re.compile(r"target|next|label|future|ahead|(^|_)(y|tgt|nxt)(_|\d|$)", re.I)
 
 
 def _methods(kind: ast.ClassDef) -> dict[str, ast.FunctionDef]:
@@ -141,6 +142,19 @@ def rest_not_judged(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 "are in no figure, and a figure that is divided by the size of the set is too small."
             )
             return tell(source, pair.value, "evaluation", "note", says, "Leave drop_last=True out for evaluation.")
+    trained = {fetched.data for fetched in trace.fetched.values() if fetched.steps}
+    for source in sources(trace) if trained else ():
+        for loop in (n for n in source.nodes if isinstance(n, ast.For | ast.comprehension)):
+            for fetched in gone_over(trace, source, loop):
+                if not fetched.dropped[1] or fetched.steps or fetched.data in trained | {0}:
+                    continue
+                made = settled(source, loader_of(loop), flow_around(source, loop.iter))
+                at = made if called(made) == "DataLoader" else loop.iter
+                says = (
+                    f"leaves out {fetched.dropped[1]:,} of the samples that the model is judged by "
+                    f"(`{ast.unparse(at)}`): they fill no batch, and drop_last=True drops what is left."
+                )
+                return tell(source, at, "evaluation", "note", says, "Leave drop_last=True out for evaluation.")
     return []
 
 
@@ -149,14 +163,14 @@ def wraps_around(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``target = torch.roll(series, -1)``: the target of the last step is the first value."""
     if not trace.steps.count:
         return []
-    for source, node in calls(trace, "roll"):
+    for source, node in calls(trace, "roll", "cat", "concatenate", "hstack"):
         above = source.parents.get(node)
-        if not isinstance(above, ast.Assign) or not isinstance(above.targets[0], ast.Name):
+        names, flow = _given_to(source, above), flow_around(source, node)
+        of, by = _turned(flow, node)
+        if by is None or not by < 0 or loops_around(source, node):
             continue
-        flow = flow_around(source, node)
-        name, shift = above.targets[0].id, given(node, "shifts", 1) or given(node, "shift", 1)
-        by = flow.number(shift) if shift is not None else None
-        if by is None or not AHEAD.search(name) or not by < 0 or loops_around(source, node):
+        name = next((n for n in names if AHEAD.search(n)), None)
+        if name is None:
             continue
         cut = [
             n
@@ -164,13 +178,37 @@ def wraps_around(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if (isinstance(n, ast.Subscript) and ast.unparse(n.value) == name)
             or (isinstance(n, ast.Assign) and any(isinstance(t, ast.Subscript) for t in n.targets))
         ]
-        if cut or not node.args:
+        if cut:
             continue
-        of = ast.unparse(node.args[0])
         says = (
-            f"takes the next value as the target by roll (`{ast.unparse(node)}`), which is a ring: the last "
+            f"takes the next value as the target from a ring (`{ast.unparse(node)}`): the last "
             f"{'step is' if by == -1 else f'{-by:g} steps are'} to predict the beginning of {of}."
         )
         remedy = f"Cut both: {of}[:{by:g}] as the input and {of}[{-by:g}:] as the target."
         return tell(source, node, "data", "note", says, remedy)
     return []
+
+
+def _given_to(source: Source, above: ast.AST | None) -> list[str]:
+    """The variable that a value is given to; of what a function returns its name, and what its calls are given to."""
+    if isinstance(above, ast.Assign) and isinstance(above.targets[0], ast.Name):
+        return [above.targets[0].id]
+    function = next((a for a in source.around(above) if isinstance(a, Function)), None) if above is not None else None
+    if not isinstance(above, ast.Return) or function is None:
+        return []
+    return [function.name, *(p.name for p in assigned(source.nodes) if called(p.value) == function.name)]
+
+
+def _turned(flow: Flow, node: ast.Call) -> tuple[str, float | None]:
+    """What is turned as a ring, and by how many steps: of ``roll(x, -1)`` and of ``cat((x[1:], x[:1]))``."""
+    if called(node) == "roll":
+        shift = given(node, "shifts", 1) or given(node, "shift", 1)
+        return (ast.unparse(node.args[0]), flow.number(shift)) if node.args and shift is not None else ("", None)
+    parts = node.args[0].elts if node.args and isinstance(node.args[0], ast.List | ast.Tuple) else []
+    slices = [p.slice for p in parts if isinstance(p, ast.Subscript) and isinstance(p.slice, ast.Slice)]
+    if len(slices) != 2 or len(parts) != 2 or len({ast.unparse(p.value) for p in parts}) != 1:  # type: ignore[attr-defined]
+        return "", None
+    (head, tail), by = slices, None
+    if head.lower is not None and tail.upper is not None and head.upper is tail.lower is None:
+        by = flow.number(head.lower) if ast.unparse(head.lower) == ast.unparse(tail.upper) else None
+    return ast.unparse(parts[0].value), None if by is None else -by  # type: ignore[attr-defined]

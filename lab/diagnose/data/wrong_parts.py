@@ -10,6 +10,9 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital, listed
 from ..order import rule, text_rule
+from ..reading.calls import name_of
+from ..reading.expressions import Flow
+from ..reading.loaders import gone_over, loader_of, over_batches
 from ..reading.scope import Scope
 from ..reading.sources import Function, Source, assigned, called, names_in, sources
 from .held_out import TEST, TRAIN
@@ -22,7 +25,7 @@ AUGMENTS = re.compile(r"(^|_)(aug|augment|augmented|augmentation|augmentations|a
 DRAWN = re.compile(r"\b(rand|randn|randint|random|uniform|choice|bernoulli|randn_like|rand_like|normal)\(")
 TESTED = re.compile(r"(^|_)test(s|ing|_?set|_?loader|_?data|_?dl)?(_|$)|^(x|y)_?te(st)?$|^test", re.I)
 VALIDATED = re.compile(r"(^|_)(val|valid|validation|dev|eval)(_|\d|$)|valid", re.I)
-FIGURE = re.compile(r"acc|loss|f1|score|auc|error|mae|rmse|mse|iou|dice|metric|correct", re.I)
+FIGURE = re.compile(r"acc|loss|f1|score|auc|error|mae|rmse|mse|iou|dice|metric|correct|hits|right", re.I)
 BEST = re.compile(r"best|(^|_)(min|max|lowest|highest)_", re.I)
 
 
@@ -162,7 +165,7 @@ def loop_over_another_part(trace: Trace, explained: set[Leaf]) -> list[Found]:
     names |= {n.arg for s in found for n in s.nodes if isinstance(n, ast.arg)}
     for source in found:
         for loop in (n for n in source.nodes if isinstance(n, ast.For)):
-            part = _loader(loop.iter)
+            part = _loader(loop.iter) or (_part(loop) if gone_over(trace, source, loop) else None)
             if part is None:
                 continue
             inside = list(ast.walk(loop))
@@ -187,6 +190,7 @@ def loop_over_another_part(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if not tested or len(tested) < len([s for s in sums if FIGURE.search(s)]):
                 continue
             there = next((n for n in sorted(names) if _loader(ast.Name(n, ast.Load())) and TEST.search(n)), None)
+            there = there or _made_for_tests(source)
             if there is None:
                 continue
             line, col, place = source.place(loop)
@@ -196,6 +200,23 @@ def loop_over_another_part(trace: Trace, explained: set[Leaf]) -> list[Found]:
             )
             return [Found("evaluation", "warning", line, col, message, f"Go over the other part: {there}.")]
     return []
+
+
+def _part(loop: ast.For) -> str:
+    """What a loop goes over, by its name or the key under which it is kept."""
+    node = loader_of(loop)
+    key = node.slice.value if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) else ""
+    return key if isinstance(key, str) and key else ast.unparse(node)
+
+
+def _made_for_tests(source: Source) -> str | None:
+    """The key in a dictionary under which a loader of the test part is kept."""
+    for node in source.nodes:
+        for key, value in zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ():
+            name = getattr(key, "value", None)
+            if isinstance(name, str) and TEST.search(name) and called(value) == "DataLoader":
+                return name
+    return None
 
 
 def _loader(node: ast.expr) -> str | None:
@@ -215,22 +236,26 @@ def divided_by_another_part(scope: Scope) -> Iterator[Found]:
     """``val_loss += ...`` in a loop over ``val_loader``, and ``val_loss / len(train_loader)``."""
     source, nodes = scope.source, scope.nodes
     sums: dict[str, set[str]] = {}
-    for loop in (n for n in nodes if isinstance(n, ast.For)):
-        part = _loader(loop.iter)
+    loops = [n for n in nodes if isinstance(n, ast.For) and over_batches(scope.trace, source, n)]
+    parts = {loop: name_of(loader_of(loop)) for loop in loops}
+    fetched = {part: gone_over(scope.trace, source, loop) for loop, part in parts.items()}
+    for loop, part in parts.items():
         for n in ast.walk(loop) if part else ():
             if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add):
-                near = next((a for a in source.around(n) if isinstance(a, ast.For) and _loader(a.iter)), None)
+                near = next((a for a in source.around(n) if isinstance(a, ast.For) and a in parts), None)
                 if near is loop and part:
                     sums.setdefault(ast.unparse(n.target), set()).add(part)
     for node in nodes:
-        of = _divided(node)
+        of = _divided(scope.flow, node)
         if of is None or len(sums.get(of[0], ())) != 1:
             continue
         total, by = of
         part = next(iter(sums[total]))
-        if by == part or not _loader(ast.Name(by, ast.Load())):
+        if by == part or not (_loader(ast.Name(by, ast.Load())) or by in fetched):
             continue
-        if bool(TRAIN.search(by)) == bool(TRAIN.search(part)) or bool(TEST.search(by)) == bool(TEST.search(part)):
+        named = bool(TRAIN.search(by)) != bool(TRAIN.search(part)) and bool(TEST.search(by)) != bool(TEST.search(part))
+        ran = [{bool(f.steps) for f in fetched.get(name, ())} for name in (by, part)]
+        if not named and ran not in ([{True}, {False}], [{False}, {True}]):
             continue
         message = (
             f"divides {total}, a sum over {part}, by the length of {by} (`{ast.unparse(node)}`): the "
@@ -240,7 +265,7 @@ def divided_by_another_part(scope: Scope) -> Iterator[Found]:
         yield scope.tell(node, "evaluation", message, remedy)
 
 
-def _divided(node: ast.AST) -> tuple[str, str] | None:
+def _divided(flow: Flow, node: ast.AST) -> tuple[str, str] | None:
     """What ``total / len(loader)`` or ``total / len(loader.dataset)`` divides, and whose length it is."""
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div):
         total, over = ast.unparse(node.target), node.value
@@ -249,6 +274,7 @@ def _divided(node: ast.AST) -> tuple[str, str] | None:
         total, over = ast.unparse(left), node.right
     else:
         return None
+    over = flow.inner(over)
     found = re.fullmatch(r"len\((?:self\.)?(\w+)(\.dataset|\.sampler)?\)", ast.unparse(over))
     return (total, found[1]) if found else None
 
@@ -266,7 +292,9 @@ def chosen_on_the_test(scope: Scope) -> Iterator[Found]:
         figure, best = pair
         if kept(node) is None:  # type: ignore[arg-type]
             continue
-        if TESTED.search(figure) and not VALIDATED.search(figure):
+        of = scope.flow.value(node.test.left) or scope.flow.value(node.test.comparators[0])  # type: ignore[attr-defined]
+        said = f"{figure} {' '.join(sorted(names_in(of)))}" if of is not None and isinstance(of, ast.Call) else figure
+        if any(map(TESTED.search, said.split())) and not any(map(VALIDATED.search, said.split())):
             line, col, place = source.place(node)
             message = capital(
                 f"{place} keeps the weights of the epoch that does best on the test samples "
@@ -295,9 +323,23 @@ def compared(node: ast.AST) -> tuple[str, str] | None:
         return None
     left, right = ast.unparse(node.test.left), ast.unparse(node.test.comparators[0])
     for figure, best in ((left, right), (right, left)):
-        if BEST.search(best) and not BEST.search(figure) and FIGURE.search(figure) and re.fullmatch(r"[\w.]+", figure):
+        if not re.fullmatch(r"[\w.]+", figure) or BEST.search(figure):
+            continue
+        if (BEST.search(best) and FIGURE.search(figure)) or (best, figure) in _renewed(node):
             return figure, best
     return None
+
+
+def _renewed(node: ast.If) -> set[tuple[str, str]]:
+    """What a condition sets to what: ``best, state = acc, ...``."""
+    found = set()
+    for statement in node.body:
+        for target in statement.targets if isinstance(statement, ast.Assign) else ():
+            pairs = [(target, statement.value)]  # type: ignore[attr-defined]
+            if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):  # type: ignore[attr-defined]
+                pairs = list(zip(target.elts, statement.value.elts, strict=False))  # type: ignore[attr-defined]
+            found |= {(ast.unparse(one), ast.unparse(value)) for one, value in pairs}
+    return found
 
 
 def kept(node: ast.If) -> ast.AST | None:

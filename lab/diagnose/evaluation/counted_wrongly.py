@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace
-from ...recorder.user_files import shown_name
+from ...recorder.cell_trace import Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, last_line, where
 from ..order import rule, text_rule
+from ..reading.calls import bare, equalities, functions, operands, rows_at
+from ..reading.loaders import fetched_at, over_batches
 from ..reading.scope import Scope
 from ..reading.sources import Source, assigned, called, names_in, own_nodes, sources
 
@@ -20,7 +21,8 @@ CASTS = {"cast", "float", "double", "to", "type", "half"}
 MOSTLY = 0.3  # share of one target from which the loss is mostly of padding
 PADDED = 0.05  # share of padding from which it is said
 WHOLE = re.compile(
-    r"(^|_)(f1|fbeta|precision|recall|auc|auroc|roc_auc|r2|matthews|mcc|kappa|pearson|spearman)(_|$|score)", re.I
+    r"(^|_)(f1|f_?beta|f_?score|precision|recall|auc|auroc|roc_auc|r2|matthews|mcc|kappa|pearson|spearman)(_|$|score)",
+    re.I,
 )
 """Figures of a whole set, which are no mean of those of its parts."""
 MEAN = re.compile(
@@ -39,6 +41,14 @@ def padding_counted(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if share < PADDED or row not in trace.rows or not any(r.reached for r in trace.rows if r.op == "cross_entropy"):
             continue
         if not _averaged(row, readers):
+            if (beside := _over_all(trace, row)) is not None:
+                line, col, place = beside[0].place(beside[1])
+                message = capital(
+                    f"{place} counts padding (`{ast.unparse(beside[1])}`): {share:.0%} of the places are {ignored}, "
+                    f"which the loss leaves out (ignore_index) and which `{code_of(trace, row)}` never finds right."
+                )
+                remedy = f"Count the others alone: (target != {ignored}).sum()."
+                return [Found("evaluation", "warning", line, col, message, remedy, [row])]
             continue
         line, col, place = where(trace, row.chain)
         message = capital(
@@ -88,6 +98,23 @@ def _paddings(source: Source) -> set[int]:
     return found
 
 
+def _over_all(trace: Trace, row: Row) -> tuple[Source, ast.AST] | None:
+    """Where beside a sum of what is right all places are counted: ``places += target.numel()``."""
+    for source in sources(trace):
+        for node, *sides in equalities(source.nodes):
+            if row not in rows_at(trace, source, node):
+                continue
+            texts = {ast.unparse(bare(side)) for side in sides}
+            summed = [n for n in source.around(node) if isinstance(n, ast.Call) and called(n) == "sum"]
+            loop = next((n for n in source.around(node) if isinstance(n, ast.For)), None)
+            masks = any(isinstance(n, ast.BinOp | ast.Subscript) for n in list(source.around(node))[:2])
+            counts = [n for n in ast.walk(loop) if isinstance(n, ast.AugAssign)] if loop is not None else []
+            for count in counts if summed and not masks else ():
+                if called(count.value) == "numel" and ast.unparse(bare(operands(count.value)[0])) in texts:
+                    return source, count
+    return None
+
+
 def _averaged(row: Ref, readers: dict[Ref, list[Row]]) -> bool:
     """Whether a comparison's mean over all places is taken, with nothing left out."""
     while True:
@@ -107,21 +134,31 @@ def _averaged(row: Ref, readers: dict[Ref, list[Row]]) -> bool:
 def mean_over_batches(scope: Scope) -> Iterator[Found]:
     """``scores.append(f1(pred, y))`` for each batch, and the mean of that in the end."""
     source, nodes, function = scope.source, scope.nodes, scope.flow.scope
+    for pair in assigned(nodes):
+        each = pair.value
+        if not isinstance(each, ast.ListComp) or not over_batches(scope.trace, source, each.generators[0]):
+            continue
+        figure = called(_item(each.elt))
+        if WHOLE.search(figure) and not EACH.search(figure) and _mean_of(nodes, pair.name, each):
+            yield scope.tell(pair.node, "evaluation", *_no_mean(figure))
     for node in nodes:
         name = _collected(node)
-        loop = _batches(source, node, function) if name else None
-        if name is None or loop is None or not _mean_of(nodes, name, loop, source):
+        loop = _batches(scope.trace, source, node, function) if name else None
+        if name is None or loop is None or not _mean_of(nodes, name, loop):
             continue
         figure = called(_item(node.args[0] if isinstance(node, ast.Call) else node.value))  # type: ignore[attr-defined]
         if not _judges(source, node, function):
             continue
-        message = (
-            f"takes {figure} of each batch, and their mean is reported: it is a figure of the "
-            "whole set, "
-            "and a mean over batches is another one, which changes with the size of a batch."
-        )
-        remedy = f"Collect the predictions and targets of all batches (or their counts) and call {figure} once."
-        yield scope.tell(node, "evaluation", message, remedy)
+        yield scope.tell(node, "evaluation", *_no_mean(figure))
+
+
+def _no_mean(figure: str) -> tuple[str, str]:
+    """What is said of a figure that is taken of each batch, and the remedy."""
+    message = (
+        f"takes {figure} of each batch, and their mean is reported: it is a figure of the whole set, "
+        "and a mean over batches is another one, which changes with the size of a batch."
+    )
+    return message, f"Collect the predictions and targets of all batches (or their counts) and call {figure} once."
 
 
 def _collected(node: ast.AST) -> str | None:
@@ -146,23 +183,17 @@ def _item(node: ast.expr) -> ast.expr:
     return node
 
 
-def _batches(source: Source, node: ast.AST, scope: ast.AST) -> ast.For | None:
+def _batches(trace: Trace, source: Source, node: ast.AST, scope: ast.AST) -> ast.For | None:
     """The loop over the batches of a loader around a node."""
     for above in source.around(node):
         if above is scope:
             return None
         if isinstance(above, ast.For):
-            return above if over_batches(above) else None
+            return above if over_batches(trace, source, above) else None
     return None
 
 
-def over_batches(loop: ast.For) -> bool:
-    """Return whether a loop goes over batches: of a loader, of parts, or in steps of their size."""
-    over = ast.unparse(loop.iter)
-    return re.search(r"loader|_dl\b|\bdl\b|batch|\.split\(|range\(0, .*,", over, re.I) is not None
-
-
-def _mean_of(nodes: list[ast.AST], name: str, loop: ast.For, source: Source) -> bool:
+def _mean_of(nodes: list[ast.AST], name: str, loop: ast.For | ast.ListComp) -> bool:
     """Whether the mean of what was collected is taken after the loop."""
     for node in nodes:
         if getattr(node, "lineno", 0) <= last_line(loop):
@@ -211,10 +242,20 @@ def seen_folds(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def _over_folds(loop: ast.For) -> bool:
     """Whether a loop goes through the folds of a cross-validation."""
     head = f"{ast.unparse(loop.target)} {ast.unparse(loop.iter)}"
-    if re.search(r"fold|kf\.split|cv\.split|skf", head, re.I):
+    if re.search(r"fold|kf\.split|cv\.split|skf", head, re.I) or _leaves_one_out(loop):
         return True
     first = " ".join(ast.unparse(n) for n in loop.body[:3])
     return bool(re.search(r"\bfolds?\[", first)) and "!=" in first
+
+
+def _leaves_one_out(loop: ast.For) -> bool:
+    """Whether a loop puts all parts but its own together: ``[p for j, p in enumerate(parts) if j != k]``."""
+    names = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    return any(
+        isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotEq) and names & names_in(test)
+        for n in ast.walk(loop) if isinstance(n, ast.ListComp | ast.GeneratorExp)
+        for part in n.generators for test in part.ifs
+    )  # fmt: skip
 
 
 def _trained_through(scope: ast.AST, loop: ast.For, roots: set[str], trace: Trace) -> tuple[str, ast.AST] | None:
@@ -240,7 +281,33 @@ def _trained_through(scope: ast.AST, loop: ast.For, roots: set[str], trace: Trac
             return name, trains[0]
         if steps and len(runs) > 1 and name in roots:
             return name, runs[0]
+        if name in roots and (within := _by_functions(trace, calls, name)) is not None:
+            return name, within
     return None
+
+
+def _by_functions(trace: Trace, calls: list[ast.Call], name: str) -> ast.Call | None:
+    """The call of a function that trains a model which it finds outside, where another one judges it."""
+    trained: list[ast.Call] = []
+    judged: list[ast.Call] = []
+    for call in calls:
+        function = functions(trace).get(called(call), (None, None))[1] if isinstance(call.func, ast.Name) else None
+        inside = [n for n in ast.walk(function) if isinstance(n, ast.Call)] if function is not None else []
+        if function is None or not any(ast.unparse(n.func) == name for n in inside):
+            continue
+        if _sets(function, name):
+            continue
+        (trained if any(called(n) == "backward" for n in inside) else judged).append(call)
+    return trained[0] if trained and judged else None
+
+
+def _sets(function: ast.FunctionDef, name: str) -> bool:
+    """Whether a function sets a variable of that name itself, or has it as an argument."""
+    return any(
+        (isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id == name)
+        or (isinstance(n, ast.arg) and n.arg == name)
+        for n in ast.walk(function)
+    )
 
 
 @text_rule(746)
@@ -251,7 +318,7 @@ def divided_by_batches(scope: Scope) -> Iterator[Found]:
     for node in nodes:
         if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
             continue
-        over = node.right
+        over = scope.flow.inner(node.right)
         if called(over) != "len" or not isinstance(over, ast.Call) or len(over.args) != 1:
             continue
         loop = loaders.get(ast.unparse(over.args[0]))
@@ -263,7 +330,7 @@ def divided_by_batches(scope: Scope) -> Iterator[Found]:
             if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add)
             if ast.unparse(n.target) in counted and _counts(n.value)
         ]
-        if not adds or not re.search(r"load|_dl\b|\bdl\b", ast.unparse(over.args[0])):
+        if not adds or loop is None or not over_batches(scope.trace, source, loop):
             continue
         name = ast.unparse(adds[0].target)
         message = (
@@ -331,13 +398,6 @@ def whole_set_for_a_part(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     remedy = f"Divide by what is drawn: len({loader}.sampler)."
                     return [Found("evaluation", "warning", line, col, message, remedy)]
     return []
-
-
-def fetched_at(trace: Trace, chain: Chain) -> tuple[str, int]:
-    """Return the source, as sentences call it, and the line of the innermost place of a chain."""
-    code, lasti = chain[0]
-    line, offset = trace.place(code, lasti).line, trace.files.get(code.co_filename)
-    return (shown_name(code.co_filename), line) if offset is None else ("", line + offset)
 
 
 def _over_data_set(node: ast.AST) -> tuple[str, str]:

@@ -10,17 +10,19 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
 from ..order import rule, text_rule
-from ..reading.calls import PREDICTED, TRUE, bare, functions, name_of
-from ..reading.expressions import Flow
+from ..reading.calls import PREDICTED, TRUE, bare, function_of, functions, name_of, operands
+from ..reading.expressions import Flow, flow_of
 from ..reading.scope import Scope, calls, flow_around, tell
-from ..reading.sources import Source, called, sources
+from ..reading.sources import Source, assigned, called, sources
 
 ORDERED = {"precision_score", "recall_score", "r2_score", "roc_auc_score", "average_precision_score", "log_loss",
            "classification_report", "confusion_matrix", "precision_recall_fscore_support", "fbeta_score",
            "mean_absolute_percentage_error", "explained_variance_score", "roc_curve", "precision_recall_curve",
            "balanced_accuracy_score", "brier_score_loss"}  # fmt: skip
 """Functions of scikit-learn's that take what is true first, and for which it matters."""
-AREAS = re.compile(r"(^|_)(roc_?auc|auroc|auc|average_precision|roc_curve|precision_recall_curve)(_|$)", re.I)
+AREAS = re.compile(
+    r"(^|_)(area_under\w*|roc_?auc|auroc|auc|average_precision|roc_curve|precision_recall_curve)(_|$)", re.I
+)
 RIGHT = re.compile(r"^(n_|num_)?(tp|true_?pos\w*)$", re.I)
 WRONG = re.compile(r"^(n_|num_)?(fp|false_?pos\w*)$", re.I)
 MISSED = re.compile(r"^(n_|num_)?(fn|false_?neg\w*)$", re.I)
@@ -183,6 +185,10 @@ def sums_of_the_other_side(scope: Scope) -> Iterator[Found]:
         sides = [_side(_word(bare(_looped(source, e)))) for e in target.slice.elts[:2]]
         if sides in (["true", "predicted"], ["predicted", "true"]):
             rows[ast.unparse(target.value)] = str(sides[0])
+    for pair in assigned(flow.nodes):
+        first = _rows_of_matrix(source, pair.value)
+        if first is not None:
+            rows[pair.name] = first
     for node in flow.of(ast.Assign) if rows else ():
         assert isinstance(node, ast.Assign)
         name = name_of(node.targets[0])
@@ -202,6 +208,26 @@ def sums_of_the_other_side(scope: Scope) -> Iterator[Found]:
             )
             remedy = "Recall divides by what is true of a class, precision by what was predicted as one."
             yield scope.tell(node, "evaluation", says, remedy)
+
+
+def _rows_of_matrix(source: Source, node: ast.expr) -> str | None:
+    """Of what the rows of a matrix are that a function of the user's counts by ``bincount(true * k + pred)``, or
+    scikit-learn's confusion_matrix."""
+    if called(node) == "confusion_matrix" and "sklearn" in source.text and isinstance(node, ast.Call) and node.args:
+        side = _side(_word(bare(node.args[0])))
+        return None if side == "predicted" else "true"
+    function = function_of(source, node) if isinstance(node, ast.Call) else None
+    for count in (n for n in ast.walk(function) if called(n) == "bincount") if function is not None else ():
+        flow = flow_of(source, function)  # type: ignore[arg-type]
+        of = flow.inner(operands(count)[0]) if operands(count) else None
+        if not isinstance(of, ast.BinOp) or not isinstance(of.op, ast.Add):
+            continue
+        product, rest = (of.left, of.right) if isinstance(of.left, ast.BinOp) else (of.right, of.left)
+        if isinstance(product, ast.BinOp) and isinstance(product.op, ast.Mult):
+            side = next((s for s in (_side(name_of(product.left)), _side(name_of(product.right))) if s), None)
+            other = _side(name_of(rest))
+            return side or ({"true": "predicted", "predicted": "true"}[other] if other else None)
+    return None
 
 
 def _looped(source: Source, node: ast.expr) -> ast.expr:

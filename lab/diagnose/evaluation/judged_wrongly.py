@@ -7,13 +7,15 @@ import ast
 import re
 from collections.abc import Iterator
 
-from ...recorder.cell_trace import Leaf, Ref, Trace
+from ...recorder.cell_trace import Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, last_line, where
 from ..losses.losses import WITH_LOGITS, _source
 from ..order import rule, text_rule
-from ..reading.scope import Scope
-from ..reading.sources import Source, called
-from .counted_wrongly import over_batches
+from ..reading.calls import equalities, rows_at
+from ..reading.expressions import Flow
+from ..reading.loaders import over_batches
+from ..reading.scope import Scope, flow_around
+from ..reading.sources import Source, called, sources
 
 LAYERS = ("linear", "addmm", "conv", "matmul", "mm")
 HALF = re.compile(r"[<>]=?\s*0?\.50*\b|\b0?\.50*\s*[<>]|\b(gt|ge|lt|le)\(.*0?\.50*\)|\bround\b")
@@ -27,10 +29,10 @@ def logits_for_probabilities(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for row in trace.rows if layers else ():
         if row.op not in COMPARES or (row.requires_grad and row.op != "round") or not row.refs:
             continue
-        if not layers & _layer(row.refs[:1]) or not HALF.search(code_of(trace, row)):
+        code = code_of(trace, row)
+        if not layers & _layer(row.refs[:1]) or not (HALF.search(code) or _by_name(trace, row)):
             continue
         line, col, place = where(trace, row.chain)
-        code = code_of(trace, row)
         message = capital(
             f"{place} holds logits against 0.5 (`{code}`): the loss with logits applies the sigmoid by itself, so a "
             "probability of 0.5 is a logit of 0, and what is between the two counts as the other class."
@@ -38,6 +40,17 @@ def logits_for_probabilities(trace: Trace, explained: set[Leaf]) -> list[Found]:
         remedy = "Hold them against 0, or take torch.sigmoid(...) first."
         return [Found("evaluation", "warning", line, col, message, remedy, [row])]
     return []
+
+
+def _by_name(trace: Trace, row: Row) -> bool:
+    """Whether the number that a row compares with has a name, and is a half."""
+    for source in sources(trace):
+        nodes = [*source.calls.get(row.op, ()), *(n for n in source.nodes if isinstance(n, ast.Compare))]
+        for node in nodes:
+            other = node.comparators[0] if isinstance(node, ast.Compare) else node.args[-1] if node.args else None
+            if other is not None and isinstance(other, ast.Name) and row in rows_at(trace, source, node):
+                return flow_around(source, node).setting(other) == 0.5
+    return False
 
 
 def _layer(refs: tuple[Ref, ...]) -> set[Leaf]:
@@ -61,10 +74,8 @@ def scores_for_classes(scope: Scope) -> Iterator[Found]:
         and isinstance(n.targets[0].elts[0], ast.Name)
         and _largest(n.value)
     }
-    for node in nodes:
-        if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.Eq):
-            continue
-        for side in (node.left, node.comparators[0]):
+    for node, *sides in equalities(nodes):
+        for side in sides:
             made = firsts.get(side.id) if isinstance(side, ast.Name) else None
             if made is None and not _values(side):
                 continue
@@ -100,11 +111,11 @@ def last_batch_only(scope: Scope) -> Iterator[Found]:
     """An accuracy that is computed after the loop over the batches, of what the last one left behind."""
     source, nodes = scope.source, scope.nodes
     for loop in nodes:
-        if not isinstance(loop, ast.For) or not over_batches(loop):
+        if not isinstance(loop, ast.For) or not over_batches(scope.trace, source, loop):
             continue
         if any(called(n) in ("backward", "step") for n in ast.walk(loop)):
             continue  # the figure of the last training batch is a sign of life, and meant as such
-        node = _after(source, nodes, loop)
+        node = _after(source, scope.flow, loop)
         if node is None:
             continue
         message = (
@@ -115,8 +126,9 @@ def last_batch_only(scope: Scope) -> Iterator[Found]:
         yield scope.tell(node, "evaluation", message, remedy)
 
 
-def _after(source: Source, nodes: list[ast.AST], loop: ast.For) -> ast.Compare | None:
+def _after(source: Source, flow: Flow, loop: ast.For) -> ast.expr | None:
     """A comparison after a loop of two variables that each turn of it binds anew."""
+    nodes = flow.nodes
     stores: dict[str, int] = {}
     outside: set[str] = set()
     for node in nodes:
@@ -126,14 +138,20 @@ def _after(source: Source, nodes: list[ast.AST], loop: ast.For) -> ast.Compare |
             if not inside:
                 outside.add(node.id)
     outer = next((a for a in source.around(loop) if isinstance(a, ast.For | ast.While)), None)
-    for node in nodes:
-        if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.Eq) or node.lineno <= last_line(loop):
+    for node, *both in equalities(nodes):
+        if node.lineno <= last_line(loop):
             continue
         if outer is not None and node.lineno > last_line(outer):
             continue
-        names = [n.id for side in (node.left, node.comparators[0]) for n in ast.walk(side)
+        names = [n.id for side in both for n in ast.walk(_before(flow, side, loop))
                  if isinstance(n, ast.Name) and n.id not in ("torch", "core", "np")]  # fmt: skip
-        sides = isinstance(node.comparators[0], ast.Name | ast.Call | ast.Attribute)
+        sides = isinstance(both[1], ast.Name | ast.Call | ast.Attribute)
         if len(names) >= 2 and sides and all(stores.get(n) and n not in outside for n in names):
             return node
     return None
+
+
+def _before(flow: Flow, node: ast.expr, loop: ast.For) -> ast.expr:
+    """A variable that is set after a loop is what it was computed of."""
+    value = flow.value(node)
+    return value if value is not None and value.lineno > last_line(loop) else node

@@ -13,7 +13,7 @@ from ..order import text_rule
 from ..reading.scope import Scope
 from ..reading.sources import Source, called, names_in
 
-LOWER = re.compile(r"loss|error|(^|_)(mae|mse|rmse|err|perplexity|ppl|nll|wer|cer|fid)(_|$)", re.I)
+LOWER = re.compile(r"loss|error|cross_entropy|(^|_)(mae|mse|rmse|err|perplexity|ppl|nll|wer|cer|fid)(_|$)", re.I)
 HIGHER = re.compile(r"acc|f1|auc|score|iou|dice|recall|precision|reward|return|bleu|psnr|ssim", re.I)
 COUNTER = re.compile(r"patien|counter|wait|bad_epoch|no_improve|stall|epochs_without|stagn|trigger", re.I)
 
@@ -27,12 +27,34 @@ def kept_by_chance(scope: Scope) -> Iterator[Found]:
     for node in flow.nodes:
         pair = compared(node)
         loop = next((a for a in source.around(node) if isinstance(a, ast.For | ast.While)), None)
+        loop = loop or _calling_loop(source, flow.scope)
         if pair is None or loop is None or not isinstance(node, ast.If):
             continue
         for look in (_wrong_way, _never_true, _never_set, _never_reset):
             found = look(source, node, loop, *pair)
             if found is not None:
                 yield found
+
+
+def _calls_of(source: Source, method: ast.AST) -> list[ast.Call]:
+    """The calls of a method, in what is outside its class."""
+    return source.calls.get(getattr(method, "name", ""), []) if isinstance(method, ast.FunctionDef) else []
+
+
+def _calling_loop(source: Source, method: ast.AST) -> ast.For | ast.While | None:
+    """The loop in which a method is called; None where it is called in several, or in none."""
+    calls = _calls_of(source, method)
+    loops = [a for call in calls for a in source.around(call) if isinstance(a, ast.For | ast.While)]
+    return loops[0] if len(calls) == 1 and loops else None
+
+
+def _spoken(source: Source, node: ast.AST, figure: str) -> str:
+    """What a figure is called; of an argument of a method also what its call gives."""
+    method = next((a for a in source.around(node) if isinstance(a, ast.FunctionDef)), None)
+    names = [a.arg for a in method.args.args if a.arg != "self"] if method is not None else []
+    calls = _calls_of(source, method) if method is not None and figure in names else []
+    given = [ast.unparse(c.args[names.index(figure)]) for c in calls if len(c.args) > names.index(figure)]
+    return " ".join([figure, *given])
 
 
 def _found(source: Source, node: ast.AST, says: str, remedy: str) -> Found:
@@ -81,7 +103,8 @@ def _sets(node: ast.AST, best: str, figure: str) -> bool:
 
 def _never_true(source: Source, node: ast.If, loop: ast.AST, figure: str, best: str) -> Found | None:
     """``best_loss = 0`` and ``if val_loss < best_loss``."""
-    if _lower(figure) is None or kept(node) is None:
+    said = _spoken(source, node, figure)
+    if _lower(said) is None or kept(node) is None:
         return None
     begun = [
         n
@@ -89,11 +112,12 @@ def _never_true(source: Source, node: ast.If, loop: ast.AST, figure: str, best: 
         if isinstance(n, ast.Assign)
         and n.lineno < loop.lineno  # type: ignore[attr-defined]
         and any(ast.unparse(t) == best for t in n.targets)
+        and node not in source.around(n)
     ]
     if not begun:
         return None
     text, smaller = ast.unparse(begun[-1].value), _smaller(node, figure)
-    zero = re.fullmatch(r"0(\.0*)?", text) and smaller and LOWER.search(figure) and "log" not in figure
+    zero = re.fullmatch(r"0(\.0*)?", text) and smaller and LOWER.search(said) and "log" not in said
     infinite = (
         re.fullmatch(r"(float\(['\"]inf['\"]\)|(np|math|torch)\.inf|1e\+?\d+|1000\d*(\.0)?)", text) and not smaller
     )

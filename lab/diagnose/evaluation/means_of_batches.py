@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Trace
 from ..finding import Found, last_line
 from ..order import text_rule
-from ..reading.calls import bare, given, loops_around, name_of
-from ..reading.expressions import Flow
-from ..reading.scope import Scope
-from ..reading.sources import Source, called
-from .counted_wrongly import divided_by_batches, mean_of_means, over_batches, whole_set_for_a_part
+from ..reading.calls import bare, function_of, given, loops_around, name_of, operands
+from ..reading.expressions import Flow, flow_of
+from ..reading.loaders import gone_over, loader_of, over_batches
+from ..reading.scope import Scope, spread
+from ..reading.sources import Function, Source, called
+from .counted_wrongly import divided_by_batches, mean_of_means, whole_set_for_a_part
 
 MSE = re.compile(r"mse|(^|_)(sq|squared)\w*|loss", re.I)
 LOSS = re.compile(r"loss|nll|(^|_)(ce|xent)(_|$)|cross_entropy|criterion", re.I)
@@ -51,7 +52,10 @@ def _averaged(source: Source, flow: Flow, name: str, loop: ast.For) -> ast.AST |
         means = isinstance(node, ast.Call) and called(node) in ("mean", "average", "fmean") and node.args
         if means and ast.unparse(bare(node.args[0])) == name:  # type: ignore[attr-defined]
             return node
-        if called(node) == "mean" and ast.unparse(bare(_object(node))) == name:
+        of = bare(_object(node)) if called(node) == "mean" else None
+        if isinstance(of, ast.Call) and called(of) in ("stack", "cat") and of.args:
+            of = bare(of.args[0])
+        if of is not None and ast.unparse(of) == name:
             return node
     return None
 
@@ -65,7 +69,7 @@ def mean_of_roots(scope: Scope) -> Iterator[Found]:
     for node in flow.of(ast.AugAssign, ast.Call):
         added = _added(node)
         loop = next(iter(loops_around(source, node)), None) if added is not None else None
-        if added is None or loop is None or not (over_batches(loop) or "batches" in ast.unparse(loop.iter)):
+        if added is None or loop is None or not over_batches(scope.trace, source, loop):
             continue
         name, value = added
         made = _curved(flow, value)
@@ -113,7 +117,11 @@ def epochs_before(scope: Scope) -> Iterator[Found]:
             continue
         name = ast.unparse(getattr(node.func, "value", node))
         loops = loops_around(source, node)
-        if len(loops) < 2 or not name.isidentifier() or not COLLECTED.search(name):
+        if (
+            len(loops) < 2
+            or not name.isidentifier()
+            or not (COLLECTED.search(name) or (over_batches(scope.trace, source, loops[0]) and not _trains(loops[0])))
+        ):
             continue
         outer = loops[-1]
         inside = [n for n in ast.walk(outer) if isinstance(n, ast.Name) and n.id == name]
@@ -129,7 +137,7 @@ def epochs_before(scope: Scope) -> Iterator[Found]:
             and name in {n.id for t in n.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
             and n.lineno < outer.lineno
         ]
-        if not made or "[]" not in ast.unparse(made[-1].value) or not _epochs(outer):
+        if not made or "[]" not in ast.unparse(made[-1].value) or not _epochs(scope.trace, source, outer):
             continue
         reads = [
             n
@@ -147,12 +155,17 @@ def epochs_before(scope: Scope) -> Iterator[Found]:
         yield scope.tell(made[-1], "evaluation", says, f"Make it anew in each epoch: {name} = [].")
 
 
-def _epochs(loop: ast.For) -> bool:
+def _trains(loop: ast.For) -> bool:
+    """Whether a loop takes steps."""
+    return any(called(n) in ("backward", "step") for n in ast.walk(loop))
+
+
+def _epochs(trace: Trace, source: Source, loop: ast.For) -> bool:
     """Whether a loop is one over epochs."""
     return (
         "epoch" in ast.unparse(loop.target).lower()
         or re.search(r"range\(.*ep", ast.unparse(loop.iter)) is not None
-        or ("range(" in ast.unparse(loop.iter) and not over_batches(loop))
+        or ("range(" in ast.unparse(loop.iter) and not over_batches(trace, source, loop))
     )
 
 
@@ -163,11 +176,11 @@ def divided_by_another_count(scope: Scope) -> Iterator[Found]:
     for node in flow.of(ast.AugAssign):
         added = _added(node)
         loop = next(iter(loops_around(source, node)), None) if added is not None else None
-        if added is None or loop is None or not over_batches(loop):
+        if added is None or loop is None or not over_batches(trace, source, loop):
             continue
         name, value = added
         made = bare(flow.inner(bare(value)))
-        if not isinstance(made, ast.Call) or not LOSS.search(called(made)):
+        if not isinstance(made, ast.Call) or not (LOSS.search(called(made)) or function_of(source, made)):
             continue
         how = _reduction(trace, source, flow, made)
         end = _averaged(source, flow, name, loop) if how else None
@@ -197,6 +210,8 @@ def divided_by_another_count(scope: Scope) -> Iterator[Found]:
 
 def _reduction(trace: Trace, source: Source, flow: Flow, node: ast.Call) -> str:
     """ "mean" or "sum" for what a loss gives of a batch; "" where nobody can tell."""
+    if (function := function_of(source, node)) is not None:
+        return _reduced_by(source, function)
     maker: ast.expr | None = node
     if isinstance(node.func, ast.Name):
         pairs = [
@@ -212,6 +227,31 @@ def _reduction(trace: Trace, source: Source, flow: Flow, node: ast.Call) -> str:
     said = given(maker, "reduction")
     text = said.value if isinstance(said, ast.Constant) else "mean" if said is None else ""
     return text if text in ("mean", "sum") else ""
+
+
+def _reduced_by(source: Source, function: Function) -> str:
+    """ "sum" for a function that returns sums alone, over samples and what they consist of; "" for any other."""
+    flow = flow_of(source, function)
+    ends = [n.value for n in flow.of(ast.Return) if isinstance(n, ast.Return) and n.value is not None]
+    inside = [n for end in ends for n in spread(flow, end) if isinstance(n, ast.Call)]
+    criteria = [_reduction_of(source, n) for n in inside]
+    sums = [n for n in inside if called(n) == "sum" and not n.keywords and len(operands(n)) == 1]
+    means = "mean" in criteria or any(called(n) in ("mean", "len", "size") for n in inside)
+    divided = any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div) for end in ends for n in spread(flow, end))
+    return "sum" if (sums or "sum" in criteria) and not means and not divided else ""
+
+
+def _reduction_of(source: Source, node: ast.Call) -> str:
+    """What a criterion, made by its class, gives of a batch."""
+    made = [
+        n.value
+        for n in source.nodes
+        if isinstance(n, ast.Assign) and ast.unparse(node.func) in map(ast.unparse, n.targets)
+    ]
+    if not made or not isinstance(made[-1], ast.Call) or not called(made[-1]).endswith("Loss"):
+        return ""
+    said = given(made[-1], "reduction")
+    return str(getattr(said, "value", "")) if said is not None else "mean"
 
 
 def _count(node: ast.expr | None, loop: ast.For) -> str:
@@ -232,11 +272,12 @@ def batches_times_size(scope: Scope) -> Iterator[Found]:
     for node in flow.of(ast.BinOp):
         if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
             continue
-        below = node.right
+        below = flow.inner(node.right)
         if not isinstance(below, ast.BinOp) or not isinstance(below.op, ast.Mult):
             continue
         sides = [below.left, below.right]
-        counted = [s for s in sides if called(s) == "len" and re.search(r"loader|_dl|batches", ast.unparse(s))]
+        counted = [s for s in sides if called(s) == "len" and isinstance(s, ast.Call) and s.args]
+        counted = [s for s in counted if re.search(r"loader|_dl|batches", ast.unparse(s)) or _rest_of(scope, s.args[0])]  # type: ignore[attr-defined]
         sizes = [s for s in sides if re.search(r"batch_?size|(^|\.)bs$", ast.unparse(s), re.I)]
         if not counted or not sizes or not re.search(r"correct|acc|hits|right|total|loss", ast.unparse(node.left)):
             continue
@@ -246,3 +287,10 @@ def batches_times_size(scope: Scope) -> Iterator[Found]:
             "multiple of the batch size, so the figure is too low."
         )
         yield scope.tell(node, "evaluation", says, "Count the samples: total += len(y).", "note")
+
+
+def _rest_of(scope: Scope, loader: ast.expr) -> bool:
+    """Whether a loop here went over that loader, and its last batch was smaller than the others."""
+    text = ast.unparse(loader)
+    loops = (n for n in scope.nodes if isinstance(n, ast.For) and ast.unparse(loader_of(n)) == text)
+    return any(f.rest[1] for loop in loops for f in gone_over(scope.trace, scope.source, loop))

@@ -248,10 +248,11 @@ def sets_requires_grad(node: ast.AST, value: bool = False) -> bool:
 def _optimizer_made(trace: Trace) -> tuple[Source, ast.Call] | None:
     """Return the call that makes the only optimizer, and its source."""
     made = [
-        (source, node.value)
+        (source, node)
         for source in sources(trace)
-        for node in (ast.walk(source.program) if not source.name else source.nodes)
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and of_optim(node.value)
+        for calls in source.calls.values()
+        for node in calls
+        if of_optim(node)
     ]
     places = {source.place(call).words: (source, call) for source, call in made}
     return next(iter(places.values())) if len(places) == 1 else None

@@ -93,7 +93,7 @@ def _shifted_twice(trace: Trace, loss: Row) -> Found:
         for node in own_nodes(function)
         if isinstance(node, ast.Subscript) and re.search(r"(^|, )1:(,|$)", ast.unparse(node.slice).strip("()"))
     ]
-    at = f" ({' and '.join(list(dict.fromkeys(shifts))[:3])})" if len(set(shifts)) > 1 else ""
+    at = f" ({' and '.join(list(dict.fromkeys(shifts))[:3])})" if shifts else ""
     message = capital(
         f"{place} asks each position for the token after the next (`{code_of(trace, loss)}`): the targets are shifted "
         f"twice{at}."

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Trace
-from ..evaluation.counted_wrongly import fetched_at
 from ..finding import Found, capital
 from ..order import rule
+from ..reading.loaders import fetched_at
 from ..reading.sources import Function, Source, called, names_in, own_nodes, sources
 
 RECURRENT = {"GRU", "LSTM", "RNN"}

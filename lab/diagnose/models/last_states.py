@@ -4,10 +4,12 @@ there, or what is taken for the last step and is the last sample."""
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
-from ..order import rule
+from ..order import rule, text_rule
+from ..reading.scope import Scope
 from ..reading.sources import Function, assigned, called, own_nodes, sources
 
 LAYERS = {"GRU", "LSTM", "RNN"}
@@ -84,3 +86,28 @@ def sample_for_step(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 remedy = f"Write {first.id}[:, -1]."
                 return [Found("layout", "warning", line, col, message, remedy)]
     return []
+
+
+@text_rule(573, "pad_packed_sequence", trains=True)
+def padding_for_last_step(scope: Scope) -> Iterator[Found]:
+    """``out, _ = pad_packed_sequence(out, batch_first=True)`` and ``out[:, -1]``: 0 for each sequence that is shorter
+    than the longest."""
+    for node in scope.flow.of(ast.Assign):
+        value, target = node.value, node.targets[0]  # type: ignore[attr-defined]
+        first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else None
+        if called(value) != "pad_packed_sequence" or not isinstance(first, ast.Name):
+            continue
+        by_sample = any(k.arg == "batch_first" and getattr(k.value, "value", None) is True for k in value.keywords)
+        wanted = f"{first.id}[:, -1]" if by_sample else f"{first.id}[-1]"
+        for last in scope.nodes:
+            if not isinstance(last, ast.Subscript) or last.lineno <= node.lineno:  # type: ignore[attr-defined]
+                continue
+            if ast.unparse(last).replace(", :]", "]") != wanted:
+                continue
+            says = (
+                f"takes the last step of padded sequences (`{ast.unparse(last)}`): of each that is shorter than the "
+                f"longest of its batch that is the 0 with which {scope.place(node).words} fills it up."
+            )
+            remedy = "Take the final state of the layer, h[-1], or each sequence's own last step by its length."
+            yield scope.tell(last, "layout", says, remedy)
+            break

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ..finding import Found, capital
 from ..order import text_rule
+from ..reading.calls import operands
 from ..reading.expressions import LIBRARIES, Flow
 from ..reading.scope import Scope
 from ..reading.sources import Source, called
@@ -39,8 +40,8 @@ def _told(source: Source, flow: Flow, parts: list[ast.Subscript], node: ast.AST)
     for part in _parts_of(flow, _searched(search)):
         chosen = ast.unparse(part.slice)
         alike = {ast.unparse(n.value) for n in parts if ast.unparse(n.slice) == chosen}
-        if isinstance(part.slice, ast.UnaryOp):
-            alike.add(ast.unparse(part.slice.operand))  # the mask itself is as long as the whole
+        if (whole_mask := _negated(part.slice)) is not None:
+            alike.add(ast.unparse(whole_mask))  # the mask itself is as long as the whole
         if whole not in alike or _set_between(flow, whole, part, node):
             continue
         line, col, place = source.place(node)
@@ -49,7 +50,7 @@ def _told(source: Source, flow: Flow, parts: list[ast.Subscript], node: ast.AST)
             f"{source.place(search).words} finds them (`{ast.unparse(search)}`) in what was computed of "
             f"`{ast.unparse(part)}` ({source.place(part).words}), so they stand for other elements of {whole}."
         )
-        mask = isinstance(part.slice, ast.UnaryOp | ast.Compare | ast.BinOp)
+        mask = isinstance(part.slice, ast.UnaryOp | ast.Compare | ast.BinOp | ast.Call)
         places = f"({chosen}).nonzero().squeeze(1)" if mask else chosen
         remedy = f"Translate them first: {whole}[{places}[{ast.unparse(node.slice)}]]."
         return Found("data", "warning", line, col, message, remedy)
@@ -58,11 +59,22 @@ def _told(source: Source, flow: Flow, parts: list[ast.Subscript], node: ast.AST)
 
 def _selects(chosen: ast.expr) -> bool:
     """Whether a subscript chooses elements by a mask or a list of positions: no slice, no number."""
-    if isinstance(chosen, ast.UnaryOp):
-        return isinstance(chosen.op, ast.Invert)
+    if _negated(chosen) is not None:
+        return True
     if isinstance(chosen, ast.BinOp):
         return isinstance(chosen.op, ast.BitAnd | ast.BitOr)
     return isinstance(chosen, ast.Compare)
+
+
+def _negated(mask: ast.expr) -> ast.expr | None:
+    """Return the mask of which another one is the opposite: ``~m``, ``m.logical_not()``, ``m == False``."""
+    if isinstance(mask, ast.UnaryOp):
+        return mask.operand if isinstance(mask.op, ast.Invert) else None
+    if isinstance(mask, ast.Call) and called(mask) == "logical_not":
+        return next(iter(operands(mask)), None)
+    if isinstance(mask, ast.Compare) and isinstance(mask.ops[0], ast.Eq):
+        return mask.left if ast.unparse(mask.comparators[0]) in ("False", "0") else None
+    return None
 
 
 def _search(flow: Flow, node: ast.expr) -> ast.Call | None:

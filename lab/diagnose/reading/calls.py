@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from ...recorder.cell_trace import Row, Trace
@@ -81,6 +82,15 @@ def bare(node: ast.expr) -> ast.expr:
 def name_of(node: ast.AST) -> str:
     """Return the last name of a variable or an attribute; "" of anything else."""
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def equalities(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.expr, ast.expr, ast.expr]]:
+    """Yield what asks element by element whether two things are equal, and the two: ``a == b``, ``a.eq(b)``."""
+    for node in nodes:
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq):
+            yield node, node.left, node.comparators[0]
+        elif isinstance(node, ast.Call) and called(node) in ("eq", "equal") and len(both := operands(node)) == 2:
+            yield node, both[0], both[1]
 
 
 def speaks(node: ast.AST, words: re.Pattern[str]) -> bool:

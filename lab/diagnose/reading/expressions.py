@@ -88,6 +88,13 @@ class Flow:
             return given[0].args[0] if len(given) == 1 and end_of(given[0]) < at else None
         return value
 
+    def binds(self, name: str) -> bool:
+        """Return whether the function sets a variable itself, or has an argument of that name."""
+        arguments = self.scope.args if isinstance(self.scope, Function) else None
+        return name in self._bound or (
+            arguments is not None and any(n.arg == name for n in ast.walk(arguments) if isinstance(n, ast.arg))
+        )
+
     def _global(self, name: str) -> ast.expr | None:
         """Return what a name outside a function was given, if that was a plain number and once; None for any other."""
         if not isinstance(self.scope, Function):
@@ -97,6 +104,55 @@ class Flow:
         if name in arguments:
             return None
         return self.source.constants.get(name)
+
+    def _argument(self, name: str) -> ast.expr | None:
+        """Return what an argument of the function is, if that is a plain number and the same at each of its calls."""
+        passed = [call.get(name) for call in self._passed]
+        alike = {ast.dump(value) if isinstance(value, ast.Constant) else "" for value in passed}
+        return passed[0] if len(alike) == 1 and "" not in alike else None
+
+    @cached_property
+    def _passed(self) -> list[dict[str, ast.expr]]:
+        """What each call of the function gives its arguments, or leaves them by default; nothing where it may run
+        otherwise: it is a method, or handed on."""
+        scope = self.scope
+        kind = self.source.parents.get(scope) if isinstance(scope, Function) else None
+        if not isinstance(scope, Function) or (isinstance(kind, ast.ClassDef) and scope.name != "__init__"):
+            return []
+        name = kind.name if isinstance(kind, ast.ClassDef) else scope.name
+        calls = self.source.calls.get(name, [])
+        reads = [
+            n
+            for n in self.source.nodes
+            if isinstance(n, ast.Name | ast.Attribute) and getattr(n, "id", getattr(n, "attr", "")) == name
+        ]
+        stars = any(isinstance(a, ast.Starred) for c in calls for a in c.args) or any(
+            k.arg is None for c in calls for k in c.keywords
+        )
+        if len(reads) != len(calls) or stars:
+            return []
+        names = [a.arg for a in (*scope.args.posonlyargs, *scope.args.args)][isinstance(kind, ast.ClassDef) :]
+        return [
+            defaults(scope)
+            | dict(zip(names, call.args, strict=False))
+            | {k.arg: k.value for k in call.keywords if k.arg}
+            for call in calls
+        ]
+
+    @cached_property
+    def given(self) -> dict[str, ast.expr]:
+        """What the arguments of the function are, where it has one call alone."""
+        return self._passed[0] if len(self._passed) == 1 else {}
+
+    def settled_argument(self, node: ast.expr) -> ast.expr:
+        """Return an expression with its variable put in; an argument of the function is what its one call gives, and a
+        variable of the program there what it holds."""
+        inner = self.inner(node)
+        if not isinstance(inner, ast.Name) or inner.id in self._bound or inner.id not in self.given:
+            return inner
+        passed = self.given[inner.id]
+        where = next((a for a in self.source.around(passed) if isinstance(a, Function)), self.source.tree)
+        return flow_of(self.source, where).inner(passed)
 
     def inner(self, node: ast.expr, depth: int = DEEP) -> ast.expr:
         """Return an expression itself, for a variable what it was given."""
@@ -129,6 +185,14 @@ class Flow:
             )
         inner = self.value(node) if depth else None
         return None if inner is None else self.number(inner, depth - 1)
+
+    def setting(self, node: ast.AST) -> float | None:
+        """Return the number that an expression is; of an argument of the function what all its calls give alike."""
+        number = self.number(node)
+        if number is None and isinstance(node, ast.Name) and node.id not in self._bound:
+            passed = self._argument(node.id)
+            number = self.number(passed) if passed is not None else None
+        return number
 
     def terms(self, node: ast.expr, whole: re.Pattern[str] | None = None) -> Iterator[Term]:
         """Yield the terms of a sum, variables put in but for those of `whole` names; numbers that are multiplied with

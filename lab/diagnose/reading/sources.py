@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -15,6 +16,7 @@ from ...recorder.cell_trace import Trace
 from ...recorder.user_files import is_users, shown_name
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+FILES = 8  # of them, those from which they import names
 CELLS = 64  # earlier cells of which the statements are read, at most
 
 
@@ -156,6 +158,7 @@ def _sources(trace: Trace) -> list[Source]:
         files.update(dict.fromkeys(code.co_filename for code, _ in chain))
     files.update(dict.fromkeys(trace.authors))
     files.update(dict.fromkeys(made))
+    files.update(dict.fromkeys(_imported(made)))
     session = found[0].program if found else None
     for file in files:
         if file in trace.files or not is_users(file):
@@ -165,6 +168,18 @@ def _sources(trace: Trace) -> list[Source]:
         if parsed is not None:
             found.append(Source(shown_name(file), parsed, text, session=session if file in made else None))
     return found
+
+
+def _imported(cells: dict[str, str]) -> list[str]:
+    """Return the user's files from which earlier cells take names by ``from file import name``."""
+    names = [
+        node.module
+        for text in cells.values()
+        for node in (_parsed(text) or ast.Module([], [])).body
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level
+    ]
+    files = (getattr(sys.modules.get(name), "__file__", None) for name in dict.fromkeys(names))
+    return [file for file in files if file and is_users(file)][:FILES]
 
 
 def _makers(trace: Trace, tree: ast.Module) -> dict[str, str]:

@@ -23,6 +23,7 @@ from .time_shares import Frame
 HALF = 0.5  # share of a cell's time from which a loader is what it waits for
 LEAST_NS = 20_000_000  # waits shorter than this in all are over before anybody notices
 BATCH_NS, MATTERS_NS = 8_000_000, 100_000_000  # a wait for one batch, and in all, that is more than a note
+PLAIN_NS = 300_000_000  # the same where nothing of the user's loads: a busy machine makes such waits too
 SMALL_NS, LONG_NS = 3_000_000, 500_000_000  # beneath both it is the bookkeeping of small tensors
 TURNS = 3  # iterations in which it must have been met
 FEW_LOOKS = 4.0  # a sample never stands for more than so many times its own length
@@ -97,7 +98,7 @@ def _loader(trace: Trace, loops: dict[Chain, list[Sample]], total: int, scale: f
 
 def _timed(trace: Trace) -> Found | None:
     """Of the loops over data loaders, which are timed, the one that waits longest."""
-    loops = [(chain, f) for chain, f in trace.fetched.items() if f.batches >= TURNS and f.ns >= LEAST_NS]
+    loops = [(chain, f) for chain, f in trace.fetched.items() if f.batches >= TURNS and f.waited_ns >= LEAST_NS]
     for chain, fetched in sorted(loops, key=lambda pair: -pair[1].ns):
         line, col, words = where(trace, chain)
         if line is None or fetched.ns < HALF * fetched.loop_ns:
@@ -105,8 +106,9 @@ def _timed(trace: Trace) -> Found | None:
         samples = [s for s in trace.samples.values() if s.kind == "loader" and s.places[s.waits :][:1] == chain[:1]]
         code = _header(trace.place(*chain[0]).code or _text(trace, line))
         share = f"about {_share(fetched.ns, fetched.loop_ns)} of this loop's time"
-        each = fetched.ns / fetched.batches
-        found = _waited(trace, samples, (line, col, words), code, share, fetched.ns, each, True, fetched)
+        spent = fetched.waited_ns
+        each = spent / fetched.batches
+        found = _waited(trace, samples, (line, col, words), code, share, spent, each, True, fetched)
         if found is not None:
             return found
     return None
@@ -155,7 +157,8 @@ def _waited(
         ways.append("Load and convert the data once, before the loop, or in another process")
     ways.append("keep what fits into memory as one tensor" if loaded else "use a DataLoader with num_workers")
     remedy = capital("; or ".join(ways) + ".")
-    severity = "warning" if each >= BATCH_NS and spent >= MATTERS_NS else "note"
+    plain = fetched is not None and slow is None and not fetched.makers and not fetched.workers  # nothing of the user's
+    severity = "warning" if each >= BATCH_NS and spent >= (PLAIN_NS if plain else MATTERS_NS) else "note"
     return Found("data-loader", severity, line, col, message, remedy)
 
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from ...recorder.cell_trace import Chain, Leaf, Row
-from ..evaluation.counted_wrongly import fetched_at
 from ..finding import Found, capital
+from ..reading.loaders import fetched_at
 from ..reading.sources import Function, called, own_nodes, sources
 from .slow_loops import used_after
 from .time_shares import Saving, Shares, common, quoted, spent

@@ -24,7 +24,9 @@ def never_initialised(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A method ``init_weights`` that nothing calls: the layers keep the start values that they were made with."""
     for source in sources(trace):
         for node in source.nodes:
-            if not isinstance(node, ast.FunctionDef) or not INITIAL.match(node.name) or node.name == "__init__":
+            if not isinstance(node, ast.FunctionDef) or node.name in ("__init__", "forward"):
+                continue
+            if not INITIAL.match(node.name) and (source.name or not _only_sets(node)):
                 continue
             sets = any(SETS.search(called(n)) for n in ast.walk(node))
             above = source.parents.get(node)
@@ -48,6 +50,16 @@ def never_initialised(trace: Trace, explained: set[Leaf]) -> list[Found]:
             call = f"self.{node.name}() at the end of __init__" if kind is not None else f"net.apply({node.name})"
             return tell(source, node, "unused", "note", says, f"Call it: {call}.")
     return []
+
+
+def _only_sets(function: ast.FunctionDef) -> bool:
+    """Whether a method does nothing but draw start values for the layers of its module, by nn.init."""
+    body = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    text = ast.unparse(function)
+    plain = all(isinstance(s, ast.For | ast.Expr | ast.If | ast.Assign | ast.With) for s in body)
+    returns = any(isinstance(n, ast.Return) and n.value is not None for n in ast.walk(function))
+    own = bool(function.args.args) and function.args.args[0].arg == "self" and len(function.args.args) == 1
+    return own and plain and not returns and "init." in text and "self." in text
 
 
 @rule(578)

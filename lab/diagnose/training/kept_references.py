@@ -4,13 +4,17 @@ that are read while they are written, an average that begins before the weights 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Trace
+from ..agents.target_networks import averaged_models
 from ..finding import Found, capital, last_line
 from ..order import rule, text_rule
+from ..reading.expressions import Flow
 from ..reading.scope import Scope
 from ..reading.sources import Function, Pair, Source, assigned, called, names_in, own_nodes, sources
+from .names_shared import itself
 
 STEPS = {"step", "fit", "update"}  # and what speaks of training or epochs
 LOOPS = ast.For | ast.While
@@ -35,6 +39,7 @@ def drift_from_itself(scope: Scope) -> Iterator[Found]:
     same tensors, and it is 0."""
     source, nodes = scope.source, scope.nodes
     kept = {pair.name: (pair, of) for pair in assigned(nodes) if (of := _same_parameters(pair.value))}
+    kept |= _kept_by_object(source, scope.flow.scope)
     for node in nodes if kept else ():
         beside = _compared(node, kept)
         if beside is None:
@@ -47,6 +52,23 @@ def drift_from_itself(scope: Scope) -> Iterator[Found]:
         )
         remedy = f"Copy the values: [p.detach().clone() for p in {module}.parameters()]."
         yield scope.tell(pair.node, "alias", message, remedy)
+
+
+def _kept_by_object(source: Source, method: ast.AST) -> dict[str, tuple[Pair, str]]:
+    """Such lists that ``__init__`` gives to attributes of the object whose method it is, of a module that another
+    attribute is."""
+    kind = source.parents.get(method)
+    begin = next((n for n in getattr(kind, "body", ()) if getattr(n, "name", "") == "__init__"), None)
+    if begin is None or not isinstance(kind, ast.ClassDef) or begin is method:
+        return {}
+    set_ = [n for n in own_nodes(begin) if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Attribute)]
+    also = {ast.unparse(n.value): ast.unparse(n.targets[0]) for n in set_}
+    found = {}
+    for node in set_:
+        of, name = _same_parameters(node.value), ast.unparse(node.targets[0])
+        if of is not None:
+            found[name] = Pair(name, node.value, node), also.get(of, of)
+    return found
 
 
 def _same_parameters(value: ast.expr) -> str | None:
@@ -85,7 +107,8 @@ def _compared(node: ast.AST, kept: dict[str, tuple[Pair, str]]) -> str | None:
         for name, (_, module) in kept.items():
             again = f"{module}.parameters()" in text or f"{module}.named_parameters()" in text
             by_name = any(isinstance(n, ast.Subscript) and ast.unparse(n.value) == name for n in inside)
-            if again and (name in names_in(over) or by_name):
+            read = name in names_in(over) or any(ast.unparse(n) == name for n in ast.walk(over) if "." in name)
+            if again and (read or by_name):
                 return name
     return None
 
@@ -234,9 +257,11 @@ def written_while_read(scope: Scope) -> Iterator[Found]:
         counters = names_in(index.comparators[0]) & _bound(loop)
         if not isinstance(read, ast.Name) or not counters or not isinstance(index.ops[0], ast.Eq):
             continue
-        if not counters & names_in(node.value) or isinstance(node.value, ast.Constant):
+        if not _bound(loop) & names_in(node.value) or isinstance(node.value, ast.Constant):
             continue
         if into.id != read.id and not _same(nodes, into.id, read.id, loop):
+            continue
+        if not counters & names_in(node.value) and not _met_again(source, scope.flow, loop, into.id != read.id):
             continue
         if _ahead(loop, node.value, next(iter(counters))):
             continue
@@ -249,6 +274,23 @@ def written_while_read(scope: Scope) -> Iterator[Found]:
         remedy = f"Write to a copy: {into.id} = {read.id}.clone() before the loop; or look all up at once: "
         value = node.value.value if isinstance(node.value, ast.Subscript) else ast.Name("table")
         yield scope.tell(node, "alias", message, remedy + f"{ast.unparse(value)}[{read.id}].")  # fmt: skip
+
+
+def _met_again(source: Source, flow: Flow, loop: ast.For, alias: bool) -> bool:
+    """Whether a round of ``for old, new in pairs`` may find what an earlier one has written: some new one is an old one
+    further on. Where nobody can tell what the pairs are, a second name says that a copy was meant."""
+    over = loop.iter
+    if isinstance(over, ast.Call) and called(over) == "items" and isinstance(over.func, ast.Attribute):
+        over = over.func.value
+    over = flow.settled_argument(over)
+    if isinstance(over, ast.Dict):
+        pairs = list(zip(over.keys, over.values, strict=True))
+    elif isinstance(over, ast.List | ast.Tuple):
+        pairs = [(p.elts[0], p.elts[1]) for p in over.elts if isinstance(p, ast.Tuple) and len(p.elts) == 2]
+    else:
+        return alias
+    texts = [(ast.unparse(old), ast.unparse(new)) for old, new in pairs if old is not None]
+    return any(new == old for k, (_, new) in enumerate(texts) for old, _ in texts[k + 1 :])
 
 
 def _bound(loop: ast.For) -> set[str]:
@@ -285,6 +327,10 @@ def averaged_before_loading(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []
     everything = sources(trace)
     averaging = {n.name for s in everything for n in s.nodes if isinstance(n, ast.ClassDef) and _averages(n)}
+    loops = (
+        n for s in everything for n in s.nodes if isinstance(n, ast.For) and re.search("mul_|lerp_", ast.unparse(n))
+    )
+    averaging |= {models[0] for loop in loops if (models := averaged_models(loop))}
     for source in everything:
         for scope in source.scopes():
             nodes = list(own_nodes(scope))
@@ -304,11 +350,17 @@ def _averages(kind: ast.ClassDef) -> bool:
 
 
 def _begun_early(source: Source, nodes: list[ast.AST], node: ast.AST, averaging: set[str]) -> Found | None:
-    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call) or not node.value.args:
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
         return None
-    name, model = ast.unparse(node.targets[0]), ast.unparse(node.value.args[0])
-    if called(node.value) not in averaging:
+    name = ast.unparse(node.targets[0])
+    copy = itself(node.value)
+    follows = called(copy) == "deepcopy" and name in averaging
+    if not follows and called(node.value) not in averaging:
         return None
+    made = copy if follows else node.value
+    if not isinstance(made, ast.Call) or not made.args:
+        return None
+    model = ast.unparse(made.args[0])
     calls = [n for n in nodes if isinstance(n, ast.Call) and n.lineno > node.lineno]
     loads = [n for n in calls if ast.unparse(n.func) == f"{model}.load_state_dict"]
     # what brings the average up to date as well: its own state, or a copy of the model's

@@ -10,13 +10,17 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
 from ..order import rule, text_rule
+from ..reading.calls import bare
+from ..reading.expressions import Flow
 from ..reading.scope import Scope
-from ..reading.sources import Function, Source, called, names_in, own_nodes, sources
+from ..reading.sources import Function, Source, assigned, called, names_in, own_nodes, sources
 
 ENDS = re.compile(
-    r"^(b_|batch_)?(is_)?(not_)?(done|dones|terminal|terminals|terminated|terminateds)(_batch|_b|_t|_mask|s)?$"
+    r"^(b_|batch_)?(is_)?(not_)?(done|dones|terminal|terminals|terminated|terminateds|ended|over|finished|game_over)"
+    r"(_batch|_b|_t|_mask|s)?$"
 )
-DISCOUNT = re.compile(r"^(self\.|args\.|cfg\.|config\.)?(gamma|GAMMA|discount|DISCOUNT|discount_factor)$")
+DISCOUNT = re.compile(r"^(\w+\.)*(gamma|GAMMA|discount|DISCOUNT|discount_factor)$")
+LEAST = 0.8  # a number from which a factor may be a discount
 REWARD = re.compile(r"rew|\br\b|^r_|ret", re.I)
 
 
@@ -28,10 +32,11 @@ def end_ignored(scope: Scope) -> Iterator[Found]:
         return
     bound = [n for n in nodes if isinstance(n, ast.Name) and ENDS.match(n.id) and isinstance(n.ctx, ast.Store)]
     for name in bound:
-        if any(n.id == name.id and not _filled(source, n) for n in nodes if _loads(n)):  # type: ignore[attr-defined]
-            continue
-        target = next((n for n in nodes if _bootstraps(n)), None)
+        target = next((n for n in nodes if bootstraps(scope.flow, n)), None)
         if target is None:
+            continue
+        reads = [n for n in nodes if isinstance(n, ast.Name) and n.id == name.id and _loads(n)]
+        if any(_within(source, name, n) and not _filled(source, n) and not _recast(source, n) for n in reads):
             continue
         message = (
             f"adds the value of the next state where an episode has ended too "
@@ -54,19 +59,39 @@ def _filled(source: Source, node: ast.AST) -> bool:
     return isinstance(method, ast.Attribute) and method.attr in ("append", "extend", "clear")
 
 
-def _bootstraps(node: ast.AST) -> bool:
-    """Whether an expression is reward + gamma * (the value of the next state)."""
+def _recast(source: Source, node: ast.AST) -> bool:
+    """Whether a variable is only read to be given to itself: ``done = torch.tensor(done)``."""
+    statement = next((a for a in source.around(node) if isinstance(a, ast.stmt)), None)
+    return (
+        isinstance(statement, ast.Assign)
+        and isinstance(bare(statement.value), ast.Name)
+        and (ast.unparse(bare(statement.value)) == ast.unparse(node) == ast.unparse(statement.targets[0]))
+    )
+
+
+def _within(source: Source, bound: ast.Name, read: ast.AST) -> bool:
+    """Whether a variable that is read may be the one that was bound: it stands after it, or in a loop around both."""
+    loops = {a for a in source.around(bound) if isinstance(a, ast.For | ast.While)}
+    after = (read.lineno, read.col_offset) > (bound.lineno, bound.col_offset)  # type: ignore[attr-defined]
+    return after or bool(loops & set(source.around(read)))
+
+
+def bootstraps(flow: Flow, node: ast.AST) -> bool:
+    """Return whether an expression is reward + gamma * (the value of the next state)."""
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
         return False
     for reward, rest in ((node.left, node.right), (node.right, node.left)):
-        if (
-            not isinstance(rest, ast.BinOp)
-            or not isinstance(rest.op, ast.Mult)
-            or not REWARD.search(ast.unparse(reward))
-        ):
+        if not isinstance(rest, ast.BinOp) or not isinstance(rest.op, ast.Mult):
             continue
-        if any(DISCOUNT.match(ast.unparse(part)) for part in (rest.left, rest.right)):
-            return True
+        for factor, value in ((rest.left, rest.right), (rest.right, rest.left)):
+            best = any(called(n) in ("max", "amax") for n in ast.walk(flow.inner(value)))
+            named = DISCOUNT.match(ast.unparse(factor)) is not None
+            rewarded = REWARD.search(ast.unparse(reward)) is not None
+            if named and (rewarded or (best and isinstance(reward, ast.Name))):
+                return True
+            number = flow.number(factor) if best and rewarded and not named else None
+            if number is not None and LEAST <= number < 1:
+                return True
     return False
 
 
@@ -98,12 +123,15 @@ def setting_ignored(trace: Trace, explained: set[Leaf]) -> list[Found]:
         }
         if any(called(n) in ("locals", "globals", "vars") for n in source.nodes):
             continue
-        for node, name in _settings(source):
+        for node, name in [*_settings(source), *_items(source)]:
             use = next((use for known, use in SETTINGS.items() if known.match(name)), None)
-            if use is None or (name in read if isinstance(node, ast.Assign) else _reads(source, node, name)):
+            if use is None or (isinstance(node, ast.arg) and _reads(source, node, name)):
+                continue
+            if isinstance(node, ast.Assign) and name in read:
                 continue
             line, col, place = source.place(node)
-            given = f"sets `{ast.unparse(node)}`" if isinstance(node, ast.Assign) else f"takes the argument {name}"
+            given = f"takes the argument {name}" if isinstance(node, ast.arg) else f"sets `{ast.unparse(node)}`"
+            given = f"sets {name!r}" if isinstance(node, ast.Constant) else given
             message = capital(f"{place} {given}, and nothing reads it: the training knows nothing of it.")
             return [Found("unused", "note", line, col, message, f"Use it ({use.format(name)}), or take it out.")]
     return []
@@ -119,6 +147,35 @@ def _settings(source: Source) -> Iterator[tuple[ast.Assign | ast.arg, str]]:
         if isinstance(function, Function) and any(called(n) == "backward" for n in ast.walk(function)):
             for argument in function.args.args + function.args.kwonlyargs:
                 yield argument, argument.arg
+
+
+def _items(source: Source) -> Iterator[tuple[ast.Constant, str]]:
+    """Yield the keys of a dictionary of settings that stand nowhere else in the text, where it is read key by key."""
+    for pair in assigned(source.tree.body if not source.name else ()):
+        if not isinstance(pair.value, ast.Dict):
+            continue
+        reads = [n for n in source.nodes if isinstance(n, ast.Name) and n.id == pair.name and _loads(n)]
+        functions = {n.name: n for n in source.nodes if isinstance(n, Function)}
+        whole = [n for n in reads if not _by_key(source, n) and called(source.parents.get(n, n)) not in functions]
+        passed = {called(source.parents.get(n, n)) for n in reads} & functions.keys()
+        arguments = [n for name in passed for n in ast.walk(functions[name]) if isinstance(n, ast.Name) and _loads(n)
+                     and n.id in {a.arg for a in functions[name].args.args} and n.id == pair.name]  # fmt: skip
+        if whole or not reads or any(not _by_key(source, n) for n in arguments) or (passed and not arguments):
+            continue
+        words = [n.value for n in source.nodes if isinstance(n, ast.Constant)] + [
+            n.attr for n in source.nodes if isinstance(n, ast.Attribute)
+        ]
+        for key in pair.value.keys:
+            if isinstance(key, ast.Constant) and isinstance(key.value, str) and words.count(key.value) == 1:
+                yield key, key.value
+
+
+def _by_key(source: Source, node: ast.AST) -> bool:
+    """Whether of a dictionary one item is read: ``conf["lr"]``, ``conf.get("lr")``."""
+    above = source.parents.get(node)
+    if isinstance(above, ast.Subscript):
+        return isinstance(above.slice, ast.Constant)
+    return isinstance(above, ast.Attribute) and above.attr == "get"
 
 
 def _reads(source: Source, argument: ast.AST, name: str) -> bool:

@@ -6,7 +6,7 @@ import ast
 
 from ...recorder.cell_trace import Leaf, Trace
 from ...recorder.loaded_states import Loaded
-from ..finding import Found, capital, listed, where
+from ..finding import Found, capital, last_line, listed, where
 from ..order import rule
 from ..reading.sources import called, sources
 
@@ -57,6 +57,28 @@ def loaded_unseen(trace: Trace, explained: set[Leaf]) -> list[Found]:
             )
             remedy = "Print what it returns (missing_keys, unexpected_keys), or load with strict=True."
             return [Found("loading", "note", line, col, message, remedy)]
+    return _left_at_random(trace)
+
+
+def _left_at_random(trace: Trace) -> list[Found]:
+    """A layer that a state has under another name: nothing is loaded for it, nothing trains it, and the model runs."""
+    for call in trace.loaded:
+        found = [
+            leaf for leaf in trace.leaves if leaf.module and leaf.name.endswith(tuple(f".{m}" for m in call.missing))
+        ]
+        line, col, place = where(trace, call.place)
+        if call.strict or not call.unexpected or not found or trace.optimized.keys() & set(found) or line is None:
+            continue
+        if not any(isinstance(n, ast.Expr) and called(n.value) == "load_state_dict" and n.lineno <= line <= last_line(n)
+                   for n in trace.nodes()):  # fmt: skip
+            continue  # somebody looks at what it says
+        message = capital(
+            f"{place} loads nothing for {listed(found)}: strict=False passes over what is called otherwise (the state "
+            f"has {listed(call.unexpected)}), nobody looks at what it returns, and the model runs with the values that "
+            "it began with."
+        )
+        remedy = "Bring the keys in line and load with strict=True; print what load_state_dict returns."
+        return [Found("loading", "warning", line, col, message, remedy, [], found)]
     return []
 
 

@@ -78,7 +78,7 @@ def _named_twice(trace: Trace, source: Source, nodes: list[ast.AST], node: ast.A
         return None
     if isinstance(node.targets[0], ast.Attribute):
         return _held_twice(source, nodes, node)
-    base = _itself(node.value)
+    base = itself(node.value)
     if not isinstance(node.targets[0], ast.Name) or not isinstance(base, ast.Name):
         return None
     name, model = node.targets[0].id, base.id
@@ -96,8 +96,8 @@ def _named_twice(trace: Trace, source: Source, nodes: list[ast.AST], node: ast.A
     return Found("alias", "warning", line, col, message, f"Copy it: {name} = copy.deepcopy({model}).")
 
 
-def _itself(node: ast.expr) -> ast.expr:
-    """The module that ``net.to(device).eval()`` gives: itself, and no copy."""
+def itself(node: ast.expr) -> ast.expr:
+    """Return the module that ``net.to(device).eval()`` gives: itself, and no copy."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SELF:
         node = node.func.value
     return node
@@ -106,7 +106,7 @@ def _itself(node: ast.expr) -> ast.expr:
 def _held_twice(source: Source, nodes: list[ast.AST], node: ast.Assign) -> Found | None:
     """``self.policy = net.to(d); self.target = net.to(d)``: two names of one network."""
     name = ast.unparse(node.targets[0])
-    base = _itself(node.value)
+    base = itself(node.value)
     if not isinstance(base, ast.Name | ast.Attribute) or not SECOND.search(name):
         return None
     own = ast.unparse(base)
@@ -117,7 +117,7 @@ def _held_twice(source: Source, nodes: list[ast.AST], node: ast.Assign) -> Found
             if isinstance(n, ast.Assign)
             and n.lineno < node.lineno
             and isinstance(n.targets[0], ast.Attribute)
-            and (ast.unparse(n.targets[0]) == own or ast.unparse(_itself(n.value)) == own)
+            and (ast.unparse(n.targets[0]) == own or ast.unparse(itself(n.value)) == own)
         ),
         None,
     )

@@ -8,9 +8,14 @@ import re
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital, listed, where
 from ..order import rule
+from ..reading.expressions import flow_of
 from ..reading.sources import Function, Source, called, names_in, own_nodes, sources
 
 SEEDS = {"manual_seed", "manual_seed_all", "seed", "seed_everything", "set_seed", "seed_all"}
+MAKERS = {"default_rng", "RandomState", "Random"}
+"""What makes a generator of a seed."""
+TURNS = {"roll", "flip", "fliplr", "flipud", "rot90", "crop", "rotate"}
+"""What an augmentation does to a sample."""
 DRAWS = {"randn", "rand", "randint", "randperm", "randn_like", "rand_like", "randint_like", "normal", "normal_",
          "uniform_", "bernoulli", "multinomial", "choice", "choices", "shuffle", "sample", "random", "uniform",
          "standard_normal", "dropout", "permutation", "integers", "gauss"}  # fmt: skip
@@ -30,7 +35,7 @@ def seeded_again(trace: Trace, explained: set[Leaf]) -> list[Found]:
             for node in own_nodes(scope):
                 if not isinstance(node, ast.Call) or called(node) not in SEEDS or not node.args:
                     continue
-                if not all(isinstance(a, ast.Constant) for a in node.args):
+                if not all(isinstance(a, ast.Constant) or _constant(source, scope, a) for a in node.args):
                     continue
                 drawn = _drawn_in_loop(source, node, scope) or _drawn_in_function(found, node, scope)
                 if drawn is None:
@@ -54,8 +59,10 @@ def seeded_by_sample(trace: Trace, explained: set[Leaf]) -> list[Found]:
             index = {arg.arg for arg in method.args.args[1:]}
             stored = [n for n in nodes if isinstance(n, ast.Subscript) and ast.unparse(n.value).startswith("self.")]
             for node in nodes:
-                if not isinstance(node, ast.Call) or called(node) not in SEEDS or not node.args or not stored:
+                if not isinstance(node, ast.Call) or called(node) not in SEEDS | MAKERS or not node.args or not stored:
                     continue
+                if called(node) in MAKERS and not any(called(n) in TURNS for n in nodes):
+                    continue  # noise of its own for each sample may be a part of the data
                 tests = [ast.unparse(a.test) for a in source.around(node) if isinstance(a, ast.If)]
                 tests += [a.name for a in source.around(node) if isinstance(a, ast.ClassDef)]
                 read = names_in(node.args[0]) - {"self"}
@@ -74,6 +81,15 @@ def seeded_by_sample(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 remedy = "Leave the random state alone there, or keep one generator that goes on from sample to sample."
                 return [Found("loop", "warning", line, col, message, remedy)]
     return []
+
+
+def _constant(source: Source, scope: ast.AST, node: ast.expr) -> bool:
+    """Whether a variable is a plain number that is set once, outside of functions."""
+    return (
+        isinstance(node, ast.Name)
+        and node.id in source.constants
+        and (scope in (source.tree, source.program) or not flow_of(source, scope).binds(node.id))
+    )
 
 
 def _drawn_in_loop(source: Source, seed: ast.Call, scope: ast.AST) -> ast.Call | None:

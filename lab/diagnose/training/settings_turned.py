@@ -26,7 +26,7 @@ def averages_of_the_last_batch(scope: Scope) -> Iterator[Found]:
             continue
         given = next((k.value for k in node.keywords if k.arg == "momentum"), None)
         given = node.args[2] if given is None and len(node.args) > 2 and called(node) != "batch_norm" else given
-        momentum = flow.number(given) if given is not None else None
+        momentum = flow.setting(given) if given is not None else None
         if momentum is None or not MOST <= momentum < 1:
             continue
         message = (
@@ -50,7 +50,7 @@ def share_to_keep(scope: Scope) -> Iterator[Found]:
         if given is None:
             continue
         words = ast.unparse(given)
-        share = flow.number(given)
+        share = flow.setting(given)
         kept = KEEP.search(words) and "-" not in words and (share is None or share >= 0.5)
         if not kept:
             continue

@@ -50,7 +50,8 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if ratio > WHOLE and loss is not None and row is not None and row.course is not None:
         loss = (min(loss[0], row.course.first[0]), *loss[1:])  # steps of that size are no noise of small batches
     noise = 1.5 if ratio <= WHOLE else 1.0
-    worse = lost or (loss is not None and not loss[1] < noise * fair * abs(loss[0]))
+    measured = loss is not None and (loss[0] != 0 or largest not in facts.from_zero)
+    worse = lost or (loss is not None and measured and not loss[1] < noise * fair * abs(loss[0]))
     if loss is not None and not worse and loss[2] > 3 * fair * loss[0] > 0:
         worse, course = True, f", and the loss rose from {loss[0]:.3g} to {loss[2]:.3g} on the way"
     usual = USUAL_ADAPTIVE if facts.adaptive else USUAL
@@ -164,11 +165,21 @@ def not_divided(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 def _scheduler(trace: Trace) -> Place | None:
     """Return where a schedule of the learning rate takes its steps."""
+    made = {ast.unparse(t) for s in sources(trace) for n in s.nodes if isinstance(n, ast.Assign) and _schedules(n.value)
+            for t in n.targets}  # fmt: skip
     for source in sources(trace):
-        for node in source.nodes:
-            if called(node) == "step" and "sched" in ast.unparse(node.func).lower():  # type: ignore[attr-defined]
+        for node in source.calls.get("step", ()):
+            of = ast.unparse(getattr(node.func, "value", node.func))
+            if "sched" in of.lower() or of in made:
                 return source.place(node)
     return None
+
+
+def _schedules(node: ast.expr) -> bool:
+    """Whether an expression makes a scheduler of the learning rate."""
+    return isinstance(node, ast.Call) and (
+        "lr_scheduler." in ast.unparse(node.func) or called(node).endswith(("LR", "LROnPlateau", "WarmRestarts"))
+    )
 
 
 def _decays(trace: Trace) -> list[Found]:

@@ -8,15 +8,17 @@ import re
 from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Trace
+from ..agents.target_networks import averaged_models
 from ..finding import Found, last_line
 from ..order import rule, text_rule
-from ..reading.calls import functions, given, name_of
+from ..reading.calls import function_of, functions, given, name_of
 from ..reading.expressions import defaults
 from ..reading.scope import Scope, calls, flow_around, scope_around, tell
 from ..reading.sources import Function, Source, called, sources
 
 RATE = re.compile(r"(^|_)(lr|learning_?rate|lr0|eta)(_|\d|$)|^(base|max|init|peak|initial|start)_?lr$", re.I)
 DECAY = re.compile(r"decay|^(beta|alpha|momentum|m|tau)$", re.I)
+AVERAGE = re.compile(r"ema|shadow|avg|averag|teacher", re.I)
 COPIES = {"deepcopy", "state_dict", "clone"}
 HALF = 0.5  # the share of its start that an average still has, from which it is said
 LEAST = 5  # steps
@@ -25,7 +27,7 @@ LEAST = 5  # steps
 @rule(561)
 def rate_for_factor(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``LambdaLR(opt, lambda e: lr * 0.9 ** e)``: the result is a factor of the rate that the optimizer has."""
-    known = functions(trace)
+    known, base = functions(trace), _base_rates(trace)
     for source, node in calls(trace, "LambdaLR", "MultiplicativeLR"):
         give = given(node, "lr_lambda", 1)
         inner = flow_around(source, node).inner(give) if give is not None else None
@@ -39,9 +41,10 @@ def rate_for_factor(trace: Trace, explained: set[Leaf]) -> list[Found]:
             where, function = known[give.id]
             gives = [n.value for n in ast.walk(function) if isinstance(n, ast.Return) and n.value is not None]
         for value in gives:
-            above = _rates(value)
+            above = _rates(value, base)
             below = any(
-                isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div) and _rates(n.right) for n in ast.walk(value)
+                isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div) and _rates(n.right, base)
+                for n in ast.walk(value)
             )
             if not above or below:
                 continue
@@ -53,8 +56,25 @@ def rate_for_factor(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
-def _rates(node: ast.AST) -> list[str]:
-    return [name_of(n) for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute) and RATE.search(name_of(n))]
+def _base_rates(trace: Trace) -> set[str]:
+    """What optimizers are given as their learning rate, where that is no plain number."""
+    found = {
+        ast.unparse(lr)
+        for source in sources(trace)
+        for name, nodes in source.calls.items()
+        for node in nodes
+        if name[:1].isupper() and (lr := given(node, "lr")) is not None
+    }
+    return {text for text in found if not text[0].isdigit()}
+
+
+def _rates(node: ast.AST, base: set[str]) -> list[str]:
+    return [
+        ast.unparse(n) if isinstance(n, ast.Subscript) else name_of(n)
+        for n in ast.walk(node)
+        if isinstance(n, ast.Name | ast.Attribute | ast.Subscript)
+        and (RATE.search(name_of(n)) or ast.unparse(n) in base)
+    ]
 
 
 @rule(563)
@@ -124,6 +144,39 @@ def _schedulers(trace: Trace) -> list[str]:
     return sorted(n for n in names if re.search(r"(LR|WarmRestarts|LROnPlateau|Scheduler)$", n))
 
 
+@text_rule(307, "load_state_dict", trains=True)
+def begun_again(scope: Scope) -> Iterator[Found]:
+    """``opt.load_state_dict(saved)`` and then a scheduler that is made from the start: it sets the first rate again."""
+    for pair in scope.index.given:
+        of = given(pair.value, "optimizer", 0) if isinstance(pair.value, ast.Call) else None
+        if of is None or not re.search(r"LR$|WarmRestarts$", called(pair.value)) or given(pair.value, "last_epoch"):
+            continue
+        loads = [
+            n for n in scope.calls("load_state_dict") if ast.unparse(getattr(n.func, "value", n)) == ast.unparse(of)
+        ]
+        resumed = [n for n in scope.calls("load_state_dict") if ast.unparse(getattr(n.func, "value", n)) == pair.name]
+        resumed += [
+            n
+            for n in scope.calls("step")
+            if ast.unparse(n) != f"{pair.name}.step()" and ast.unparse(n.func) == f"{pair.name}.step"
+        ]
+        before = [n for n in loads if n.lineno < pair.node.lineno]
+        if not before or resumed or any(n.lineno > pair.node.lineno for n in loads):
+            continue
+        if not any(ast.unparse(n) == f"{pair.name}.last_epoch" and isinstance(n.ctx, ast.Store) for n in scope.nodes
+                   if isinstance(n, ast.Attribute)):  # fmt: skip
+            continue  # a schedule of its own for what follows
+        says = (
+            f"makes {pair.name} from the start (`{ast.unparse(pair.value)}`), which sets the learning rate of the "
+            f"first epoch again after {scope.place(before[-1]).words} has loaded the optimizer: last_epoch comes too "
+            "late."
+        )
+        remedy = (
+            f"Save and load its state too: {pair.name}.load_state_dict(...), or load the optimizer after it is made."
+        )
+        yield scope.tell(pair.node, "learning-rate", says, remedy)
+
+
 @text_rule(572, earlier=True)
 def first_alone(scope: Scope) -> Iterator[Found]:
     """``if i % accum == 0: opt.step()`` of an i that begins with 0: the first step is of one batch alone."""
@@ -182,7 +235,7 @@ def average_hardly_moves(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if steps < LEAST:
         return []
     for source in sources(trace):
-        if not any(word in source.text for word in ("ema", "EMA", "shadow", "averaged", "teacher")):
+        if not re.search(r"\b1(\.0*)? ?- ?\w", source.text):
             continue
         for node in source.nodes:
             found = _decay(source, node)
@@ -205,7 +258,7 @@ def _decay(source: Source, node: ast.AST) -> tuple[ast.AST, float] | None:
     """Where a decay of an average of weights is set, and to what."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and getattr(node.left, "value", None) == 1:
         name = name_of(node.right)
-        if not DECAY.search(name):
+        if not name:
             return None
         averages = any(called(a) in ("add_", "lerp_", "add", "lerp") for a in source.around(node)) or any(
             isinstance(a, ast.BinOp) and isinstance(a.op, ast.Mult) for a in list(source.around(node))[:1]
@@ -213,24 +266,38 @@ def _decay(source: Source, node: ast.AST) -> tuple[ast.AST, float] | None:
         if not averages:
             return None
         scope = scope_around(source, node)
-        if (
-            not re.search(r"ema|shadow|avg|averag|teacher", ast.unparse(node) + getattr(scope, "name", ""), re.I)
-            and not re.search(
-                r"ema|shadow|avg|teacher",
-                ast.unparse(next((a for a in source.around(node) if isinstance(a, ast.stmt)), node)),
-                re.I,
-            )
-            and not any(re.search(r"ema|shadow|avg|teacher", getattr(a, "name", ""), re.I) for a in source.around(node))
-            and not any(
-                isinstance(a, ast.For) and re.search(r"ema|shadow|avg|teacher", ast.unparse(a.iter), re.I)
-                for a in source.around(node)
-            )
-        ):
+        if not _of_two_models(source, node) and not (DECAY.search(name) and _named_an_average(source, node, scope)):
             return None
         for at, value in _settings(source, scope, name):
             if isinstance(value, ast.Constant) and isinstance(value.value, float):
                 return at, value.value
     return None
+
+
+def _named_an_average(source: Source, node: ast.AST, scope: ast.AST) -> bool:
+    """Whether what stands around speaks of an average of weights."""
+    around = list(source.around(node))
+    statement = next((a for a in around if isinstance(a, ast.stmt)), node)
+    texts = [ast.unparse(statement), *(getattr(a, "name", "") for a in around), getattr(scope, "name", "")]
+    texts += [ast.unparse(a.iter) for a in around if isinstance(a, ast.For)]
+    return any(AVERAGE.search(text) for text in texts)
+
+
+def _of_two_models(source: Source, node: ast.AST) -> bool:
+    """Whether it stands in a loop that moves the parameters of one model towards those of another, and no loss asks
+    the one that follows: it is no target network and no teacher, whose start may last."""
+    loop = next((a for a in source.around(node) if isinstance(a, ast.For)), None)
+    models = averaged_models(loop) if loop is not None else None
+    if models is None:
+        return False
+    follows = models[0].rpartition(".")[2]
+    kind = ast.Attribute if "." in models[0] else ast.Name
+    asked = (n for n in source.calls.get(follows, ()) if isinstance(n.func, kind))
+    return not any(
+        isinstance(a, ast.For | ast.While | Function) and any(called(n) == "backward" for n in ast.walk(a))
+        for n in asked
+        for a in source.around(n)
+    )
 
 
 def _settings(source: Source, scope: ast.AST, name: str) -> list[tuple[ast.AST, ast.expr]]:
@@ -265,11 +332,7 @@ def not_given_back(trace: Trace, explained: set[Leaf]) -> list[Found]:
         for kind in source.nodes:
             if not isinstance(kind, ast.ClassDef):
                 continue
-            back = [
-                n
-                for n in kind.body
-                if isinstance(n, ast.FunctionDef) and re.match(r"restore|unapply|swap_back", n.name)
-            ]
+            back = _gives_back(kind)
             if len(back) != 1:
                 continue
             saves = [
@@ -278,7 +341,10 @@ def not_given_back(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 if isinstance(n, ast.FunctionDef)
                 and n not in back
                 and n.name != "__init__"
-                and re.search(r"backup|saved|collected|stored|original", ast.unparse(n))
+                and (
+                    re.search(r"backup|saved|collected|stored|original", ast.unparse(n))
+                    or _kept_by(n) & _read_by(back[0])
+                )
             ]
             used = [n for s in sources(trace) for n in s.calls.get(back[0].name, ())]
             put = [(s, n) for s in sources(trace) for m in saves for n in s.calls.get(m.name, ())]
@@ -296,6 +362,38 @@ def not_given_back(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
+def _gives_back(kind: ast.ClassDef) -> list[ast.FunctionDef]:
+    """The methods that put into a model what another one has kept of it, by name or by what they do."""
+    methods = [n for n in kind.body if isinstance(n, ast.FunctionDef) and n.name != "__init__"]
+    named = [n for n in methods if re.match(r"restore|unapply|swap_back", n.name)]
+    kept = {name for n in methods if _writes(n) for name in _kept_by(n)}
+    return named or [n for n in methods if _writes(n) and not _kept_by(n) and kept & _read_by(n)]
+
+
+def _writes(method: ast.FunctionDef) -> bool:
+    """Whether a method sets the parameters of a model that it is given."""
+    return "parameters()" in ast.unparse(method) and any(
+        called(n) == "copy_" or (isinstance(n, ast.Assign) and ast.unparse(n.targets[0]).endswith(".data"))
+        for n in ast.walk(method)
+    )
+
+
+def _kept_by(method: ast.FunctionDef) -> set[str]:
+    """The attributes to which a method gives copies of a model's parameters."""
+    return {
+        ast.unparse(target)
+        for n in ast.walk(method)
+        if isinstance(n, ast.Assign) and "parameters()" in (text := ast.unparse(n.value)) and "clone()" in text
+        for target in n.targets
+        if isinstance(target, ast.Attribute)
+    }
+
+
+def _read_by(method: ast.FunctionDef) -> set[str]:
+    """The attributes that a method reads."""
+    return {ast.unparse(n) for n in ast.walk(method) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)}
+
+
 @text_rule(576, earlier=True)
 def best_left_behind(scope: Scope) -> Iterator[Found]:
     """``best_state = deepcopy(net.state_dict())`` that nothing loads: what is tested is the last epoch's model."""
@@ -305,15 +403,17 @@ def best_left_behind(scope: Scope) -> Iterator[Found]:
     for node in flow.of(ast.Assign):
         if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
             continue
-        if not isinstance(node.value, ast.DictComp) and called(node.value) not in COPIES:
+        key, value = _copied(node.value)
+        if value is None:
             continue
-        name, text = node.targets[0].id, ast.unparse(node.value)
+        name, text = node.targets[0].id, ast.unparse(value)
         loops = [a for a in source.around(node) if isinstance(a, ast.For)]
         guarded = any(isinstance(a, ast.If) for a in source.around(node))
         if ("state_dict()" not in text and not text.startswith("copy.deepcopy(")) or not loops or not guarded:
             continue
         reads = [n for s in sources(trace) for n in s.nodes
-                 if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]  # fmt: skip
+                 if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
+                 and (not key or not _asks_for_another(s.parents.get(n), key))]  # fmt: skip
         model = re.sub(r"\.state_dict\(\)|copy\.|deepcopy|[()]", "", text)
         last = loops[-1]
         after = [
@@ -321,7 +421,9 @@ def best_left_behind(scope: Scope) -> Iterator[Found]:
             for n in flow.nodes
             if isinstance(n, ast.Call)
             and n.lineno > last_line(last)
-            and (ast.unparse(n.func) == model or any(ast.unparse(a) == model for a in n.args))
+            and (
+                ast.unparse(n.func) == model or any(ast.unparse(a) == model for a in n.args) or _runs(source, n, model)
+            )
             and called(n) not in ("save", "print")
         ]
         if reads or not after or not model.isidentifier():
@@ -330,4 +432,25 @@ def best_left_behind(scope: Scope) -> Iterator[Found]:
             f"keeps the best model (`{ast.unparse(node)}`), and nothing loads it: `{ast.unparse(after[0])}` "
             f"({source.place(after[0]).words}) is of the model of the last epoch."
         )
-        yield scope.tell(node, "evaluation", says, f"Load it first: {model}.load_state_dict({name}).", "note")
+        of = f"{name}[{key!r}]" if key else name
+        yield scope.tell(node, "evaluation", says, f"Load it first: {model}.load_state_dict({of}).", "note")
+
+
+def _copied(node: ast.expr) -> tuple[str, ast.expr | None]:
+    """The copy of a state that an expression is, with "" before it; or the one in a dictionary, with its key."""
+    if isinstance(node, ast.Dict):
+        items = ((getattr(k, "value", None), v) for k, v in zip(node.keys, node.values, strict=True))
+        return next(((k, v) for k, v in items if isinstance(k, str) and called(v) in COPIES), ("", None))
+    return "", node if isinstance(node, ast.DictComp) or called(node) in COPIES else None
+
+
+def _asks_for_another(above: ast.AST | None, key: str) -> bool:
+    """Whether of a dictionary an item with another key is read."""
+    return isinstance(above, ast.Subscript) and isinstance(above.slice, ast.Constant) and above.slice.value != key
+
+
+def _runs(source: Source, node: ast.Call, model: str) -> bool:
+    """Whether a function that is called runs a model which it finds outside, and does not train it."""
+    function = function_of(source, node)
+    inside = [] if function is None else [n for n in ast.walk(function) if isinstance(n, ast.Call)]
+    return any(ast.unparse(n.func) == model for n in inside) and not any(called(n) == "backward" for n in inside)

@@ -42,7 +42,7 @@ def lost_digits(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if row not in trace.rows or row.into is not None:
             continue
         pair = row.refs if len(row.refs) == 2 and row.op == "sub" else ()
-        if pair and _squared(pair[1]) and _mean_of_squares(pair[0], trace.consumers()):
+        if pair and _squared(pair[1]) and (_mean_of_squares(pair[0], trace.consumers()) or _kept_average(pair[0])):
             return [_variance(trace, row, lost.largest)]
         if pair and _expanded(*pair):
             continue  # told by itself
@@ -105,6 +105,17 @@ def _mean_of_squares(ref: Ref, readers: dict[Ref, list[Row]]) -> bool:
             if any(_squared(ref) for r in added[:4] for ref in r.refs):
                 return True
     return False
+
+
+def _kept_average(ref: Ref) -> bool:
+    """Whether a value is a sum from an earlier cell, divided by a count."""
+    one = _unviewed(ref)
+    return (
+        isinstance(one, Row)
+        and one.op in ("div", "mul")
+        and bool(one.refs)
+        and isinstance(_unviewed(one.refs[0]), Leaf)
+    )
 
 
 def _variance(trace: Trace, row: Row, largest: float) -> Found:
