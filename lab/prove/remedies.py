@@ -16,14 +16,18 @@ from .elsewhere import place_of, seen_there
 
 Remedy = Callable[[Cell, Finding], Iterator[Patch]]
 MOST = 8  # patches of one finding that are proposed
+EVERY = "*"
 _table: dict[str, list[Remedy]] = {}
 
 
 def remedy(*kinds: str) -> Callable[[Remedy], Remedy]:
-    """Decorator: let a function propose patches for findings of these kinds, after those that did before it."""
+    """Decorator: let a function propose patches for findings of these kinds, after those that did before it.
+
+    Without a kind it is for all, after those of a kind.
+    """
 
     def decorate(propose: Remedy) -> Remedy:
-        for kind in kinds:
+        for kind in kinds or (EVERY,):
             _table.setdefault(kind, []).append(propose)
         return propose
 
@@ -57,7 +61,7 @@ def _of_text(text: str, finding: Finding) -> list[Patch]:
     code = ast.dump(cell.tree)
     found: dict[str, Patch] = {}
     end = text[len(text.rstrip("\n")) :]  # where a statement moves from or to the last line, so does its newline
-    for propose in _table.get(finding.kind, []):
+    for propose in [*_table.get(finding.kind, []), *_table.get(EVERY, [])]:
         for patch in propose(cell, finding):
             new = replace(patch, text=patch.text.rstrip("\n") + end)
             if new.text not in found and _code(new.text) not in (None, code):
