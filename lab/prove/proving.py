@@ -42,7 +42,7 @@ class Prover:
         self.begin()
         self.steps = PASSES if wall_s > SHORT_S else 0
         self.seconds = min(max(LEAST_S, 10 * wall_s), MOST_S)
-        self._before: dict[Again, tuple[dict[str, Any], dict[str, Any]]] = {}
+        self._before: dict[tuple[str, Again], tuple[dict[str, Any], dict[str, Any]]] = {}
 
     def begin(self) -> None:
         """Let the time for trials begin now."""
@@ -56,17 +56,22 @@ class Prover:
         changed = tuple((file, patch.text if file == patch.file else was) for file, was in again)
         return self.snapshot.run(Order(text, what, self.steps, self.seconds, others=others, again=changed))
 
-    def before(self, again: Again = ()) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what the unchanged cell gives, measured and found."""
-        if again not in self._before:
-            as_it_is = Patch("", self.text)
-            self._before[again] = self.run("measure", as_it_is, again), self.run("record", as_it_is, again)
-        return self._before[again]
+    def before(self, patch: Patch, again: Again = ()) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what the unchanged cell gives, measured and found, with the source that a patch changes as it was."""
+        key = patch.file, again
+        if key not in self._before:
+            as_it_is = self.unchanged(patch)
+            self._before[key] = self.run("measure", as_it_is, again), self.run("record", as_it_is, again)
+        return self._before[key]
+
+    def unchanged(self, patch: Patch) -> Patch:
+        """Return the patch of the same source that changes nothing."""
+        return replace(patch, text=patch.was) if patch.file else Patch("", self.text)
 
     def one(self, kind: str, patch: Patch) -> Verdict:
         """Try one patch for a finding of a kind."""
         again = _again(patch)
-        before, found = self.before(again)
+        before, found = self.before(patch, again)
         if "leaves" not in before or "found" not in found:
             return Verdict("untried", before["error"] if "leaves" not in before else found["error"])
         if not any(f["kind"] == kind for f in found["found"]) and kind not in SPEED:
@@ -101,7 +106,7 @@ class Prover:
         """Return the faster runs of the cell and of a patch, with the times of all: other programs run too."""
         runs: tuple[list[dict[str, Any]], ...] = ([before], [after])
         for _ in range(REPEATS):
-            for kept, each in zip(runs, (Patch("", self.text), patch), strict=True):
+            for kept, each in zip(runs, (self.unchanged(patch), patch), strict=True):
                 more = self.run("measure", each, again)
                 kept += [more] if "cpu_ms" in more else []
         best = [min(kept, key=lambda run: run["cpu_ms"]) for kept in runs]

@@ -58,7 +58,7 @@ def test_a_lower_loss_alone_proves_nothing() -> None:
         (cleared, *_) = patches(source, record.findings[0])
     with planted(cleared.text) as (_, snapshot):
         prover = Prover(snapshot, cleared.text, 0.1)
-        _, found = prover.before()
+        _, found = prover.before(Patch("", cleared.text))
         found["found"].append({"kind": "zero-grad", "severity": "warning", "line": 1, "message": ""})
         verdict = prover.one("zero-grad", Patch("the mistake", source))
     assert verdict.level == "refuted"
