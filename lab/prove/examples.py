@@ -27,7 +27,10 @@ MOST = 4  # places of one row
 def rewrite(
     kinds: Kinds, words: str, old: str | Sequence[str], new: str | Sequence[str], said: str, where: Where = "line"
 ) -> None:
-    """Let code that a finding of these words speaks of be other code; of several pairs all are changed that are there.
+    """Let code that a finding of these words speaks of be other code.
+
+    Of several pairs each must be there, the first where the finding says and the others anywhere, and what a name
+    stands for is the same in all of them.
 
     where : "line": on the lines that the finding names; "quoted": what it quotes, on those lines; "all": anywhere;
         "loops": what the loops around its line go over
@@ -39,22 +42,27 @@ def rewrite(
         found = re.search(words, f"{finding.message}\n{finding.remedy}", re.S)
         if found is None:
             return
-        alike = [list(_alike(cell, finding, _expanded(found, code), where)) for code in olds]
-        templates = [_expanded(found, code) for code in news]
-        if len(olds) == 1:
-            for node, bound in alike[0][:MOST]:
-                yield Patch(said, cell.splice([_changed(cell, node, templates[0], bound)]))
-        elif any(alike):
-            pieces = [_changed(cell, *each[0][:1], new, each[0][1]) for each, new in zip(alike, templates, strict=True)
-                      if each]  # fmt: skip
-            yield Patch(said, cell.splice(pieces))
+        codes, templates = ([_expanded(found, code) for code in part] for part in (olds, news))
+        for node, bound in list(_alike(cell, finding, codes[0], where))[:MOST]:
+            places = [node]
+            for code in codes[1:]:
+                more = next(((n, b) for n, b in _alike(cell, finding, code, "all", bound) if n not in places), None)
+                if more is None:
+                    break
+                places.append(more[0])
+                bound = more[1]
+            if len(places) == len(codes):
+                pieces = [_changed(cell, n, t, bound) for n, t in zip(places, templates, strict=True)]
+                yield Patch(said, cell.splice(pieces))
 
 
 def _expanded(found: re.Match[str], code: str) -> str:
     return re.sub(r"\\(\d)", lambda m: found[int(m[1])] or "", code)
 
 
-def _alike(cell: Cell, finding: Finding, code: str, where: Where) -> Iterator[tuple[ast.AST, Bound]]:
+def _alike(
+    cell: Cell, finding: Finding, code: str, where: Where, known: Bound | None = None
+) -> Iterator[tuple[ast.AST, Bound]]:
     """Go through the nodes that are like a pattern, those that the finding quotes first."""
     try:
         wanted = pattern(code)
@@ -68,7 +76,7 @@ def _alike(cell: Cell, finding: Finding, code: str, where: Where) -> Iterator[tu
     if where != "quoted":
         ordered += [n for n, t in zip(nodes, told, strict=True) if not t]
     for node in ordered:
-        bound = match(wanted, node)
+        bound = match(wanted, node, known)
         if bound is not None:
             yield node, bound
 
@@ -96,6 +104,7 @@ def quoted(message: str) -> list[ast.AST]:
 
 def on_line(cell: Cell, line: int) -> list[ast.AST]:
     """Return the expressions and simple statements on a line, in the order of the text."""
+
     def there(node: ast.AST) -> bool:
         first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", None) or 0
         return first <= line <= last

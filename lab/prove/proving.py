@@ -87,18 +87,25 @@ class Prover:
         if "leaves" not in after:
             return Verdict("refuted", after["error"])
         if kind in SPEED:
+            once = Runs(before, after, found, found)
+            first = judge(kind, *self._texts(patch), once)
+            if first.level == "refuted" and not _may_be_faster(once):
+                return first
             before, after = self._by_turns(patch, again, before, after)
         found_after = self.run("record", patch, again)
         if "found" not in found_after:
             return Verdict("refuted", found_after["error"])
         runs = Runs(before, after, found, found_after)
-        if patch.file:
-            verdict = judge(kind, (self.text, self.text), runs, (patch.was, patch.text))
-        else:
-            verdict = judge(kind, (self.text, patch.text), runs)
+        verdict = judge(kind, *self._texts(patch), runs)
         if verdict.level == "consistent" and self._by_chance(kind):
             return Verdict("refuted", "the finding goes by itself when other random numbers are drawn")
         return verdict
+
+    def _texts(self, patch: Patch) -> tuple[tuple[str, str], tuple[str, str] | None]:
+        """Return the cell's text before and with a patch, and those of another source that is changed."""
+        if patch.file:
+            return (self.text, self.text), (patch.was, patch.text)
+        return (self.text, patch.text), None
 
     def _by_turns(
         self, patch: Patch, again: Again, before: dict[str, Any], after: dict[str, Any]
@@ -118,18 +125,29 @@ class Prover:
         return "found" in found and not any(f["kind"] == kind for f in found["found"])
 
     def finding(self, finding: Finding) -> tuple[Verdict, Patch] | None:
-        """Try the patches of a finding until one is proved; return the best, None where there is no patch."""
+        """Try the patches of a finding until one is proved; return the best, None where there is no patch.
+
+        A guess that fails is not told: the finding may be right, and another way of doing it better.
+        """
         best: tuple[Verdict, Patch] | None = None
         order = {"proved": 0, "consistent": 1, "refuted": 2, "untried": 3}
         for patch in patches(self.text, finding):
             if time.monotonic() > self.end:
                 return best or (Verdict("untried", "the time for trials was over"), patch)
             verdict = self.one(finding.kind, patch)
+            if patch.guess and verdict.level == "refuted":
+                continue
             if best is None or order[verdict.level] < order[best[0].level]:
                 best = verdict, patch
             if verdict.level in ("proved", "untried"):
                 break
         return best
+
+
+def _may_be_faster(runs: Runs) -> bool:
+    """Whether more runs could show that a patch makes the cell faster with the same values."""
+    quicker = any(runs.after[clock] < runs.before[clock] for clock in ("cpu_ms", "wall_ms"))
+    return not runs.after["error"] and quicker and not runs.same_values()
 
 
 def alone_s(record: Record) -> float:
@@ -177,7 +195,7 @@ def propose(record: Record, text: str, reason: str) -> None:
     """Show the first patch of each finding untried, and say why it is where there is a reason."""
     tried = sentence(Verdict("untried", reason)) if reason else ""
     for k, finding in enumerate(record.findings):
-        found = patches(text, finding)
+        found = [patch for patch in patches(text, finding) if not patch.guess]
         if found:
             record.findings[k] = replace(finding, tried=tried, patch=shown(text, found[0]))
 

@@ -28,14 +28,14 @@ def pattern(code: str) -> ast.expr | ast.stmt:
     return statement.value if isinstance(statement, ast.Expr) else statement
 
 
-def match(wanted: ast.AST, node: ast.AST) -> Bound | None:
-    """Return what the names of a pattern stand for in a node; None where it is not like it.
+def match(wanted: ast.AST, node: ast.AST, bound: Bound | None = None) -> Bound | None:
+    """Return what the names of a pattern stand for in a node, some of them known; None where it is not like it.
 
     >>> tree = pattern("(x + 1) * y.exp()")
     >>> {name: ast.unparse(part) for name, part in match(pattern("torch.exp(_a) * _b"), tree).items()}
     {'_a': 'y', '_b': 'x + 1'}
     """
-    return next(_match(wanted, node, {}), None)
+    return next(_match(wanted, node, bound or {}), None)
 
 
 def _match(wanted: ast.AST, node: ast.AST, bound: Bound) -> Iterator[Bound]:
@@ -166,7 +166,9 @@ def in_its_place(cell: Cell, node: ast.AST, code: str) -> str:
     lead = isinstance(parent, ast.Attribute | ast.Subscript) and parent.value is node
     lead |= isinstance(parent, ast.Call) and parent.func is node
     begin, end = cell.span(node)
-    around = cell.text[begin - 1 : begin] == "(" and cell.text[end : end + 1] == ")" and not isinstance(parent, ast.Call)
+    around = (
+        cell.text[begin - 1 : begin] == "(" and cell.text[end : end + 1] == ")" and not isinstance(parent, ast.Call)
+    )
     try:
         new = ast.parse(code, mode="eval").body
     except SyntaxError:

@@ -32,7 +32,7 @@ class Verdict:
     said: str
 
 
-def judge(kind: str, texts: tuple[str, str], runs: Runs, elsewhere: tuple[str, str] | None = None) -> Verdict:
+def judge(kind: str, texts: tuple[str, str], elsewhere: tuple[str, str] | None, runs: Runs) -> Verdict:
     """Judge a patch of a finding of a kind by what was measured and found before and with it; `texts` are the cell's,
     `elsewhere` those of another source that is changed."""
     wrong = _worse(kind, texts, elsewhere or texts, runs)

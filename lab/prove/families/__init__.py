@@ -11,6 +11,7 @@ from . import (
     memory,
     modes,
     numerics,
+    orders,
     speed,
     speed_by_example,
     stated,

@@ -14,6 +14,9 @@ from ..remedies import remedy
 from ..rewriting import match, pattern
 
 SLOW = ("slow", "overhead", "cost", "data-loader")
+_BY_ROWS = re.compile(
+    r"all rows at once|whole tensors|all of them|[Aa]ll at once|no turn needs|one row at a time|in one call"
+)
 
 
 def _loops(cell: Cell, finding: Finding) -> list[ast.For]:
@@ -33,7 +36,7 @@ def _stored(tree: ast.AST) -> set[str]:
     return {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
-# -- all rows at once ----------------------------------------------------------------------------------------------------
+# -- all rows at once ----------------------------------------
 
 
 def _sources(cell: Cell, target: ast.expr, over: ast.expr) -> tuple[dict[str, str], str] | None:
@@ -90,6 +93,8 @@ class _Whole(ast.NodeTransformer):
 @remedy(*SLOW)
 def all_rows(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """A loop over rows, or a list of what each gives, as one computation of all: by the whole tensors, or by vmap."""
+    if not _BY_ROWS.search(f"{finding.message} {finding.remedy}"):
+        return
     for loop in _loops(cell, finding):
         found = _sources(cell, loop.target, loop.iter)
         if found is not None and not loop.orelse:
@@ -110,14 +115,14 @@ def _loop_at_once(cell: Cell, loop: ast.For, names: dict[str, str], count: str) 
         lines.append(line)
     if not whole.left:
         depth = " " * loop.col_offset
-        yield Patch("All rows at once", cell.put((loop, f"\n{depth}".join(lines))))
+        yield Patch("All rows at once", cell.put((loop, f"\n{depth}".join(lines))), guess=True)
     last = loop.body[-1]
     call = last.value if isinstance(last, ast.Expr) else None
     gathers = isinstance(call, ast.Call) and last_name(call.func) == "append" and len(call.args) == 1
     if len(loop.body) == 1 and names and not count and gathers and isinstance(call, ast.Call):
         mapped = f"torch.func.vmap(lambda {', '.join(names)}: {cell.code(call.args[0])})({', '.join(names.values())})"
         kept = cell.code(call.func).removesuffix(".append")
-        yield Patch("All rows at once, by vmap", cell.put((loop, f"{kept}.extend({mapped})")))
+        yield Patch("All rows at once, by vmap", cell.put((loop, f"{kept}.extend({mapped})")), guess=True)
 
 
 def _at_once(statement: ast.stmt, whole: _Whole) -> str | None:
@@ -132,23 +137,23 @@ def _at_once(statement: ast.stmt, whole: _Whole) -> str | None:
         if isinstance(target, ast.Subscript):
             return f"{ast.unparse(target.value)}[:] = {of_all(statement.value)}" if whole._row(target) else None
         value = statement.value
-        if isinstance(target, ast.Name) and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
-            if ast.unparse(value.left) == target.id:
-                return f"{target.id} = {target.id} + ({of_all(value.right)}).sum()"
+        name = ast.unparse(target)
+        if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) and ast.unparse(value.left) == name:
+            return f"{name} = {name} + ({of_all(value.right)}).sum()"
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
             return f"{ast.unparse(target)} = {', '.join(map(of_all, value.elts))}"
         return f"{ast.unparse(target)} = {of_all(value)}"
     if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add):
-        target, value = statement.target, of_all(statement.value)
-        if isinstance(target, ast.Subscript) and not whole._row(target):
-            index = target.slice
+        kept, added = statement.target, of_all(statement.value)
+        if isinstance(kept, ast.Subscript) and not whole._row(kept):
+            index = kept.slice
             places = [of_all(e) for e in (index.elts if isinstance(index, ast.Tuple) else [index])]
             constant = isinstance(statement.value, ast.Constant)
-            added = f"torch.full_like({places[0]}, {value})" if constant else value
-            kept = ast.unparse(target.value)
-            return f"{kept}.index_put_(({', '.join(places)},), ({added}).to({kept}.dtype), accumulate=True)"
-        if isinstance(target, ast.Name):
-            return f"{target.id} += ({value}).sum()"
+            rows = f"torch.full_like({places[0]}, {added})" if constant else added
+            table = ast.unparse(kept.value)
+            return f"{table}.index_put_(({', '.join(places)},), ({rows}).to({table}.dtype), accumulate=True)"
+        if isinstance(kept, ast.Name):
+            return f"{kept.id} += ({added}).sum()"
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         call = statement.value
         if last_name(call.func) == "append" and isinstance(call.func, ast.Attribute) and len(call.args) == 1:
@@ -168,13 +173,15 @@ def _list_at_once(cell: Cell, node: ast.ListComp) -> Iterator[Patch]:
     whole = _Whole(names, count)
     code = ast.unparse(whole.visit(ast.parse(ast.unparse(node.elt), mode="eval").body))
     if not whole.left:
-        yield Patch("All rows at once", cell.put((place, code if stacked else f"list({code})")))
+        yield Patch("All rows at once", cell.put((place, code if stacked else f"list({code})")), guess=True)
     if names and not count:
         mapped = f"torch.func.vmap(lambda {', '.join(names)}: {cell.code(node.elt)})({', '.join(names.values())})"
-        yield Patch("All rows at once, by vmap", cell.put((place, mapped if stacked else f"list({mapped})")))
+        yield Patch(
+            "All rows at once, by vmap", cell.put((place, mapped if stacked else f"list({mapped})")), guess=True
+        )
 
 
-# -- single values -------------------------------------------------------------------------------------------------------
+# -- single values ----------------------------------------
 
 
 @remedy(*SLOW)
@@ -198,7 +205,7 @@ def as_lists(cell: Cell, finding: Finding) -> Iterator[Patch]:
         if made:
             first = cell.before(loop, *(f"{name} = {code}.tolist()" for name, code in made.items()))
             changes = [(*cell.span(node), code) for node, code in pieces]
-            yield Patch("Make a list of it first", cell.splice([first, *changes]))
+            yield Patch("Make a list of it first", cell.splice([first, *changes]), guess=True)
 
 
 def _single(call: ast.Call) -> ast.Subscript | None:
@@ -228,7 +235,7 @@ def one_array(cell: Cell, finding: Finding) -> Iterator[Patch]:
                 yield Patch("Put them together first", code.replace("__import__('numpy')", "np") if plain else code)
 
 
-# -- what is computed before, and what is kept ---------------------------------------------------------------------------
+# -- what is computed before, and what is kept ----------------------------------------
 
 
 @remedy("slow")
@@ -267,7 +274,9 @@ def kept_in_init(cell: Cell, finding: Finding) -> Iterator[Patch]:
             if inits and function is not inits[0] and "self" in read and not read & _arguments(cell, function):
                 name = statement.targets[0].id
                 put = cell.after(inits[0].body[-1], f"self.{name} = {cell.code(statement.value)}")
-                yield Patch("Make it in __init__", cell.splice([put, (*cell.span(statement.value), f"self.{name}")]))
+                yield Patch(
+                    "Make it in __init__", cell.splice([put, (*cell.span(statement.value), f"self.{name}")]), guess=True
+                )
 
 
 def _arguments(cell: Cell, function: ast.FunctionDef) -> set[str]:
@@ -291,7 +300,7 @@ def remembered(cell: Cell, finding: Finding) -> Iterator[Patch]:
     for function in functions:
         if not function.decorator_list and len(function.args.args) > 0:
             put = cell.before(function, "@functools.lru_cache(maxsize=None)")
-            yield Patch("Keep what is loaded", with_imports("functools.", cell, put))
+            yield Patch("Keep what is loaded", with_imports("functools.", cell, put), guess=True)
 
 
 @remedy("slow")

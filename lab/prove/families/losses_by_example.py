@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..examples import insert, rewrite
 
-# -- signs and sides ---------------------------------------------------------------------------------------------------
+# -- signs and sides ----------------------------------------
 rewrite("loss", r"[Tt]ake 1 - ", "_q", "1 - _q", "Take 1 minus it", "quoted")
 rewrite("loss", r"[Pp]ut a minus before it", "_q", "-_q", "Put a minus before it", "quoted")
 rewrite("loss", r"[Pp]ut a minus before it: -0\.5", "0.5", "-0.5", "Put a minus before it")
@@ -20,8 +20,12 @@ rewrite("loss", r"Turn the two signs", "F.relu(1 + _r).mean() + F.relu(1 - _f).m
 rewrite("loss", r"other way round: \w*\.?exp\(", "torch.exp(_a - _b)", "torch.exp(_b - _a)", "Turn it round")
 rewrite("loss", r"Compare with -", "_n / _s", "-_n / _s", "Turn the sign", "quoted")
 rewrite("loss", r"Turn it round: \w+ != ", "_a == _b", "_a != _b", "Turn it round")
-rewrite("loss", r"(?:Go backwards|Go from the end): for ", "range(*_r)", "reversed(range(*_r))", "Go backwards", "loops")
-rewrite("data", r"(?:Go backwards|Go from the end): for ", "range(*_r)", "reversed(range(*_r))", "Go backwards", "loops")
+rewrite(
+    "loss", r"(?:Go backwards|Go from the end): for ", "range(*_r)", "reversed(range(*_r))", "Go backwards", "loops"
+)
+rewrite(
+    "data", r"(?:Go backwards|Go from the end): for ", "range(*_r)", "reversed(range(*_r))", "Go backwards", "loops"
+)
 rewrite("loss", r"falls for ever", "-_x", "_x", "Turn the sign", "quoted")
 rewrite("loss", r"Take the smaller one", "torch.maximum(_a, _b)", "torch.min(_a, _b)", "Take the smaller one")
 rewrite("loss", r"Take the smaller one", "torch.max(_a, _b)", "torch.min(_a, _b)", "Take the smaller one")
@@ -29,7 +33,7 @@ rewrite("loss", r"Take the nearest of the others", "_d.masked_fill(_s, _z).max(1
         "_d.masked_fill(_s, float('inf')).min(1).values", "Take the nearest of the others")  # fmt: skip
 rewrite("loss", r"Weigh both labels", "(1 - _l) * _a + _l * _b", "_l * _a + (1 - _l) * _b", "Exchange the shares")
 
-# -- factors, squares, logarithms --------------------------------------------------------------------------------------
+# -- factors, squares, logarithms ----------------------------------------
 rewrite("loss", r"torch\.exp\(-\w+\)", "torch.exp(_c)", "torch.exp(-_c)", "Turn the sign in it", "quoted")
 rewrite("loss", r"Divide by the square", "_a / (2 * _s)", "_a / (2 * _s ** 2)", "Divide by the square")
 rewrite("loss", r"Divide by the square", "_a / _s", "_a / _s ** 2", "Divide by the square")
@@ -66,7 +70,7 @@ rewrite("loss", r"Multiply with \(1 - (\w+)\)", r"_x * \1", r"_x * (1 - \1.float
 rewrite("loss", r"wrap the difference", "F.mse_loss(_a, _b)",
         "(torch.atan2(torch.sin(_a - _b), torch.cos(_a - _b)) ** 2).mean()", "Wrap the difference")  # fmt: skip
 
-# -- sums: over what -----------------------------------------------------------------------------------------------------
+# -- sums: over what ----------------------------------------
 for _kind in ("loss", "layout"):
     rewrite(_kind, r"Sum over the features alone", "torch.sum(_x)", "(_x).sum(-1)", "Sum over the features alone")
 rewrite("loss", r"Sum the logarithms", "torch.exp(_a - _b)", "torch.exp((_a - _b).sum(-1))", "Sum the logarithms")
@@ -74,8 +78,10 @@ rewrite("loss", r"how often each node is in (\w+).*bincount\((\w+)", r"_z.index_
         r"_z.index_add(0, \2, *_r)", "Count the same end", "all")  # fmt: skip
 rewrite("loss", r"Count them too: ", "_a.sum(_d)", "(_a + torch.eye(len(_a))).sum(_d)", "Count them too")
 
-# -- what a loss is given ------------------------------------------------------------------------------------------------
-rewrite("loss", r"label of real samples: 1", "_f(_a, _z)", "_f(_a, torch.ones_like(_z))", "Give it the label 1", "quoted")
+# -- what a loss is given ----------------------------------------
+rewrite(
+    "loss", r"label of real samples: 1", "_f(_a, _z)", "_f(_a, torch.ones_like(_z))", "Give it the label 1", "quoted"
+)
 rewrite("loss", r"Leave it as the layer gives it", "F.relu(_x)", "_x", "Leave it as it is", "quoted")
 rewrite("loss", r"Leave it as the layer gives it", "_f(_x)", "_x", "Leave it as it is", "quoted")
 rewrite("loss", r"2 \* (\w+) - 1", r"\1", r"(2 * \1 - 1)", "Bring them to -1 and 1")
@@ -96,4 +102,6 @@ rewrite("loss", r"Give them minus infinity", "_l[_m] = 0", "_l[_m] = float('-inf
 rewrite("loss", r"Do one of the two", "nn.CrossEntropyLoss(weight=_w)", "nn.CrossEntropyLoss()", "Weigh once")
 insert("loss", r"overlap of logits with a mask \(`(\w+) \* ", r"\1 = torch.sigmoid(\1)", "Take the sigmoid first",
        "before")  # fmt: skip
-insert("loss", r"Take it out before the softmax: (\w+\.fill_diagonal_\(.+\))\.$", r"\1", "Take the diagonal out", "after")
+insert(
+    "loss", r"Take it out before the softmax: (\w+\.fill_diagonal_\(.+\))\.$", r"\1", "Take the diagonal out", "after"
+)

@@ -6,7 +6,7 @@ import ast
 import builtins
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from widgets.record import Finding
 
@@ -59,7 +59,8 @@ def assignment(cell: Cell, finding: Finding) -> Iterator[Patch]:
         target = _target(new)
         lines = lines_of(finding)
         first = target.strip("()").split(", ")[0]
-        olds = [s for line in lines for s in cell.statements(line) if target and _target(s) in (target, first)]
+        named = [s for line in lines for s in cell.statements(line)]
+        olds: Sequence[ast.stmt] = [s for s in named if target and _target(s) in (target, first)]
         if not olds and isinstance(new, ast.Assign):
             parts = [ast.dump(n) for n in ast.walk(new.value)]
             made = [a for a in cell.all(ast.Assign) if _target(a) == target and a.lineno <= max(lines, default=0)]
