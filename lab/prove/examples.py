@@ -141,9 +141,9 @@ def _places(cell: Cell, finding: Finding, where: Where) -> Iterator[ast.AST]:
 
 
 def _changed(cell: Cell, node: ast.AST, template: str, bound: Bound) -> tuple[int, int, str]:
+    if not template:
+        return cell.without(node)
     if isinstance(node, ast.stmt):
-        if not template:
-            return cell.without(node)
         indent = " " * node.col_offset
         return *cell.span(node), filled(cell, template, bound).replace("\n", f"\n{indent}")
     return *cell.span(node), in_its_place(cell, node, filled(cell, template, bound))

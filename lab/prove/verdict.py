@@ -96,7 +96,9 @@ def _worse(kind: str, texts: tuple[str, str], changed: tuple[str, str], runs: Ru
             return f"the cell no longer makes {name}"
         if now is not None and value[3] and not now[3] and not (criterion.may_cut or freezing(runs)):
             return f"{name} no longer has a graph"
-    new = "" if ended else runs.new_findings(WORSE)  # what follows a line that failed could not be found before
+    # what follows a line that failed, or that spoilt all that came after it, could not be found before
+    spoilt = kind == "nan" and criterion.proof(runs)
+    new = "" if ended else runs.new_findings(WORSE[:1] if spoilt else WORSE)
     return f"another finding comes: {new}" if new else ""
 
 
