@@ -123,5 +123,5 @@ def start_values(cell: Cell, finding: Finding) -> Iterator[Patch]:
         put = cell.after(made[-1], *lines) if made else cell.before(reads[0], *lines)
         text = cell.splice([put])
         known = any(n.id == "torch" for n in cell.all(ast.Name))
-        yield Patch(f"{name.split('_')[0].title()}'s start values",
-                    text.replace("__import__('torch')", "torch") if known else text)  # fmt: skip
+        new = text.replace("__import__('torch')", "torch") if known else text
+        yield Patch(f"{name.split('_')[0].title()}'s start values", new, guess=True)

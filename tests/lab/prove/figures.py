@@ -125,11 +125,11 @@ def accepted_elsewhere(name: str, library: str) -> tuple[int, list[str]]:
     return count, wrong
 
 
-def hollow(library: str, every: int, other: bool) -> None:
+def hollow(library: str, every: int, other: bool, kind: str | None) -> None:
     """Try placebos on every so many-th cell, or on what made its model, and print those that are accepted."""
     total = 0
     wrong: list[str] = []
-    for name in list(CELLS)[::every]:
+    for name in [name for name, cell in CELLS.items() if kind in (None, cell.kind)][::every]:
         count, more = (accepted_elsewhere if other else accepted)(name, library)
         total, wrong = total + count, wrong + more
         print("".join(f"ACCEPTED {line}\n" for line in more), end="", flush=True)
@@ -150,7 +150,7 @@ def main() -> None:
     options = parser.parse_args()
     patient(options.patience)
     if options.placebos:
-        hollow(options.library, options.placebos, options.elsewhere)
+        hollow(options.library, options.placebos, options.elsewhere, options.kind)
         return
     table: dict[str, Counter[str]] = defaultdict(Counter)
     times, begin = [], time.perf_counter()

@@ -15,9 +15,7 @@ def warning(kind: str, message: str, remedy: str, line: int = 1) -> Finding:
 
 CASES = {
     "a quoted expression gets a minus": (
-        warning(
-            "loss", "Line 1 makes a similarity small (`sim(a, b)`).", "Take 1 - similarity, or put a minus before it."
-        ),
+        warning("loss", "Line 1 makes a similarity small (`sim(a, b)`).", "Take 1 - similarity, or a minus."),
         "loss = sim(a, b).mean()",
         "loss = (1 - sim(a, b)).mean()",
     ),
@@ -89,13 +87,13 @@ CASES = {
     "what a set loads is kept": (
         Finding("data-loader", "note", 3, message="Line 3 waits for its data."),
         "class Rows(Dataset):\n    def __getitem__(self, i):\n        return load(self.names[i])",
-        "import functools\nclass Rows(Dataset):\n    @functools.lru_cache(maxsize=None)\n    def __getitem__(self, i):\n"
-        "        return load(self.names[i])",
+        "import functools\nclass Rows(Dataset):\n    @functools.lru_cache(maxsize=None)\n"
+        "    def __getitem__(self, i):\n        return load(self.names[i])",
     ),
     "what is frozen runs once": (
         warning("slow", "Line 4 computes `base(X[i])` anew.", "Run it once over the data, before the epochs.", 4),
-        "for e in range(3):\n    for i in order:\n        with torch.no_grad():\n            h = base(X[i])\n",
-        "with torch.no_grad():\n    rows = base(X)\nfor e in range(3):\n    for i in order:\n        with torch.no_grad():\n"
+        "for e in y:\n    for i in z:\n        with torch.no_grad():\n            h = base(X[i])\n",
+        "with torch.no_grad():\n    rows = base(X)\nfor e in y:\n    for i in z:\n        with torch.no_grad():\n"
         "            h = rows[i]\n",
     ),
     "a part of a random order": (
@@ -105,8 +103,8 @@ CASES = {
     ),
     "start values of a model that was made before": (
         Finding("vanishing", "warning", 1, remedy="Use Xavier or Kaiming start values.", parameters=["G.0.weight"]),
-        "out = G(torch.randn(4))",
-        "for p in G.parameters():\n    if p.dim() > 1:\n        torch.nn.init.xavier_uniform_(p)\nout = G(torch.randn(4))",
+        "z = G(v)",
+        "for p in G.parameters():\n    if p.dim() > 1:\n        torch.nn.init.xavier_uniform_(p)\nz = G(v)",
     ),
 }
 
