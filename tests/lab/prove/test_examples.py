@@ -103,8 +103,8 @@ CASES = {
     ),
     "start values of a model that was made before": (
         Finding("vanishing", "warning", 1, remedy="Use Xavier or Kaiming start values.", parameters=["G.0.weight"]),
-        "z = G(v)",
-        "for p in G.parameters():\n    if p.dim() > 1:\n        torch.nn.init.xavier_uniform_(p)\nz = G(v)",
+        "G(torch.ones(1))",
+        "for p in G.parameters():\n    if p.dim() > 1:\n        torch.nn.init.xavier_uniform_(p)\nG(torch.ones(1))",
     ),
 }
 
