@@ -21,7 +21,8 @@ BUDGET_S = 60.0  # for all trials of a cell
 LEAST_S, MOST_S = 5.0, 20.0  # for one run
 SHORT_S = 8.0  # a cell that runs longer is tried on its first backward passes alone
 PASSES = 50
-REPEATS = 2  # more runs where time is the criterion
+REPEATS, MOST_REPEATS = 2, 6  # more runs where time is the criterion, of a short cell the most
+REPEATED_MS = 1000.0  # that they may take
 FINDINGS = 3  # that are tried
 Again = tuple[tuple[str, str], ...]
 
@@ -112,7 +113,8 @@ class Prover:
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the faster runs of the cell and of a patch, with the times of all: other programs run too."""
         runs: tuple[list[dict[str, Any]], ...] = ([before], [after])
-        for _ in range(REPEATS):
+        times = int(REPEATED_MS / max(before["cpu_ms"], before["wall_ms"], 1.0))
+        for _ in range(min(max(times, REPEATS), MOST_REPEATS)):
             for kept, each in zip(runs, (self.unchanged(patch), patch), strict=True):
                 more = self.run("measure", each, again)
                 kept += [more] if "cpu_ms" in more else []

@@ -167,10 +167,11 @@ def main() -> None:
     whole = sum(table.values(), Counter())
     print(f"{'all':16}{''.join(f'{whole[level]:12}' for level in LEVELS)}")
     tried = whole.total() - whole["no patch"]
+    first = whole.total() - table["-"].total()
     held = whole["proved"] + whole["consistent"]
     median = sorted(times)[len(times) // 2] if times else 0.0
     share = held / max(tried, 1)
-    print(f"{options.library}: {tried} of {whole.total()} have a patch; {held} of them hold, {share:.1%}")
+    print(f"{options.library}: {tried} of {first} first findings have a patch; {held} of them hold, {share:.1%}")
     print(f"{median:.2f} s for a cell and the trials of its first finding (median)")
 
 

@@ -64,7 +64,8 @@ def elsewhere(text: str, kind: str, line: int) -> Iterator[Patch]:
         deeper = body.replace("\n", "\n    ")
         yield Patch("an error caught", cell.splice([
             (begin, end, f"try:\n{indent}    {deeper}\n{indent}except Exception:\n{indent}    pass")]))  # fmt: skip
-        yield Patch("under no_grad", cell.splice([(begin, end, f"with torch.no_grad():\n{indent}    {deeper}")]))
+        if kind not in UNDER_NO_GRAD:
+            yield Patch("under no_grad", cell.splice([(begin, end, f"with torch.no_grad():\n{indent}    {deeper}")]))
         if len(function.args.args) > 1 and "return" in body:
             given = function.args.args[1].arg
             yield Patch("the input as it is", cell.splice([cell.before(first, f"return {given}")]))
