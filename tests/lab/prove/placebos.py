@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from lab.prove.cell import Cell, Patch
 
-REMOVABLE = ("mode", "slow", "overhead", "unused", "alias", "evaluation")
+REMOVABLE = ("mode", "slow", "overhead", "unused", "alias", "evaluation", "loop")
 """Kinds whose remedy may be that a statement goes: there its removal is none of the placebos."""
 UNDER_NO_GRAD = ("memory", "evaluation", "cut", "no-gradient")
 """Kinds whose remedy may be no_grad in a cell that trains nothing."""
@@ -73,7 +73,8 @@ def elsewhere(text: str, kind: str, line: int) -> Iterator[Patch]:
             old = cell.code(statement).replace("\n", "\n    ")
             at = " " * statement.col_offset
             yield Patch("a line that never runs", cell.splice([(*cell.span(statement), f"if False:\n{at}    {old}")]))
-            yield Patch("without the statement", cell.splice([cell.without(statement)]))
+            if kind not in REMOVABLE:
+                yield Patch("without the statement", cell.splice([cell.without(statement)]))
     if re.search(r"range\(\d\d?\)", text):
         yield Patch("one round", re.sub(r"range\(\d\d?\)", "range(1)", text))
 

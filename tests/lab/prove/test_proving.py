@@ -86,6 +86,16 @@ def test_what_does_not_help_steps_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert record.findings[1].tried == "Tried: it did not help (the finding stays)."
 
 
+def test_a_guess_that_fails_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = text_of("no zero_grad")
+    with planted(source) as (record, snapshot):
+        guess = Patch("nothing", f"{source}pass\n", guess=True)
+        monkeypatch.setattr(proving, "patches", lambda text, finding: [guess])
+        assert Prover(snapshot, source, 0.1).finding(record.findings[0]) is None
+        propose(record, source, "")
+    assert not record.findings[0].patch
+
+
 def test_an_unchanged_cell_without_the_finding_tells_so() -> None:
     source = text_of("no zero_grad")
     with planted(source) as (_, snapshot):
