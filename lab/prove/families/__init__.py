@@ -1,7 +1,6 @@
 """The remedies by families; importing this fills their table."""
 
-from . import (
-    arguments,
+from . import (  # isort: skip - their order is that in which patches are tried
     data,
     formulas,
     graphs,
@@ -17,4 +16,5 @@ from . import (
     stated,
     steps,
     values_by_example,
+    arguments,
 )

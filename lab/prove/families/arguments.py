@@ -44,9 +44,11 @@ def named(cell: Cell, finding: Finding) -> Iterator[Patch]:
         if value in ("False", "True") and re.search(rf"[Ll]eave (?:the )?{key}(?:={value})? out", finding.remedy):
             continue
         known = {n.id for n in cell.all(ast.Name)} | {"True", "False", "None"}
-        if value.isidentifier() and value not in known:
+        if (value.isidentifier() and value not in known) or f"{key}={value}) / len" in finding.remedy:
             continue
-        for call in calls:
+        own = re.search(rf"(\w+)\([^()]*\b{key}=", finding.remedy)
+        alike = [call for call in calls if own is not None and last_name(call.func) == own[1]]
+        for call in alike or calls:
             word = next((w for w in call.keywords if w.arg == key), None)
             if word is not None and cell.code(word.value) != value:
                 yield Patch(f"{key}={value}", cell.put((word.value, value)))

@@ -31,6 +31,4 @@ rewrite(SLOW, r"svdvals", "torch.linalg.svd(_a)[1]", "torch.linalg.svdvals(_a)",
 rewrite(SLOW, r"eigvalsh", "_l, _v = torch.linalg.eigh(_a)", "_l = torch.linalg.eigvalsh(_a)", "Take the values alone")
 rewrite(SLOW, r"torch\.linalg\.solve|solve\(", "torch.linalg.inv(_a) @ _b", "torch.linalg.solve(_a, _b)", "Solve it")
 rewrite(SLOW, r"torch\.linalg\.solve|solve\(", "torch.inverse(_a) @ _b", "torch.linalg.solve(_a, _b)", "Solve it")
-rewrite(SLOW, r"walks to each element", "deque(*_r)", "[]", "Keep a list", "all")
-rewrite(SLOW, r"walks to each element", "collections.deque(*_r)", "[]", "Keep a list", "all")
 rewrite(SLOW, r"slogdet|logdet", "torch.log(torch.det(_a))", "torch.logdet(_a)", "Use logdet")

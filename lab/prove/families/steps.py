@@ -233,6 +233,8 @@ def rate(cell: Cell, finding: Finding) -> Iterator[Patch]:
     says = finding.message + " " + finding.remedy
     if finding.kind not in ("learning-rate", "weight-decay") and "learning rate" not in says:
         return
+    if "scheduler lower it" in finding.remedy:  # the rate is right where it begins
+        return
     key = "weight_decay" if finding.kind == "weight-decay" else "lr"
     up = "too small" in says
     changes: tuple[float, ...] = (1e3, 1e4, 1e6, 1e8, 1e5) if up else (0.1, 0.01, 1e-3, 1e-4, 1e-5)

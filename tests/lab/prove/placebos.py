@@ -45,6 +45,15 @@ def placebos(text: str, kind: str, line: int | None) -> Iterator[Patch]:
 
 def elsewhere(text: str, kind: str, line: int) -> Iterator[Patch]:
     """Patches of an earlier cell or a file that do nothing for a finding of a kind on one of its lines."""
+    for patch in _elsewhere(text, kind, line):
+        try:
+            Cell(patch.text)
+        except SyntaxError:  # of a function on a line of its own
+            continue
+        yield patch
+
+
+def _elsewhere(text: str, kind: str, line: int) -> Iterator[Patch]:
     cell = Cell(text)
     yield Patch("pass", f"{text}pass\n")
     yield Patch("a comment", f"# seen\n{text}")
