@@ -282,6 +282,11 @@ def schedules(cell: Cell, finding: Finding) -> Iterator[Patch]:
             for step in cell.calls("step"):
                 if "sched" not in receiver(step):
                     yield Patch("Step it after the optimizer", cell.moved(cell.of(call), cell.of(step), below=True))
+    watched = [cell.code(call.args[0]) for call in steps if call.args]
+    for call in cell.calls("ReduceLROnPlateau"):
+        named = any(word.arg == "mode" for word in call.keywords) or len(call.args) > 1
+        if not named and any(re.search(r"acc|score|f1|auc|iou", name) for name in watched):
+            yield Patch("mode='max'", cell.put((call, f"{cell.code(call)[:-1]}, mode='max')")))
     made = re.search(r"makes (\w+), a \w+, and nothing steps it", finding.message)
     if made:
         for step in cell.calls("step"):
