@@ -79,7 +79,7 @@ def declared() -> dict[str, list[str]]:
     from triton_kernels.tune.declared import kernels
 
     kinds = set()
-    for path in (ROOT / "lab/diagnose").glob("*.py"):
+    for path in (ROOT / "lab/diagnose").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if path.name not in ELSEWHERE else ():
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Found":
                 kinds |= {a.value for a in node.args[:1] if isinstance(a, ast.Constant)}

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..diagnose.gradient_check import LARGEST, Unchecked, Weigh, unnoticed
+from ..diagnose.graph.gradient_check import LARGEST, Unchecked, Weigh, unnoticed
 from .arrays import as_array
 
 _BUILT_IN = {"aten", "prims", "prim", "quantized", "_c10d_functional", "c10d", "inductor", "higher_order"}

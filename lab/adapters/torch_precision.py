@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..diagnose.precision import LARGEST, Companion
+from ..diagnose.values.precision import LARGEST, Companion
 from .arrays import values
 
 _RANDOM = ("rand", "dropout", "bernoulli", "normal", "multinomial", "poisson", "uniform", "exponential", "geometric")

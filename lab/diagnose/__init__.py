@@ -7,11 +7,11 @@ import pkgutil
 
 from ..recorder.cell_trace import Leaf, Trace
 from .finding import Found
-from .nonfinite import NOT_FINITE
 from .order import in_order
+from .values.nonfinite import NOT_FINITE
 
-for _file in pkgutil.iter_modules(__path__):  # each registers its rules
-    importlib.import_module(f".{_file.name}", __name__)
+for _file in pkgutil.walk_packages(__path__, f"{__name__}."):  # each registers its rules
+    importlib.import_module(_file.name)
 
 ORDER = in_order()
 WEIGHT = {"error": 0, "warning": 1, "note": 2}

@@ -1,7 +1,8 @@
-"""The rules, each with its place: a function of this folder that looks for one thing, in the order in which they look.
+"""The rules, each with its place: a function of a folder beside this one that looks for one thing, in the
+order in which they look.
 
 A rule gets the trace and the parameters that an earlier one has explained, and adds to them: what is cut off from the
-loss is not said to have no gradient as well. The places by hundreds:
+loss is not said to have no gradient as well. A rule that reads the text alone is a `text_rule`. The places by hundreds:
 
     100  what ends the cell, or cuts the graph
     200  the training step: what it forgets, and what it does too late
@@ -15,12 +16,15 @@ loss is not said to have no gradient as well. The places by hundreds:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import wraps
 
 from ..recorder.cell_trace import Leaf, Trace
 from .finding import Found
+from .reading.scope import Scope, scopes
 
 Rule = Callable[[Trace, set[Leaf]], list[Found]]
+TextRule = Callable[[Scope], Iterator[Found]]
 _places: dict[int, Rule] = {}
 
 
@@ -32,6 +36,26 @@ def rule(place: int) -> Callable[[Rule], Rule]:
             raise ValueError(f"the rule {_places[place].__name__} has the place {place} already; choose another one")
         _places[place] = look
         return look
+
+    return decorate
+
+
+def text_rule(place: int, *words: str, trains: bool = False, earlier: bool = False) -> Callable[[TextRule], Rule]:
+    """Decorator: make a rule of a function that reads one `Scope` of the text at a time; its first finding counts.
+
+    With `words` it is asked only of sources that have all of them in their text, with `trains` only in a cell that
+    steps an optimizer; with `earlier` the statements of earlier cells stand before this cell's.
+    """
+
+    def decorate(look: TextRule) -> Rule:
+        @wraps(look)
+        def first(trace: Trace, explained: set[Leaf]) -> list[Found]:
+            if trains and not trace.steps.count:
+                return []
+            found = (one for scope in scopes(trace, *words, earlier=earlier) for one in look(scope))
+            return [one for one in [next(found, None)] if one is not None]
+
+        return rule(place)(first)
 
     return decorate
 

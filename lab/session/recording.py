@@ -22,8 +22,8 @@ from widgets.record import ErrorRow, Finding, Record
 from widgets.run_curves import RunCurves
 
 from .. import adapters
-from ..diagnose.gradient_check import Checker
-from ..diagnose.precision import Precision
+from ..diagnose.graph.gradient_check import Checker
+from ..diagnose.values.precision import Precision
 from ..recorder import stopped_op
 from ..recorder.observer import Recorder
 from ..recorder.run_course import RunCourse

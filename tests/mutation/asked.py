@@ -14,7 +14,7 @@ PARTS = {
         f"core/native/{room}/**/*.{kind}" for room in ("kernels", "runtime", "sampler", "binding") for kind in "ch"
     ],
     "core/ops": ["core/ops/*.py"],
-    "lab/diagnose": ["lab/diagnose/*.py"],
+    "lab/diagnose": ["lab/diagnose/**/*.py"],
     "triton_kernels": ["triton_kernels/*.py", "triton_kernels/tune/*.py"],
 }
 TESTS = {"core/native": "tests/core/native", "core/ops": "tests/core/ops", "lab/diagnose": "tests/lab/diagnose",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lab.diagnose.busy_lines import busy_lines
+from lab.diagnose.speed.busy_lines import busy_lines
 from lab.recorder.cell_trace import Sample
 
 from .test_slow_code import SECOND, timed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.diagnose.common_errors import ERRORS, said
+from lab.diagnose.errors.common_errors import ERRORS, said
 from lab.recorder.cell_trace import Row
 from widgets.record import ErrorRow
 

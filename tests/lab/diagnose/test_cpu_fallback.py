@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.backends.cuda import fallback
-from lab.diagnose.cpu_fallback import elsewhere
+from lab.diagnose.speed.cpu_fallback import elsewhere
 from lab.recorder.cell_trace import Row, Trace
 
 TEXT = "a = torch.ones(16, 16)\nfor k in range(3):\n    b = torch.exp(a)\nc = torch.exp2(a)"

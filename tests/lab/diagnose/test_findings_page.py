@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from lab.diagnose.loop_waits import interpreted
+from lab.diagnose.speed.loop_waits import interpreted
 from lab.pages.cells import Section, read_by_findings, run_cell, sections
 
 SECTIONS = sections()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lab.diagnose.gradient_check import LARGEST, NAMED, Checker, Unchecked
+from lab.diagnose.graph.gradient_check import LARGEST, NAMED, Checker, Unchecked
 from lab.recorder.cell_trace import Trace
 
 Function = Callable[[Any], Any]

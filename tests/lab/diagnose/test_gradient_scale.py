@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lab.diagnose.gradient_scale import scale
+from lab.diagnose.training.gradient_scale import scale
 from lab.recorder.cell_trace import Row, Trace
 from widgets.record import Stats
 

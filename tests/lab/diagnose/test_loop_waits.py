@@ -14,7 +14,7 @@ import core
 from core.base.source import here
 from core.events import observe
 from core.events.observe import CutEvent
-from lab.diagnose import loop_waits
+from lab.diagnose.speed import loop_waits
 from lab.recorder import user_files
 from lab.recorder.sampling import Queue, Sampler
 from lab.recorder.user_files import is_users

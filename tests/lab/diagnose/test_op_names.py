@@ -11,23 +11,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from lab.diagnose import (
-    attention_masks,
-    crossed_shapes,
-    cut,
-    dimension_order,
-    gradient_scale,
-    judged_wrongly,
-    loss_terms,
-    losses,
-    lost_digits,
-    module_modes,
-    slow_handmade,
-    slow_products,
-    slow_python,
-    start_values,
-)
-from lab.diagnose.nonfinite import first_nonfinite
+from lab.diagnose.evaluation import judged_wrongly
+from lab.diagnose.graph import cut
+from lab.diagnose.losses import crossed_shapes, loss_terms, losses
+from lab.diagnose.models import attention_masks, dimension_order
+from lab.diagnose.speed import slow_handmade, slow_products, slow_python
+from lab.diagnose.training import gradient_scale, module_modes, start_values
+from lab.diagnose.values import lost_digits
+from lab.diagnose.values.nonfinite import first_nonfinite
 from lab.recorder.cell_trace import Trace
 
 from .test_slow_code import timed

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lab.diagnose.precision import Companion, Loss, Precision, Sum, _apart
+from lab.diagnose.values.precision import Companion, Loss, Precision, Sum, _apart
 from lab.recorder.cell_trace import Trace
 
 

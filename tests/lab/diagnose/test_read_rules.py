@@ -14,45 +14,26 @@ from typing import NamedTuple
 
 import pytest
 
-from lab.diagnose import (
-    adversarial_steps,
-    attention_scores,
-    carried_states,
-    class_weights,
-    compared_samples,
+from lab.diagnose.agents import policy_gradients, probability_ratios, target_networks
+from lab.diagnose.data import held_out, overlapping_windows, pictures_alone, samples_made, shared_numbers, wrong_parts
+from lab.diagnose.evaluation import counted_wrongly, judged_wrongly, kept_models
+from lab.diagnose.finding import Found
+from lab.diagnose.generative import adversarial_steps, latent_losses, noise_schedules
+from lab.diagnose.graph import frozen_parameters, tied_weights
+from lab.diagnose.losses import class_weights, compared_samples, loss_terms, ordered_losses, said_twice
+from lab.diagnose.models import attention_scores, carried_states, last_states, positions
+from lab.diagnose.order import Rule
+from lab.diagnose.training import (
     constant_weights,
-    counted_wrongly,
     emptied_lists,
-    frozen_parameters,
-    held_out,
-    judged_wrongly,
-    kept_models,
     kept_references,
-    last_states,
-    latent_losses,
     left_unused,
-    loss_terms,
     merged_twice,
     names_shared,
-    noise_schedules,
-    ordered_losses,
-    overlapping_windows,
-    pictures_alone,
-    policy_gradients,
-    positions,
-    probability_ratios,
-    said_twice,
     same_draws,
-    samples_made,
     scaled_gradients,
     settings_turned,
-    shared_numbers,
-    target_networks,
-    tied_weights,
-    wrong_parts,
 )
-from lab.diagnose.finding import Found
-from lab.diagnose.order import Rule
 from lab.recorder.cell_trace import Leaf, Trace
 
 from . import read_figures as figures

@@ -172,7 +172,7 @@ def test_the_card_says_what_the_page_says(
 
 def made() -> Iterator[tuple[str, str, int, int]]:
     """Where lab/diagnose makes a finding: file, function, first line, last line."""
-    for path in sorted(Path(lab.diagnose.__file__).parent.glob("*.py")):
+    for path in sorted(Path(lab.diagnose.__file__).parent.rglob("*.py")):
         for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             for node in ast.walk(function) if isinstance(function, ast.FunctionDef) else ():
                 if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Found":

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from lab.diagnose import (
+from lab.diagnose.speed import (
     slow_backward,
     slow_general,
     slow_growth,
@@ -21,9 +21,9 @@ from lab.diagnose import (
     slow_repeats,
     slow_samples,
 )
-from lab.diagnose.busy_lines import Busy
-from lab.diagnose.slow_python import known_call
-from lab.diagnose.time_shares import Saving, Shares
+from lab.diagnose.speed.busy_lines import Busy
+from lab.diagnose.speed.slow_python import known_call
+from lab.diagnose.speed.time_shares import Saving, Shares
 from lab.recorder.cell_trace import Row, Sample, Trace
 from tests.lab.conftest import space as _space
 from tests.lab.conftest import traced as _traced

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import core
-from lab.diagnose import slow_handmade
+from lab.diagnose.speed import slow_handmade
 from lab.recorder.cell_trace import Trace
 
 CELL = """

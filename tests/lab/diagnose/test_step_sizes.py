@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lab.diagnose.step_sizes import step_size, wide
+from lab.diagnose.training.step_sizes import step_size, wide
 from lab.recorder.cell_trace import Leaf, Trace
 
 Space = dict[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.diagnose.torch_errors import NAMES, PATTERNS, given, said
+from lab.diagnose.errors.torch_errors import NAMES, PATTERNS, given, said
 from lab.recorder.cell_trace import Row, Trace
 from widgets.record import ErrorRow
 

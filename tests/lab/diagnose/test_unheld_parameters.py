@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lab.diagnose.unheld_parameters import _Left
+from lab.diagnose.graph.unheld_parameters import _Left
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_what_is_no_such_thing(cell: Any, space: Space, text: str) -> None:
 
 
 def test_steps_that_nobody_saw_may_have_had_them(traced: Any, space: Space) -> None:
-    from lab.diagnose.unseen_classes import never_trained
+    from lab.diagnose.data.unseen_classes import never_trained
 
     trace = traced(SORTED + SLICES + TRAIN + LOSS, space)
     assert len(never_trained(trace, set())) == 1
@@ -87,7 +87,7 @@ def test_steps_that_nobody_saw_may_have_had_them(traced: Any, space: Space) -> N
 @pytest.mark.parametrize(("counts", "found"), [((19, 171), True), ((19, 172), False), ((18, 171), False)])
 def test_from_how_many_targets_it_is_said(traced: Any, space: Space, counts: tuple[int, int], found: bool) -> None:
     """A class of a tenth of the targets, that training would have had twenty times."""
-    from lab.diagnose.unseen_classes import never_trained
+    from lab.diagnose.data.unseen_classes import never_trained
 
     trace = traced(SORTED + SLICES + TRAIN + LOSS, space)
     (row,) = (row for row in trace.values.targets if not row.requires_grad)

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from lab.diagnose import value_flow
+from lab.diagnose.graph import value_flow
 
 MARK = "x.item()"
 

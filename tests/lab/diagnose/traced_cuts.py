@@ -3,8 +3,12 @@ and facts of masks, losses and digits that are set to each side of a bound."""
 
 from __future__ import annotations
 
-from lab.diagnose import attention_masks, cut, kept_histories, losses, lost_digits, start_values
+from lab.diagnose.graph import cut, kept_histories
+from lab.diagnose.losses import losses
+from lab.diagnose.models import attention_masks
 from lab.diagnose.order import Rule
+from lab.diagnose.training import start_values
+from lab.diagnose.values import lost_digits
 from lab.recorder.cell_trace import Trace
 from lab.recorder.value_facts import Told
 from widgets.record import Stats

@@ -3,8 +3,11 @@ variances, small steps; and programs whose facts are at a bound."""
 
 from __future__ import annotations
 
-from lab.diagnose import batches, gradient_scale, lost_digits, nonfinite, slow_growth, step_sizes
+from lab.diagnose.data import batches
 from lab.diagnose.order import Rule
+from lab.diagnose.speed import slow_growth
+from lab.diagnose.training import gradient_scale, step_sizes
+from lab.diagnose.values import lost_digits, nonfinite
 from lab.recorder.cell_trace import Trace
 
 from .traced_case import Case

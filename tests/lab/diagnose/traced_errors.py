@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lab.diagnose.cell_error import failing
+from lab.diagnose.errors.cell_error import failing
+from lab.diagnose.errors.freed_graphs import again, changed
 from lab.diagnose.finding import Found
-from lab.diagnose.freed_graphs import again, changed
 from lab.recorder.cell_trace import Trace
 from widgets.record import ErrorRow
 

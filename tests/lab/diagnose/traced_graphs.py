@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lab.diagnose import kept_histories, module_modes, unheld_parameters
+from lab.diagnose.graph import kept_histories, unheld_parameters
+from lab.diagnose.training import module_modes
 from lab.recorder.cell_trace import Kept, Trace
 
 from .traced_case import Case

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lab.diagnose import (
-    attention_masks,
-    crossed_shapes,
-    judged_wrongly,
-    loss_terms,
-    losses,
-    start_values,
-)
+from lab.diagnose.evaluation import judged_wrongly
+from lab.diagnose.losses import crossed_shapes, loss_terms, losses
+from lab.diagnose.models import attention_masks
+from lab.diagnose.training import start_values
 
 from .traced_case import Case
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.diagnose import slow_evaluation, slow_parts, slow_turns
 from lab.diagnose.finding import Found
+from lab.diagnose.speed import slow_evaluation, slow_parts, slow_turns
 from lab.recorder.cell_trace import Trace
 
 from .test_slow_code import rows_of, timed

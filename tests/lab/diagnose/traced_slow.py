@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
-from lab.diagnose import slow_general, slow_growth, slow_loops, slow_python, slow_repeats, slow_samples
-from lab.diagnose.busy_lines import busy_lines
 from lab.diagnose.finding import Found
-from lab.diagnose.time_shares import Saving, Shares
+from lab.diagnose.speed import slow_general, slow_growth, slow_loops, slow_python, slow_repeats, slow_samples
+from lab.diagnose.speed.busy_lines import busy_lines
+from lab.diagnose.speed.time_shares import Saving, Shares
 from lab.recorder.cell_trace import Chain, Row, Sample, Trace
 
 from .test_slow_code import SECOND, timed

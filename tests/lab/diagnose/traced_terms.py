@@ -3,18 +3,12 @@ in losses, draws, writes to places, schedulers, layers that forward() makes, sta
 
 from __future__ import annotations
 
-from lab.diagnose import (
-    constant_terms,
-    default_dims,
-    idle_statements,
-    loaded,
-    lost_digits,
-    lost_writes,
-    parameters_in_forward,
-    rebound_parameters,
-    sampled_values,
-    schedule,
-)
+from lab.diagnose.data import lost_writes
+from lab.diagnose.errors import rebound_parameters
+from lab.diagnose.graph import constant_terms, parameters_in_forward, sampled_values
+from lab.diagnose.models import default_dims
+from lab.diagnose.training import idle_statements, loaded, schedule
+from lab.diagnose.values import lost_digits
 from lab.recorder.cell_trace import Trace
 
 from .traced_case import Case, by_name

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.diagnose import growing_values, missing_gradients, training_steps
+from lab.diagnose.graph import missing_gradients
 from lab.diagnose.order import Rule
+from lab.diagnose.training import training_steps
+from lab.diagnose.values import growing_values
 from lab.recorder.cell_trace import Trace
 
 from .traced_case import Case, by_name

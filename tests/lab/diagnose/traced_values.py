@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lab.diagnose import lost_digits
 from lab.diagnose.finding import Found
-from lab.diagnose.nonfinite import first_nonfinite
-from lab.diagnose.unseen_losses import first_unseen
+from lab.diagnose.values import lost_digits
+from lab.diagnose.values.nonfinite import first_nonfinite
+from lab.diagnose.values.unseen_losses import first_unseen
 from lab.recorder.cell_trace import Trace
 from lab.recorder.unseen_losses import UnseenLoss
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lab.diagnose import cost, loop_waits
 from lab.diagnose.finding import Found
+from lab.diagnose.speed import cost, loop_waits
 from lab.recorder.cell_trace import Copied, Row, Trace
 from lab.recorder.loader_waits import Fetched
 

@@ -1,0 +1,1 @@
+"""Data sets, splits, batches, samplers, and what is done to samples."""

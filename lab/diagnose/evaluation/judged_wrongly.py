@@ -1,0 +1,139 @@
+"""Predictions that are read wrongly: logits held against 0.5, scores taken for classes, the last batch for the whole
+set."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from ...recorder.cell_trace import Leaf, Ref, Trace
+from ..finding import Found, capital, code_of, last_line, where
+from ..losses.losses import WITH_LOGITS, _source
+from ..order import rule, text_rule
+from ..reading.scope import Scope
+from ..reading.sources import Source, called
+from .counted_wrongly import over_batches
+
+LAYERS = ("linear", "addmm", "conv", "matmul", "mm")
+HALF = re.compile(r"[<>]=?\s*0?\.50*\b|\b0?\.50*\s*[<>]|\b(gt|ge|lt|le)\(.*0?\.50*\)|\bround\b")
+COMPARES = {"gt", "ge", "lt", "le", "round"}
+
+
+@rule(736)
+def logits_for_probabilities(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``(net(x) > 0.5)`` where the loss takes logits: a probability of 0.5 is a logit of 0."""
+    layers = {leaf for row in trace.rows if row.op in WITH_LOGITS and row.reached for leaf in _layer(row.refs[:1])}
+    for row in trace.rows if layers else ():
+        if row.op not in COMPARES or (row.requires_grad and row.op != "round") or not row.refs:
+            continue
+        if not layers & _layer(row.refs[:1]) or not HALF.search(code_of(trace, row)):
+            continue
+        line, col, place = where(trace, row.chain)
+        code = code_of(trace, row)
+        message = capital(
+            f"{place} holds logits against 0.5 (`{code}`): the loss with logits applies the sigmoid by itself, so a "
+            "probability of 0.5 is a logit of 0, and what is between the two counts as the other class."
+        )
+        remedy = "Hold them against 0, or take torch.sigmoid(...) first."
+        return [Found("evaluation", "warning", line, col, message, remedy, [row])]
+    return []
+
+
+def _layer(refs: tuple[Ref, ...]) -> set[Leaf]:
+    """The parameters of the layer whose output a value is, looked at through views."""
+    made = _source(refs[0]) if refs else None
+    if made is None or not made.op.startswith(LAYERS):
+        return set()
+    return {ref for ref in made.refs if isinstance(ref, Leaf) and ref.module}
+
+
+@text_rule(737)
+def scores_for_classes(scope: Scope) -> Iterator[Found]:
+    """``pred, _ = out.max(1)`` and ``pred == y``: the largest score, and not whose it is."""
+    source, nodes = scope.source, scope.nodes
+    firsts = {
+        n.targets[0].elts[0].id: n
+        for n in nodes
+        if isinstance(n, ast.Assign)
+        and isinstance(n.targets[0], ast.Tuple)
+        and len(n.targets[0].elts) == 2
+        and isinstance(n.targets[0].elts[0], ast.Name)
+        and _largest(n.value)
+    }
+    for node in nodes:
+        if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.Eq):
+            continue
+        for side in (node.left, node.comparators[0]):
+            made = firsts.get(side.id) if isinstance(side, ast.Name) else None
+            if made is None and not _values(side):
+                continue
+            at = made if made is not None else node
+            message = (
+                f"takes the largest scores (`{ast.unparse(at)}`) where classes are compared "
+                f"({source.place(node).words}): max gives the values first and their places second, and a "
+                "score is hardly ever equal to a class number."
+            )
+            remedy = "Take the places: _, pred = out.max(1), or out.argmax(1)."
+            yield scope.tell(at, "evaluation", message, remedy)
+
+
+def _largest(node: ast.AST) -> bool:
+    """Whether it is ``x.max(1)`` or ``torch.max(x, 1)``, which give values and places."""
+    if not isinstance(node, ast.Call) or called(node) not in ("max", "topk"):
+        return False
+    function = isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) in ("torch", "core")
+    dims = node.args[1 if function else 0 :]
+    return isinstance(node.func, ast.Attribute) and bool(dims or any(k.arg == "dim" for k in node.keywords))
+
+
+def _values(node: ast.AST) -> bool:
+    """Whether it is ``x.max(1)[0]`` or ``x.max(1).values``."""
+    if isinstance(node, ast.Attribute):
+        return node.attr == "values" and _largest(node.value)
+    first = isinstance(node, ast.Subscript) and getattr(node.slice, "value", None) == 0
+    return first and _largest(node.value)  # type: ignore[attr-defined]
+
+
+@text_rule(738)
+def last_batch_only(scope: Scope) -> Iterator[Found]:
+    """An accuracy that is computed after the loop over the batches, of what the last one left behind."""
+    source, nodes = scope.source, scope.nodes
+    for loop in nodes:
+        if not isinstance(loop, ast.For) or not over_batches(loop):
+            continue
+        if any(called(n) in ("backward", "step") for n in ast.walk(loop)):
+            continue  # the figure of the last training batch is a sign of life, and meant as such
+        node = _after(source, nodes, loop)
+        if node is None:
+            continue
+        message = (
+            f"compares after the loop over the batches ({source.place(loop).words}) what its last turn "
+            f"left behind (`{ast.unparse(node)}`): all batches run, and the last one alone is counted."
+        )
+        remedy = "Count in the loop: right += (pred == y).sum().item(); total += len(y)."
+        yield scope.tell(node, "evaluation", message, remedy)
+
+
+def _after(source: Source, nodes: list[ast.AST], loop: ast.For) -> ast.Compare | None:
+    """A comparison after a loop of two variables that each turn of it binds anew."""
+    stores: dict[str, int] = {}
+    outside: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            inside = loop.lineno <= node.lineno <= last_line(loop)
+            stores[node.id] = stores.get(node.id, 0) + inside
+            if not inside:
+                outside.add(node.id)
+    outer = next((a for a in source.around(loop) if isinstance(a, ast.For | ast.While)), None)
+    for node in nodes:
+        if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.Eq) or node.lineno <= last_line(loop):
+            continue
+        if outer is not None and node.lineno > last_line(outer):
+            continue
+        names = [n.id for side in (node.left, node.comparators[0]) for n in ast.walk(side)
+                 if isinstance(n, ast.Name) and n.id not in ("torch", "core", "np")]  # fmt: skip
+        sides = isinstance(node.comparators[0], ast.Name | ast.Call | ast.Attribute)
+        if len(names) >= 2 and sides and all(stores.get(n) and n not in outside for n in names):
+            return node
+    return None

@@ -1,0 +1,195 @@
+"""Diffusion, scores and Langevin steps: noise that is not the one added, levels that are a product of the wrong thing,
+a walk in the wrong direction, a score with the other sign."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Iterator
+
+from ..finding import Found
+from ..order import text_rule
+from ..reading.calls import function_of, mentions, name_of, operands
+from ..reading.expressions import Flow
+from ..reading.scope import Scope, spread, stripped
+from ..reading.sources import Function, Source, called, names_in, own_nodes
+from .noise_schedules import DRAWN, LEVELS
+
+FORWARD = re.compile(r"invert|inversion|encode|forward|add_noise|q_sample|noising", re.I)
+SLOPE = re.compile(r"score|grad|energy|drift", re.I)
+
+
+def _around(source: Source, node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what a node stands in, up to its statement; and what the variable it is given to stands in."""
+    for above in source.around(node):
+        if isinstance(above, ast.Assign):
+            names = {name_of(t) for t in above.targets}
+            for use in source.nodes:
+                if isinstance(use, ast.Name) and use.id in names and isinstance(use.ctx, ast.Load):
+                    yield from itertools.takewhile(lambda n: not isinstance(n, ast.stmt), source.around(use))
+        if isinstance(above, ast.stmt):
+            return
+        yield above
+
+
+def _drawn(flow: Flow, node: ast.expr) -> ast.Call | None:
+    """The call that draws normal noise, where an expression is that alone, or times a number."""
+    inner = stripped(flow, node)
+    if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mult):
+        for a in (inner.left, inner.right):
+            of = stripped(flow, a)
+            if called(of) in ("randn", "randn_like") and isinstance(of, ast.Call):
+                return of
+    return inner if called(inner) in ("randn", "randn_like") and isinstance(inner, ast.Call) else None
+
+
+@text_rule(495, "randn", trains=True)
+def noise_of_nobody(scope: Scope) -> Iterator[Found]:
+    """``F.mse_loss(net(noisy), torch.randn_like(x))``: what is to be told is drawn anew, and nowhere added."""
+    source, index = scope.source, scope.index
+    for pair in index.pairs:
+        for told_by, target in ((pair.one, pair.other), (pair.other, pair.one)):
+            drawn = _drawn(index.flow, target)
+            if drawn is None or called(stripped(index.flow, target)) not in DRAWN:
+                continue
+            if isinstance(target, ast.Name):
+                reads = [n for n in index.flow.nodes if isinstance(n, ast.Name) and n.id == target.id
+                         and isinstance(n.ctx, ast.Load) and n is not target]  # fmt: skip
+                if reads:
+                    continue
+            calls = [n for n in spread(index.flow, told_by) if isinstance(n, ast.Call)]
+            made: list[ast.AST] = [n for n in calls if called(n) in ("randn", "randn_like") and n is not drawn]
+            for own in (f for n in calls if (f := function_of(source, n)) is not None and f is not index.flow.scope):
+                made += [n for n in own_nodes(own) if called(n) in ("randn", "randn_like")][:1]
+            added = [n for n in made if any(isinstance(a, ast.BinOp) and isinstance(a.op, ast.Add)
+                                            for a in _around(source, n))]  # fmt: skip
+            if not added:
+                continue
+            made = added
+            message = (
+                f"compares the prediction with noise that is drawn for it (`{ast.unparse(pair.node)}`): what was "
+                f"added to the data is another draw ({source.place(made[0]).words}), so nothing can tell it, "
+                "and the "
+                "model learns 0."
+            )
+            yield scope.tell(pair.node, "loss", message, "Draw it once, add that, and compare with the same.")
+
+
+@text_rule(496, "range(")
+def towards_the_noise(scope: Scope) -> Iterator[Found]:
+    """``for t in range(T)`` in a sampler: it takes the noise off in the order in which it was put on."""
+    index = scope.index
+    function = index.flow.scope
+    if isinstance(function, Function) and FORWARD.search(function.name):
+        return
+    for loop in index.kinds.get(ast.For, ()):
+        head = loop.iter
+        while called(head) in ("tqdm", "list", "enumerate") and isinstance(head, ast.Call) and head.args:
+            head = head.args[0]
+        if called(head) != "range" or not isinstance(head, ast.Call) or not isinstance(loop.target, ast.Name):
+            continue
+        if len(head.args) == 3 or "-1" in ast.unparse(head).replace(" - 1", ""):
+            continue
+        t = loop.target.id
+        inside = [n for s in loop.body for n in ast.walk(s)]
+        levels = [n for n in inside if isinstance(n, ast.Subscript) and ast.unparse(n.slice) == t
+                  and LEVELS.search(ast.unparse(n.value))]  # fmt: skip
+        taken = [n for n in inside if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)
+                 and re.search(r"model|net|eps|unet|denois|score", ast.unparse(n.value.func), re.I)]  # fmt: skip
+        if not levels or not taken or any(called(n) == "backward" for n in inside):
+            continue
+        predicted = {name_of(x) for n in taken for x in n.targets}
+        off = any(
+            isinstance(n, ast.BinOp) and isinstance(n.op, ast.Sub) and predicted & names_in(n.right) for n in inside
+        )
+        if not off:
+            continue
+        message = (
+            f"goes from the cleanest step to the noisiest (`{ast.unparse(loop.iter)}`), and takes off noise "
+            "in each "
+            f"(`{ast.unparse(levels[0])}`): a sample begins as noise alone, at the last level, and is to come down."
+        )
+        yield scope.tell(loop, "loss", message, f"Go backwards: for {t} in reversed({ast.unparse(head)}).")
+
+
+@text_rule(497, "cumprod")
+def product_of_betas(scope: Scope) -> Iterator[Found]:
+    """``torch.cumprod(betas, 0)``: what is kept of the signal is the product of 1 - beta."""
+    index = scope.index
+    for call in index.called("cumprod"):
+        of = stripped(index.flow, operands(call)[0]) if operands(call) else call
+        given = operands(call)[0] if operands(call) else call
+        if not re.match(r"^betas?(_t)?$", name_of(given), re.I) or (
+            isinstance(of, ast.BinOp) and "1" in ast.unparse(of)[:4]
+        ):
+            continue
+        message = (
+            f"multiplies the betas (`{ast.unparse(call)}`), which are the shares of noise: after two steps "
+            "nothing is "
+            "left of the signal, and all levels are the same."
+        )
+        yield scope.tell(call, "loss", message, f"Multiply what is kept: torch.cumprod(1 - {ast.unparse(given)}, 0).")
+
+
+@text_rule(498, "score", "randn")
+def score_turned(scope: Scope) -> Iterator[Found]:
+    """``score(x + noise)`` compared with ``noise / sigma ** 2``: a score points back to the data."""
+    source, index = scope.source, scope.index
+    for pair in index.pairs:
+        for own, target in ((pair.one, pair.other), (pair.other, pair.one)):
+            asked = stripped(index.flow, own)
+            if not isinstance(asked, ast.Call) or not re.search("score", ast.unparse(asked.func), re.I):
+                continue
+            wanted = index.flow.inner(target)
+            terms = list(index.flow.terms(wanted))
+            if len(terms) != 1 or terms[0].sign < 0:
+                continue
+            of = terms[0].node
+            divided = isinstance(wanted, ast.BinOp) and isinstance(wanted.op, ast.Div)
+            top = wanted.left if divided and isinstance(wanted, ast.BinOp) else of
+            if not divided or _drawn(index.flow, top) is None:
+                continue
+            upwards = mentions(r"\+ [^-\n]*score\w*\(", source.text)
+            message = (
+                f"learns the score with the other sign (`{ast.unparse(wanted)}` in "
+                f"`{ast.unparse(pair.node)}`): the "
+                "gradient of the log-density of x + noise is -noise / sigma ** 2, which points back to the "
+                "data, and "
+                "steps along this one lead away from it."
+            )
+            severity = "warning" if upwards else "note"
+            yield scope.tell(target, "loss", message, f"Compare with -{ast.unparse(wanted)}.", severity)
+
+
+@text_rule(499, "randn")
+def quiet_walk(scope: Scope) -> Iterator[Found]:
+    """``x + step * score(x) + step * torch.randn_like(x)``: the noise of a Langevin step goes with a root."""
+    source, index = scope.source, scope.index
+    for node in index.sums:
+        if isinstance(source.parents.get(node), ast.BinOp):
+            continue
+        parts = [
+            t.node for t in index.flow.terms(node) if isinstance(t.node, ast.BinOp) and isinstance(t.node.op, ast.Mult)
+        ]
+        noisy = [(f, r) for p in parts for f, r in _sides(p) if called(index.flow.inner(r)) in ("randn", "randn_like")]
+        if len(noisy) != 1:
+            continue
+        scale = ast.unparse(noisy[0][0])
+        if not re.fullmatch(r"[\w.]+", scale) or re.search(
+            r"sqrt|\*\* 0\.5|2", ast.unparse(index.flow.inner(noisy[0][0]))
+        ):
+            continue
+        drift = [r for p in parts for f, r in _sides(p) if ast.unparse(f) == scale and r is not noisy[0][1]]
+        if not any(SLOPE.search(w) for r in drift for w in names_in(r) | {name_of(n) for n in ast.walk(r)}):
+            continue
+        message = (
+            f"adds {scale} times the noise beside {scale} times the slope (`{ast.unparse(node)}`): the noise of a "
+            "Langevin step has the variance 2 * step, and with so little of it the walk runs into the nearest mode."
+        )
+        yield scope.tell(node, "loss", message, f"Take its root: (2 * {scale}) ** 0.5 * torch.randn_like(x).")
+
+
+def _sides(node: ast.BinOp) -> list[tuple[ast.expr, ast.expr]]:
+    """The two sides of a product, either way round."""
+    return [(node.left, node.right), (node.right, node.left)]

@@ -1,0 +1,1 @@
+"""What cuts the graph, and which parameters get no gradient."""

@@ -1,0 +1,258 @@
+"""Statements that change less, or more, than they say: a parameter's name that is bound anew in a loop, a list of one
+tensor that goes on changing, a mask that is put on once, a loss of the last round alone, tensors of any content."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from ..finding import Found
+from ..order import text_rule
+from ..reading.calls import mentions, name_of, operands, rows_at
+from ..reading.expressions import losses
+from ..reading.scope import Scope
+from ..reading.sources import Function, called, names_in
+
+IN_PLACE = re.compile(
+    r"^(add|mul|sub|div|copy|fill|zero|clamp|addcmul|lerp|normal|uniform|index_add|scatter|masked_fill)_$"
+)
+EMPTY = {"empty", "Tensor", "FloatTensor", "empty_like", "new_empty"}
+INITS = re.compile(
+    r"for \w+(, \w+)? in \S*(parameters|named_parameters)\(|\.apply\(|load_state_dict|reset_parameters\(\w"
+)
+
+
+@text_rule(349, "parameters()")
+def only_the_name(scope: Scope) -> Iterator[Found]:
+    """``for p, t in zip(net.parameters(), target.parameters()): t = tau * p + (1 - tau) * t``: no parameter changes."""
+    index = scope.index
+    for loop in index.kinds.get(ast.For, ()):
+        if not re.search(r"parameters\(\)", ast.unparse(loop.iter)):
+            continue
+        names = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+        inside = [n for s in loop.body for n in ast.walk(s)]
+        for node in inside:
+            if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+                continue
+            name = node.targets[0].id
+            uses = [n for n in inside if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+            later = [n for n in uses if (n.lineno, n.col_offset) > (node.end_lineno, node.end_col_offset)]
+            if name not in names or later or not isinstance(node.value, ast.BinOp | ast.Call):
+                continue
+            if name not in names_in(node.value) and len(names) < 2:
+                continue
+            if ".grad" in ast.unparse(node.value):
+                continue  # a step by hand, which another rule tells of
+            if isinstance(node.value, ast.Call) and IN_PLACE.match(called(node.value)):
+                continue
+            message = (
+                f"binds {name} to a new tensor (`{ast.unparse(node)}`), and the next turn of the loop binds "
+                "it again: "
+                "no parameter of the network is changed by that."
+            )
+            remedy = f"Write into it, under torch.no_grad(): {name}.copy_({ast.unparse(node.value)})."
+            yield scope.tell(node, "alias", message, remedy)
+
+
+@text_rule(350, ".append(")
+def one_tensor_in_the_list(scope: Scope) -> Iterator[Found]:
+    """``path.append(state)`` and ``state += dt * v`` in a loop: the list holds one tensor many times."""
+    trace, source, index = scope.trace, scope.source, scope.index
+    for call in index.called("append"):
+        loop = next((a for a in source.around(call) if isinstance(a, ast.For | ast.While)), None)
+        if loop is None or not call.args or isinstance(loop, ast.AsyncFor):
+            continue
+        kept = call.args[0].elts if isinstance(call.args[0], ast.Tuple | ast.List) else [call.args[0]]
+        names = [k.id for k in kept if isinstance(k, ast.Name)]
+        inside = [n for s in loop.body for n in ast.walk(s)]
+        for name in names:
+            bound = [n for n in inside if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
+                     and not isinstance(source.parents.get(n), ast.AugAssign)]  # fmt: skip
+            if bound or name in {
+                n.id for n in ast.walk(getattr(loop, "target", loop.body[0])) if isinstance(n, ast.Name)
+            }:
+                continue
+            changes = [n for n in inside if _changes(n, name)]
+            changes = [n for n in changes if rows_at(trace, source, n) and any(
+                r.shape or r.dtype for r in rows_at(trace, source, n))]  # fmt: skip
+            if not changes:
+                continue
+            node = changes[0]
+            message = (
+                f"changes {name} in place (`{ast.unparse(node)}`), which {source.place(call).words} puts "
+                "into a list in "
+                f"each round (`{ast.unparse(call)}`): it is the same tensor each time, so all entries are "
+                "the last one."
+            )
+            remedy = f"Keep a copy: append({name}.clone()); or write {name} = {name} + ..."
+            yield scope.tell(node, "alias", message, remedy)
+
+
+def _changes(node: ast.AST, name: str) -> bool:
+    """Whether a statement or a call changes a tensor in place."""
+    if isinstance(node, ast.AugAssign):
+        target = node.target.value if isinstance(node.target, ast.Subscript) else node.target
+        return isinstance(target, ast.Name) and target.id == name
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+        return name_of(node.targets[0].value) == name
+    return (
+        isinstance(node, ast.Call)
+        and bool(IN_PLACE.match(called(node)))
+        and name_of(getattr(node.func, "value", node)) in (name,)
+    )
+
+
+@text_rule(351, "mask", "weight", trains=True)
+def masked_once(scope: Scope) -> Iterator[Found]:
+    """``self.weight.data *= mask`` in __init__ alone: the first step fills what was masked."""
+    source, index = scope.source, scope.index
+    function = index.flow.scope
+    if not isinstance(function, Function) or function.name != "__init__":
+        return
+    kind = next((a for a in source.around(function) if isinstance(a, ast.ClassDef)), None)
+    rest = "".join(ast.unparse(n) for n in kind.body if n is not function) if kind is not None else "mask"
+    if re.search(r"mask", rest) or mentions(r"register_hook|parametriz|prune|grad \*=|grad\.mul_", source.text):
+        return
+    for node in index.flow.nodes:
+        changed = (
+            isinstance(node, ast.AugAssign)
+            and isinstance(node.op, ast.Mult)
+            and "weight" in ast.unparse(node.target)
+            and "mask" in ast.unparse(node.value)
+        )
+        changed = changed or (called(node) == "mul_" and "weight" in ast.unparse(node) and "mask" in ast.unparse(node))
+        if not changed:
+            continue
+        message = (
+            f"puts the mask on the weights when the layer is made (`{ast.unparse(node)}`), and nothing does "
+            "so again: "
+            "their gradients are those of all weights, so the first step fills in what was masked."
+        )
+        remedy = "Keep the mask (register_buffer) and multiply in forward(): F.linear(x, self.weight * self.mask)."
+        yield scope.tell(node, "unused", message, remedy)
+
+
+@text_rule(352, "backward", trains=True)
+def last_round_alone(scope: Scope) -> Iterator[Found]:
+    """``for task in tasks: loss = f(task)`` and one ``loss.backward()`` after it: the others teach nothing."""
+    source, index = scope.source, scope.index
+    for of, call in losses(index.flow):
+        if not isinstance(of, ast.Name):
+            continue
+        around = list(source.around(call))
+        at = source.place(call).line or int(getattr(call, "lineno", 0))
+        for loop in index.kinds.get(ast.For, ()):
+            if loop in around or loop.end_lineno > at:
+                continue
+            if next((a for a in source.around(loop) if isinstance(a, ast.For | ast.While)), None) is not next(
+                (a for a in around if isinstance(a, ast.For | ast.While)), None
+            ):
+                continue
+            inside = [n for s in loop.body for n in ast.walk(s)]
+            given = [n for n in inside if isinstance(n, ast.Assign) and name_of(n.targets[0]) == of.id]
+            reads = [n for n in inside if isinstance(n, ast.Name) and n.id == of.id and isinstance(n.ctx, ast.Load)]
+            again = [n for n in index.flow.nodes if isinstance(n, ast.Assign) and name_of(n.targets[0]) == of.id
+                     and loop.end_lineno < n.lineno <= at]  # fmt: skip
+            variables = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+            if not given or reads or again or not _by_round(inside, variables, given[0]):
+                continue
+            message = (
+                f"makes {of.id} anew in each round of the loop at {source.place(loop).words} "
+                f"(`{ast.unparse(given[0])}`), "
+                f"and {source.place(call).words} runs backward() once, after it: only the last round trains."
+            )
+            remedy = f"Add them up: {of.id} = 0 before the loop, and {of.id} = {of.id} + ... in it."
+            yield scope.tell(given[0], "loss", message, remedy)
+
+
+def _by_round(inside: list[ast.AST], variables: set[str], given: ast.Assign) -> bool:
+    """Whether a value depends on the round of the loop, and on nothing that the round before left."""
+    names = names_in(given.value)
+    if isinstance(given.value, ast.Constant):
+        return False
+    bound: dict[str, set[str]] = {}
+    for node in inside:
+        if isinstance(node, ast.Assign):
+            for t in node.targets:
+                for n in ast.walk(t):
+                    if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
+                        if n.id in names_in(node.value) or n.id in bound:
+                            return False  # a state that goes on
+                        bound[n.id] = names_in(node.value)
+        elif isinstance(node, ast.AugAssign | ast.For | ast.While | ast.If) or called(node) in (
+            "append",
+            "step",
+            "write",
+        ):
+            return False
+    for _ in range(4):
+        names = names | {m for n in names for m in bound.get(n, ())}
+    return bool(names & variables)
+
+
+@text_rule(353, "+=")
+def what_was_there(scope: Scope) -> Iterator[Found]:
+    """``total = torch.empty(n)`` and ``total[i] += x``: it begins with whatever the memory held."""
+    source, index = scope.source, scope.index
+    for name, value, node in index.given:
+        text = ast.unparse(getattr(value, "func", value))
+        if called(value) not in EMPTY or not re.match(r"(torch|core|np|numpy)\.|\w+\.new_empty", text):
+            continue
+        if called(value) == "Tensor" and any(isinstance(a, ast.List | ast.Name) for a in getattr(value, "args", ())):
+            continue
+        uses = sorted(
+            (n for n in index.flow.nodes if isinstance(n, ast.Name) and n.id == name and n.lineno > node.lineno),
+            key=lambda n: (n.lineno, n.col_offset),
+        )
+        if not uses:
+            continue
+        first = source.parents.get(uses[0])
+        top = source.parents.get(first) if isinstance(first, ast.Subscript) and first is not None else first
+        if not isinstance(top, ast.AugAssign) or top.value is first:
+            continue
+        message = (
+            f"makes {name} without values (`{ast.unparse(node)}`), and {source.place(top).words} adds to it "
+            f"(`{ast.unparse(top)}`): it begins with whatever its memory held, and sometimes that is 0."
+        )
+        remedy = f"Begin with zeros: {ast.unparse(value).replace('empty', 'zeros').replace('Tensor(', 'zeros(')}."
+        yield scope.tell(node, "data", message, remedy)
+
+
+@text_rule(354, "Parameter(")
+def parameter_of_nothing(scope: Scope) -> Iterator[Found]:
+    """``self.a = nn.Parameter(torch.empty(8, 1))`` that nothing sets: it starts with whatever the memory held."""
+    trace, source, index = scope.trace, scope.source, scope.index
+    if mentions(INITS, source.text):
+        return
+    for call in index.called("Parameter"):
+        made = operands(call)[0] if call.args else None
+        if not isinstance(made, ast.Call) or called(made) not in EMPTY:
+            continue
+        if called(made) in ("Tensor", "FloatTensor") and not all(_whole(a) for a in made.args):
+            continue
+        above = source.parents.get(call)
+        if not isinstance(above, ast.Assign):
+            continue
+        name = name_of(above.targets[0])
+        said = len(
+            re.findall(
+                rf"(init\.\w+|\w+_)\([^\n]*\b{name}\b|\b{name}(\.data)?(\.\w+_\(|\[[^\]\n]*\] ?=|\.data ?=)",
+                source.text,
+            )
+        )
+        if not name or said:
+            continue
+        if trace.rows and not any(leaf.name.rpartition(".")[2] == name for leaf in trace.gradients):
+            continue
+        message = (
+            f"makes a parameter without values (`{ast.unparse(above)}`), and nothing gives it any: it starts with "
+            "whatever its memory held, zeros, numbers beyond all size, or NaN."
+        )
+        remedy = f"Set it: nn.init.xavier_uniform_(self.{name}), or nn.Parameter(torch.randn(...) * 0.1)."
+        yield scope.tell(above, "init", message, remedy)
+
+
+def _whole(node: ast.expr) -> bool:
+    """Whether an argument is a size, by its looks."""
+    return not isinstance(node, ast.List | ast.Tuple | ast.Starred)

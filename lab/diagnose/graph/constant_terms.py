@@ -1,0 +1,67 @@
+"""A term of the loss that is a plain number: it changes what the loss says, and no gradient."""
+
+from __future__ import annotations
+
+import ast
+
+from ...recorder.cell_trace import Leaf, Row, Trace
+from ..finding import Found, code_of, where
+from ..order import rule
+from . import value_flow
+
+
+@rule(150)
+def number_added(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """`loss = fit + weight * penalty.item()`: backward() runs, and the penalty takes no part in it.
+
+    A number that a term is multiplied by may be an adaptive weight; one that is added to the loss does nothing.
+    """
+    roots = {row for rows in trace.roots.values() for row in rows}
+    sums = [row for row in roots if row.op in ("add", "add_") and row.reached and row.requires_grad and not row.shape]
+    left = [row for row in trace.rows if row.cut == "item" and row.refs and row.refs[0].requires_grad]
+    if not sums or not left:
+        return []
+    spans = {value_flow._span(place) for row in sums if (place := value_flow._raw(trace, row)) is not None}
+    for cut in left:
+        place = value_flow._raw(trace, cut)
+        if place is None:
+            continue
+        for node in trace.nodes():
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and value_flow._of(node) in spans:
+                terms: tuple[ast.expr, ...] = (node.left, node.right)
+            elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and value_flow._of(node) in spans:
+                terms = (node.value,)
+            else:
+                continue
+            if any(_scaled(term, value_flow._span(place)) for term in terms):
+                return [_told(trace, cut)]
+    return []
+
+
+def _scaled(term: ast.expr, span: value_flow.Span) -> bool:
+    """Whether a term is the expression at `span`, or a multiple of it."""
+    if value_flow._of(term) == span:
+        return True
+    if isinstance(term, ast.UnaryOp):
+        return _scaled(term.operand, span)
+    if isinstance(term, ast.BinOp) and isinstance(term.op, ast.Mult):
+        return any(_scaled(a, span) and _plain(b) for a, b in ((term.left, term.right), (term.right, term.left)))
+    if isinstance(term, ast.BinOp) and isinstance(term.op, ast.Div):
+        return _scaled(term.left, span) and _plain(term.right)
+    return False
+
+
+def _plain(factor: ast.expr) -> bool:
+    """Whether a factor is a constant or a name: what else it is, an expression tells."""
+    return isinstance(factor, ast.Constant | ast.Name | ast.Attribute)
+
+
+def _told(trace: Trace, cut: Row) -> Found:
+    line, col, _ = where(trace, cut.chain)
+    code = code_of(trace, cut)
+    message = (
+        f"Line {line} adds a plain number to the loss: `{code}` leaves the graph, so this term changes what the loss "
+        "says and no gradient."
+    )
+    how = "Leave out .item()" if ".item(" in code else f"Leave out {code.partition('(')[0]}()"
+    return Found("cut", "warning", line, col, message, f"{how}: add the tensor itself.", [cut])

@@ -1,0 +1,159 @@
+"""What to do about a cut: the op with a gradient in place of the one that has none, the call to leave out."""
+
+from __future__ import annotations
+
+import ast
+
+from core.declare import op as declarations
+
+from ...recorder.cell_trace import Ref, Row, Trace
+from ...recorder.variable_names import operand
+from ..finding import code_of, last_line, library, listed, where
+from . import value_flow
+from .no_grad_calls import called_quietly
+
+NUMPY = {"power": "pow", "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div",
+         "absolute": "abs", "concatenate": "cat", "clip": "clamp"}  # fmt: skip
+COMPARISONS = {"gt", "ge", "lt", "le", "eq", "ne"}
+LEAVING = {"detach", "numpy", "cpu", "item", "tolist", "data", "detach_"}
+
+
+def subject(code: str) -> str:
+    """What `code` takes values from: "`h`" of ``h.detach().numpy()``.
+
+    >>> subject("h.detach().numpy()"), subject("core.tensor(h)"), subject("f(")
+    ('`h`', '`h`', 'a tensor')
+    """
+    try:
+        tree = ast.parse(code, mode="eval").body
+    except (SyntaxError, ValueError):
+        return "a tensor"
+    while True:
+        if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Attribute) and tree.func.attr in LEAVING:
+            tree = tree.func.value
+        elif isinstance(tree, ast.Attribute) and tree.attr in LEAVING:
+            tree = tree.value
+        elif isinstance(tree, ast.Call) and ast.unparse(tree.func).endswith("nn.Parameter") and tree.args:
+            tree = tree.args[0]
+        elif isinstance(tree, ast.Call) and operand(code, 0) and tree.args:
+            return f"`{operand(code, 0)}`"
+        else:
+            text = ast.unparse(tree)
+            return f"`{text}`" if len(text) <= 40 else "a tensor"
+
+
+def mended(trace: Trace, row: Row, last: Row, back: Row | None) -> str:
+    if row.quiet and grad_switch(trace, where(trace, row.chain)[0]) is not None:
+        return "Look at its condition: it must be True where these parameters shall train."
+    if row.quiet:
+        own = [place for place in row.chain if place[0].co_filename in trace.files]
+        within = called_quietly(trace, row)
+        if within is None and len(own) > 1 and own[0][0].co_name not in ("forward", "<lambda>", "<listcomp>"):
+            function, at = own[0][0].co_name, where(trace, tuple(own[1:2]))[0]
+            return (
+                f"Call the model itself on line {at}: {function}() runs it under no_grad, which is right to look only."
+            )
+        block = f" on line {within[1]}" if within else ""
+        return f"Run it outside no_grad{block} if these parameters shall train."
+    if "multinomial(" in code_of(trace, last):
+        return (
+            "Train by the log-probability of what was drawn (REINFORCE), or go on with gumbel_softmax: a draw has none."
+        )
+    if not last.cut:
+        return _smooth(trace, row, last)
+    done = []
+    for place, what in back.steps if back is not None else ():
+        name = what.removeprefix("np.")
+        name = NUMPY.get(name, name)
+        if what.startswith("np.") and name in declarations.functions and place is not None:
+            done.append(f"{library(trace)}.{name} in place of {what} ({where(trace, (place,))[2]})")
+    done = done or _numpy_calls(trace, last)
+    if done:
+        return f"Stay on the graph: {listed(list(dict.fromkeys(done)))}."
+    if last.cut == "parameter":
+        return "Leave out nn.Parameter() and go on with the tensor; parameters are made once, in __init__."
+    if last.cut == "cast":
+        return "Integers have no gradient: go on with the floating-point values."
+    if last.cut == "tensor":
+        name = library(trace)
+        given = subject(code_of(trace, last)).strip("`")
+        if len(last.refs) > 1 and all(not ref.shape for ref in last.refs) and given.isidentifier():
+            return f"Add the tensors themselves, sum({given}): {name}.tensor copies values alone."
+        return f"Use the tensor itself, or {name}.stack for a list of tensors: {name}.tensor copies values alone."
+    gone = {
+        "detach": "detach()",
+        "data": ".data",
+        "numpy": "detach().numpy()",
+        "item": ".item()",
+        "tolist": ".tolist()",
+    }
+    how = gone.get(last.cut, last.cut)
+    if last.cut == "item" and ".item(" not in code_of(trace, last):
+        how = code_of(trace, last).partition("(")[0] + "()"
+    return f"Leave out {how} and go on with the tensor."
+
+
+def _numpy_calls(trace: Trace, cut: Row) -> list[str]:
+    """What NumPy computes of values that left the graph, as the source tells, with an op in its place."""
+    place = value_flow._raw(trace, cut)
+    tree = trace.tree()
+    if place is None or tree is None:
+        return []
+    span = value_flow._span(place)
+    tainted = value_flow._tainted(tree, span)
+    found = []
+    for node in trace.nodes():
+        at = value_flow._of(node) if isinstance(node, ast.Call) else None
+        if at is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        what = ast.unparse(node.func)
+        name = NUMPY.get(node.func.attr, node.func.attr)
+        if not what.startswith(("np.", "numpy.")) or name not in declarations.functions:
+            continue
+        read = {n for part in node.args for n in value_flow._read(part)}
+        if at[0] >= span[0] and (value_flow._inside(span, at) or read & tainted):
+            line = at[0] + (place.line - span[0])
+            found.append(f"{library(trace)}.{name} in place of {what} (line {line})")
+    return list(dict.fromkeys(found))[:3]
+
+
+def _smooth(trace: Trace, row: Row, last: Row) -> str:
+    """What has a gradient in place of an op that has none."""
+    if row.op in COMPARISONS:
+        try:
+            tree = ast.parse(code_of(trace, last).strip(), mode="eval").body
+        except (SyntaxError, ValueError):
+            tree = None
+        if isinstance(tree, ast.Compare):
+            left = ast.unparse(tree.left)
+            soft = left if "sigmoid" in left or "softmax" in left else f"torch.sigmoid({left})"
+            return f"Go on with the value that is compared: {soft}; compare only where it is judged."
+        return "Go on with the value that is compared, or a sigmoid of it; compare only where it is judged."
+    if row.op in ("argmax", "one_hot"):
+        return "Go on with softmax(logits), or where one must be chosen with F.gumbel_softmax(logits, hard=True)."
+    return f"Use a form of `{row.op}` that has a gradient: softmax for argmax, a sigmoid for a comparison."
+
+
+def straight_through(last: Row, readers: dict[Ref, list[Row]]) -> str:
+    """The remedy where the cut is that of a straight-through estimator, ``x + (q - x).detach()``, and q is to train."""
+    source_of = last.refs[0] if last.refs else None
+    if last.cut != "detach" or not isinstance(source_of, Row) or source_of.op != "sub":
+        return ""
+    ends = [r for r in readers.get(last, ()) if r.op == "add" and r.requires_grad]
+    if not any(ref in source_of.refs for end in ends for ref in end.refs):
+        return ""
+    return (
+        "The detach is right where it passes the gradient by a step that has none. Give what is inside it a loss of "
+        "its own: F.mse_loss(q, x.detach()) for x + (q - x).detach()."
+    )
+
+
+def grad_switch(trace: Trace, line: int | None) -> tuple[int, str] | None:
+    """The `with set_grad_enabled(condition)` around a line."""
+    blocks = [n for n in trace.nodes() if isinstance(n, ast.With)]
+    for block in blocks:
+        code = ast.unparse(block.items[0].context_expr)
+        inside = line is not None and block.lineno <= line <= last_line(block)
+        if inside and "set_grad_enabled(" in code and not code.endswith("(False)"):
+            return block.lineno, code
+    return None

@@ -1,0 +1,45 @@
+"""Weights that are to be tied and are copied."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from ...recorder.cell_trace import Leaf, Trace
+from ..finding import Found, capital
+from ..order import rule
+from ..reading.sources import called, sources
+
+TIED = re.compile(r"\b(un)?(tie|tied|tying|share|shared|sharing)\b|Tied|Shared", re.I)
+COPIES = {"clone", "copy", "deepcopy", "tensor"}
+
+
+@rule(551)
+def copied(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``self.decoder.weight = nn.Parameter(self.encoder.weight.t().clone())``: a parameter of its own."""
+    for source in sources(trace):
+        lines = source.text.splitlines()
+        for node in source.nodes:
+            if (
+                not isinstance(node, ast.Assign)
+                or called(node.value) != "Parameter"
+                or not isinstance(node.value, ast.Call)
+            ):
+                continue
+            target, given = ast.unparse(node.targets[0]), node.value.args[:1]
+            of = next((ast.unparse(n) for a in given for n in ast.walk(a)
+                       if isinstance(n, ast.Attribute) and n.attr == "weight"), "")  # fmt: skip
+            if not target.endswith(".weight") or not of or of == target:
+                continue
+            around = next((n.name for n in source.around(node) if isinstance(n, ast.ClassDef)), "")
+            said = " ".join(lines[max(node.lineno - 3, 0) : node.lineno])
+            if not TIED.search(said) and not TIED.search(around) and not re.search(r"Tied|Shared", around):
+                continue
+            line, col, place = source.place(node)
+            message = capital(
+                f"{place} makes {target} a parameter of its own (`{ast.unparse(node.value)}`): it begins as {of} and "
+                "is trained apart from it, so the two are not tied."
+            )
+            remedy = "Give both one parameter where no transpose is needed; else use it in forward: F.linear(x, w.t())."
+            return [Found("alias", "warning", line, col, message, remedy)]
+    return []

@@ -1,0 +1,1 @@
+"""What rules read of the user's text: its sources, what variables hold where they are read, calls and losses."""

@@ -1,0 +1,257 @@
+"""Expressions of the user's text with the variables in them put in, and the terms that they are a sum of."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import islice
+from typing import NamedTuple
+
+from ..finding import end_of
+from .sources import Function, Source, assigned, called, names_in, own_nodes
+
+REDUCED = {"mean", "sum", "squeeze", "unsqueeze", "view", "reshape", "flatten", "float", "to", "stack", "cat",
+           "as_tensor", "tensor", "nanmean", "contiguous", "double"}  # fmt: skip
+"""Methods and functions that leave each value's sign, and what it is a value of."""
+LIBRARIES = {"torch", "core", "F", "np", "numpy"}
+DEEP = 12
+MOST = 64  # terms of a sum
+LARGE = 1e300  # beyond it a whole number of somebody's is no float
+
+
+class Term(NamedTuple):
+    """One of the terms of a sum: its sign, and what is added or subtracted."""
+
+    sign: int
+    node: ast.expr
+
+
+class Flow:
+    """What the variables of one function hold where they are read, as far as the order of the text tells."""
+
+    def __init__(self, source: Source, scope: ast.AST) -> None:
+        self.source, self.scope = source, scope
+        self.nodes = list(own_nodes(scope))
+        self._bound: dict[str, list[tuple[tuple[int, int], ast.expr | None, ast.AST]]] = {}
+        self._appended: dict[str, list[ast.Call]] = {}
+        known: set[ast.AST] = set()
+        for pair in assigned(self.nodes):
+            alone = any(isinstance(t, ast.Name) and t.id == pair.name for t in pair.node.targets)
+            several = pair.value is pair.node.value and not alone  # one of the results of a call
+            self._bind(pair.name, pair.node, None if several else pair.value)
+            known.update(n for t in pair.node.targets for n in ast.walk(t))
+        for node in self.nodes:
+            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                before = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
+                self._bind(node.target.id, node, ast.copy_location(ast.BinOp(before, node.op, node.value), node))
+                known.add(node.target)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in known:
+                self._bind(node.id, node, None)
+            elif called(node) == "append" and isinstance(node, ast.Call) and len(node.args) == 1:
+                self._appended.setdefault(ast.unparse(getattr(node.func, "value", node.func)), []).append(node)
+        for places in self._bound.values():
+            places.sort(key=lambda bound: bound[0])
+
+    @cached_property
+    def _by_type(self) -> dict[type[ast.AST], list[ast.AST]]:
+        found: dict[type[ast.AST], list[ast.AST]] = {}
+        for node in self.nodes:
+            found.setdefault(type(node), []).append(node)
+        return found
+
+    def of(self, *types: type[ast.AST]) -> list[ast.AST]:
+        """Return the nodes of some types."""
+        return [node for one in types for node in self._by_type.get(one, ())]
+
+    def _bind(self, name: str, node: ast.AST, value: ast.expr | None) -> None:
+        end = isinstance(node, ast.stmt)  # what is right of the sign is read before
+        at = end_of(node) if end else (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+        self._bound.setdefault(name, []).append((at, value, node))
+
+    def value(self, node: ast.AST) -> ast.expr | None:
+        """Return what a variable was last given before it is read there; None where nobody can tell."""
+        if not isinstance(node, ast.Name):
+            return None
+        at = node.lineno, node.col_offset
+        before = [bound for bound in self._bound.get(node.id, ()) if bound[0] < at]
+        if not before:
+            return None if node.id in self._bound else self._global(node.id)
+        _, value, where = before[-1]
+        around = set(self.source.around(node))
+        if any(isinstance(above, ast.If | ast.Try) and above not in around for above in self.source.around(where)):
+            return None  # one of several branches
+        if isinstance(value, ast.List) and not value.elts:
+            given = self._appended.get(node.id, [])
+            # only what stands before: so a value is always further up, and the way to it ends
+            return given[0].args[0] if len(given) == 1 and end_of(given[0]) < at else None
+        return value
+
+    def _global(self, name: str) -> ast.expr | None:
+        """Return what a name outside a function was given, if that was a plain number and once; None for any other."""
+        if not isinstance(self.scope, Function):
+            return None
+        arguments = {a.arg for n in (self.scope, *self.source.around(self.scope)) if isinstance(n, Function)
+                     for a in (*n.args.posonlyargs, *n.args.args, *n.args.kwonlyargs)}  # fmt: skip
+        if name in arguments:
+            return None
+        return self.source.constants.get(name)
+
+    def inner(self, node: ast.expr, depth: int = DEEP) -> ast.expr:
+        """Return an expression itself, for a variable what it was given."""
+        while depth and (value := self.value(node)) is not None:
+            node, depth = value, depth - 1
+        return node
+
+    def number(self, node: ast.AST, depth: int = DEEP) -> float | None:
+        """Return the number that an expression is, if it is a plain one: 0.5, -1, a variable that was given it."""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            value = self.number(node.operand, depth)
+            return None if value is None else -value
+        if isinstance(node, ast.Constant):
+            small = isinstance(node.value, int | float) and abs(node.value) < LARGE
+            return float(node.value) if small else None  # type: ignore[arg-type]
+        if isinstance(node, ast.BinOp):
+            left, right = self.number(node.left, depth), self.number(node.right, depth)
+            if left is None or right is None or (isinstance(node.op, ast.Div) and not right):
+                return None
+            if isinstance(node.op, ast.Sub):
+                return left - right
+            if isinstance(node.op, ast.Add):
+                return left + right
+            return (
+                left * right
+                if isinstance(node.op, ast.Mult)
+                else left / right
+                if isinstance(node.op, ast.Div)
+                else None
+            )
+        inner = self.value(node) if depth else None
+        return None if inner is None else self.number(inner, depth - 1)
+
+    def terms(self, node: ast.expr, whole: re.Pattern[str] | None = None) -> Iterator[Term]:
+        """Yield the terms of a sum, variables put in but for those of `whole` names; numbers that are multiplied with
+        count by their signs alone."""
+        return islice(self._terms(node, 1, DEEP, whole), MOST)
+
+    def _terms(self, node: ast.expr, sign: int, depth: int, whole: re.Pattern[str] | None) -> Iterator[Term]:
+        if not depth or (whole is not None and isinstance(node, ast.Name) and whole.search(node.id)):
+            yield Term(sign, node)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            yield from self._terms(node.operand, -sign, depth - 1, whole)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+            yield from self._terms(node.left, sign, depth - 1, whole)
+            yield from self._terms(node.right, sign if isinstance(node.op, ast.Add) else -sign, depth - 1, whole)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
+            yield from self._product(node, sign, depth, whole)
+        elif (of := reduced(node)) is not None:
+            yield from self._terms(of, sign, depth - 1, whole)
+        elif (value := self.value(node)) is not None:
+            yield from self._terms(value, sign, depth - 1, whole)
+        else:
+            yield Term(sign, node)
+
+    def _product(self, node: ast.BinOp, sign: int, depth: int, whole: re.Pattern[str] | None) -> Iterator[Term]:
+        for factor, rest in ((node.left, node.right), (node.right, node.left)):
+            number = self.number(factor)
+            weighs = number is not None or (scalar(factor) and not scalar(rest))
+            if weighs and (isinstance(node.op, ast.Mult) or rest is node.left):
+                yield from self._terms(rest, -sign if (number or 0) < 0 else sign, depth - 1, whole)
+                return
+        factors = list(self.factors(node))
+        negative = sum(factor.sign < 0 for factor in factors)
+        yield Term(-sign if negative % 2 else sign, node)
+
+    def factors(self, node: ast.expr, depth: int = DEEP) -> Iterator[Term]:
+        """Yield the factors of a product, each with its sign, variables not put in."""
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and depth:
+            yield from self.factors(node.left, depth - 1)
+            yield from self.factors(node.right, depth - 1)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and depth:
+            yield from self.factors(node.left, depth - 1)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            yield Term(-1, node.operand)
+        elif (number := self.number(node)) is not None:
+            yield Term(-1 if number < 0 else 1, node)
+        else:
+            yield Term(1, node)
+
+
+def flow_of(source: Source, scope: ast.AST) -> Flow:
+    """Return the flow of a function, made once for all the rules that look at it."""
+    found: Flow | None = source.flows.get(scope)
+    if found is None:
+        found = source.flows[scope] = Flow(source, scope)
+    return found
+
+
+def defaults(scope: ast.AST) -> dict[str, ast.expr]:
+    """Return what arguments of a function are by default; nothing for a module."""
+    if not isinstance(scope, Function):
+        return {}
+    places = scope.args.posonlyargs + scope.args.args
+    given = dict(zip(reversed([a.arg for a in places]), reversed(scope.args.defaults), strict=False))
+    named = zip(scope.args.kwonlyargs, scope.args.kw_defaults, strict=True)
+    return given | {a.arg: value for a, value in named if value is not None}
+
+
+def reduced(node: ast.AST) -> ast.expr | None:
+    """Return what a call only sums up, averages or puts in another shape: ``x`` of ``x.mean(1)``, ``torch.sum(x)``."""
+    if not isinstance(node, ast.Call) or called(node) not in REDUCED:
+        return None
+    if isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) not in LIBRARIES:
+        return node.func.value
+    return node.args[0] if node.args and not isinstance(node.args[0], ast.Starred) else None
+
+
+def speaks_of(node: ast.expr, one: re.Pattern[str], other: re.Pattern[str]) -> bool:
+    """Return whether an expression has a name or attribute of one kind, and none of the other.
+
+    >>> one, other = re.compile("pred"), re.compile("target")
+    >>> [speaks_of(ast.parse(t, mode="eval").body, one, other) for t in ("preds[0]", "self.pred", "pred_target", "x")]
+    [True, True, False, False]
+    """
+    names = names_in(node) | {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
+    return any(one.search(n) for n in names) and not any(other.search(n) for n in names)
+
+
+def scalar(node: ast.AST) -> bool:
+    """Return whether an expression is a setting, by its looks: ``beta``, ``args.coef``, ``self.LAMBDA``.
+
+    >>> [scalar(ast.parse(text, mode="eval").body) for text in ("beta", "cfg.entropy_coef", "LAMBDA", "x", "reward")]
+    [True, True, True, False, False]
+    """
+    text = ast.unparse(node)
+    last = text.rpartition(".")[2].lower()
+    words = (
+        "coef",
+        "coeff",
+        "beta",
+        "lambda",
+        "lam",
+        "weight",
+        "scale",
+        "alpha",
+        "gamma",
+        "kld_weight",
+        "w_kl",
+        "c1",
+        "c2",
+    )
+    return isinstance(node, ast.Name | ast.Attribute) and (
+        last in words
+        or last.endswith(("_coef", "_coeff", "_weight", "_lambda", "_scale", "_beta"))
+        or last.startswith(("lambda_", "beta_", "coef_"))
+    )
+
+
+def losses(flow: Flow) -> Iterator[tuple[ast.expr, ast.AST]]:
+    """Yield what ``backward()`` is called on, and the call."""
+    for node in flow.nodes:
+        if called(node) == "backward" and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            of = node.func.value
+            if isinstance(of, ast.Call) and called(of) == "scale" and len(of.args) == 1:
+                of = of.args[0]  # of a scaler
+            if not (isinstance(of, ast.Name) and of.id in ("self", "ctx")):
+                yield of, node

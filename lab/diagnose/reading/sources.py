@@ -1,0 +1,274 @@
+"""The user's own sources that took part in a cell: its text, imported files, and earlier cells."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+from core.base import source
+
+from ...recorder.cell_trace import Trace
+from ...recorder.user_files import is_users, shown_name
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+CELLS = 64  # earlier cells of which the statements are read, at most
+
+
+class Earlier(NamedTuple):
+    """An earlier cell that made what this one reads."""
+
+    name: str
+    """What sentences call it: "In [3]"."""
+    tree: ast.Module
+    """Its lines are numbered as if this cell followed it: the last one is 0, or less where others lie between."""
+    shift: int
+    """What has to be added to such a line for that of the cell."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One text of the user's, with its syntax tree."""
+
+    name: str
+    """What sentences call it: "" for this cell, else "tinygpt.py" or "In [3]"."""
+    tree: ast.Module
+    text: str
+    earlier: tuple[Earlier, ...] = ()
+    """Of this cell: those that made what it reads, in the order in which they ran."""
+    session: ast.Module | None = None
+    """Of an earlier cell: the statements of all that ran, where its functions find their global names."""
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes of the tree."""
+        return list(ast.walk(self.tree))
+
+    @cached_property
+    def calls(self) -> dict[str, list[ast.Call]]:
+        """The calls of the program by the last name of what they call."""
+        found: dict[str, list[ast.Call]] = {}
+        for node in self.nodes if self.name else ast.walk(self.program):
+            if isinstance(node, ast.Call):
+                found.setdefault(called(node), []).append(node)
+        return found
+
+    @cached_property
+    def flows(self) -> dict[ast.AST, Any]:
+        """What `flow_of` has made of its functions."""
+        return {}
+
+    @cached_property
+    def program(self) -> ast.Module:
+        """The statements of the earlier cells that made what this cell reads, and then its own."""
+        before = [statement for cell in self.earlier for statement in cell.tree.body]
+        return ast.Module([*before, *self.tree.body], [])
+
+    @cached_property
+    def constants(self) -> dict[str, ast.Constant]:
+        """The names outside of functions that are given a plain number, and once."""
+        given: dict[str, list[ast.expr]] = {}
+        for pair in assigned(own_nodes(self.session or self.program)):
+            given.setdefault(pair.name, []).append(pair.value)
+        alone = {name: values[0] for name, values in given.items() if len(values) == 1}
+        return {name: value for name, value in alone.items() if isinstance(value, ast.Constant)}
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """What each node stands in."""
+        return {inner: node for node in ast.walk(self.program) for inner in ast.iter_child_nodes(node)}
+
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield what a node stands in, innermost first."""
+        above = self.parents.get(node)
+        while above is not None:
+            yield above
+            above = self.parents.get(above)
+
+    def scopes(self, earlier: bool = False) -> Iterator[ast.Module | Function]:
+        """Yield the bodies whose statements run one after another: of an earlier cell or a file, its functions only.
+
+        With `earlier` the statements of earlier cells stand before this cell's: not all of them, so that what is used
+        nowhere in them may be used all the same.
+        """
+        if not self.name:
+            yield self.program if earlier else self.tree
+        yield from (n for n in self.nodes if isinstance(n, Function))
+
+    def place(self, node: ast.AST) -> Place:
+        """Return where a node stands, for a finding."""
+        line = int(getattr(node, "lineno", 0))
+        if self.name:
+            return Place(None, None, f"{self.name} line {line}")
+        if line <= 0:
+            cell = [cell for cell in self.earlier if line + cell.shift > 0][-1]
+            return Place(None, None, f"{cell.name} line {line + cell.shift}")
+        return Place(line, int(getattr(node, "col_offset", 0)), f"line {line}")
+
+
+class Place(NamedTuple):
+    """Line and column of this cell, None where it is elsewhere, and the place in words."""
+
+    line: int | None
+    col: int | None
+    words: str
+
+
+class Pair(NamedTuple):
+    """A value and the variable that it is given to."""
+
+    name: str
+    value: ast.expr
+    node: ast.Assign
+
+
+def assigned(nodes: Iterable[ast.AST]) -> Iterator[Pair]:
+    """Yield what is assigned to variables: of ``a, b = x, y`` each."""
+    for node in nodes:
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            if isinstance(target, ast.Name):
+                yield Pair(target.id, node.value, node)  # type: ignore[attr-defined, arg-type]
+            elif isinstance(target, ast.Tuple):
+                value: ast.expr = node.value  # type: ignore[attr-defined]
+                values = value.elts if isinstance(value, ast.Tuple) else [value] * len(target.elts)
+                for one, part in zip(target.elts, values, strict=False):
+                    if isinstance(one, ast.Name) and len(values) == len(target.elts):
+                        yield Pair(one.id, part, node)  # type: ignore[arg-type]
+
+
+def sources(trace: Trace) -> list[Source]:
+    """Return this cell's source first, then those of the user's files and cells that it runs or reads names of."""
+    known = trace.sources
+    if known is None or known[0] != len(trace.rows):
+        known = trace.sources = len(trace.rows), _sources(trace)
+    return known[1]  # type: ignore[no-any-return]
+
+
+def _sources(trace: Trace) -> list[Source]:
+    tree = trace.tree()
+    made = _makers(trace, tree) if tree is not None else {}
+    found = [Source("", tree, trace.code, _numbered(made))] if tree is not None else []
+    files = dict.fromkeys(code.co_filename for row in trace.rows for code, _ in row.chain)
+    for chain in (*trace.backwards, trace.steps.last_step):
+        files.update(dict.fromkeys(code.co_filename for code, _ in chain))
+    files.update(dict.fromkeys(trace.authors))
+    files.update(dict.fromkeys(made))
+    session = found[0].program if found else None
+    for file in files:
+        if file in trace.files or not is_users(file):
+            continue
+        text = "".join(linecache.getlines(file))
+        parsed = _parsed(text)
+        if parsed is not None:
+            found.append(Source(shown_name(file), parsed, text, session=session if file in made else None))
+    return found
+
+
+def _makers(trace: Trace, tree: ast.Module) -> dict[str, str]:
+    """Return the earlier cells, and their texts, that give the variables their values which the cell reads, and those
+    which these read in turn: of cells that were run again with another text the last one."""
+    ran = [
+        (name, file)
+        for file in list(linecache.cache)
+        if file not in trace.files and (name := source.name_of_file(file))
+    ]
+    ran.sort(key=lambda cell: int("".join(filter(str.isdigit, cell[0])) or 0))
+    wanted = _bound_and_read(tree)[1]
+    found = {}
+    for _, file in ran[: -CELLS - 1 : -1]:
+        text = "".join(linecache.getlines(file))
+        parsed = _parsed(text)
+        bound, read = _bound_and_read(parsed) if parsed is not None else (set(), set())
+        if bound & wanted:
+            found[file] = text
+            wanted = wanted - bound | read
+    return dict(reversed(found.items()))
+
+
+def _bound_and_read(tree: ast.Module) -> tuple[set[str], set[str]]:
+    """Return the variables that a cell's own statements set, and those that it reads before it sets them itself.
+
+    >>> bound, read = _bound_and_read(ast.parse("y = x + 1\\nz = f(y)\\ndef g(): return w"))
+    >>> sorted(bound), sorted(read)
+    (['g', 'y', 'z'], ['f', 'w', 'x'])
+    """
+    bound: set[str] = set()
+    certain: set[str] = set()
+    read: set[str] = set()
+    for statement in tree.body:
+        names = [n for n in ast.walk(statement) if isinstance(n, ast.Name)]
+        read |= {n.id for n in names if not isinstance(n.ctx, ast.Store)} - certain
+        if isinstance(statement, Function | ast.ClassDef):
+            stored = {statement.name}
+        else:
+            stored = {n.id for n in own_nodes(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        bound |= stored
+        if isinstance(statement, ast.AugAssign):
+            read |= stored - certain
+        elif isinstance(statement, ast.Assign | Function | ast.ClassDef):
+            certain |= stored
+    return bound, read
+
+
+def _numbered(cells: dict[str, str]) -> tuple[Earlier, ...]:
+    """Return the earlier cells with trees of their own, whose lines are numbered so that this cell's begin with 1."""
+    found, shift = [], 0
+    for file, text in reversed(cells.items()):
+        shift += text.count("\n") + 1
+        tree = ast.parse(text)
+        found.append(Earlier(shown_name(file), ast.increment_lineno(tree, -shift), shift))  # type: ignore[type-var]
+    return tuple(reversed(found))
+
+
+@lru_cache(128)
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text) if text else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a function or a module that are in no function or class inside it, in the order of the
+    text. They are kept with the scope: many rules ask, and the trees of a recording stay as they are.
+
+    >>> [type(node).__name__ for node in own_nodes(ast.parse("x = lambda: 1"))]
+    ['Assign', 'Name', 'Store', 'Lambda']
+    """
+    found: tuple[ast.AST, ...] | None = vars(scope).get("own_nodes")
+    if found is None:
+        found = vars(scope)["own_nodes"] = tuple(_own_nodes(scope))
+    return iter(found)
+
+
+def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
+    for inner in ast.iter_child_nodes(scope):
+        yield inner
+        if not isinstance(inner, Function | ast.ClassDef | ast.Lambda):
+            yield from _own_nodes(inner)
+
+
+def ran(trace: Trace, source: Source, node: ast.expr) -> bool:
+    """Return whether an op ran on behalf of an expression, or of its lines: it is no branch that was passed by."""
+    last = node.end_lineno or node.lineno
+    for frame in dict.fromkeys(frame for row in trace.rows for frame in row.chain):
+        place = trace.place(*frame)
+        name = "" if place.file in trace.files else shown_name(place.file)
+        if name == source.name and node.lineno <= place.line <= last:
+            return True
+    return False
+
+
+def called(node: ast.AST) -> str:
+    """Return the last name of what a call calls; "" of anything else."""
+    if not isinstance(node, ast.Call):
+        return ""
+    return str(getattr(node.func, "attr", getattr(node.func, "id", "")))
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Return the variables that an expression reads."""
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}

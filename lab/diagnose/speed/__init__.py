@@ -1,0 +1,1 @@
+"""Where the time goes, and what would save it."""

@@ -1,0 +1,293 @@
+"""What makes a cell slower than it needs to be: float64 by accident, one row of a batch at a time, tiny ops."""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import TypeGuard
+
+from widgets.figures import size_text, time_text
+
+from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
+from ..finding import Found, capital, code_of, spot, where
+from ..order import rule
+from ..reading.sources import Place, assigned, called, sources
+from .busy_lines import busy_lines, in_loop_most
+from .neighbour_loops import recipe
+from .sequential_loops import ACTING, carried_in_place, sequential
+from .time_shares import Shares, busiest_loop, header
+
+MANY = 2000  # op runs below which a cell is over before anybody waits
+SMALL_US = 20.0  # an op shorter than this is mostly the call
+SMALL_BYTES = 1 << 17  # results below which a GPU is done before the next launch
+FEW_BYTES = 1 << 12  # results below which an op on a processor is worth no more than its call
+ROWS, PER_STEP = 32, 8  # passes over single rows, in all and for each step, from which they should be one
+GATHERING = {"stack", "cat", "select", "getitem", "unbind", "view", "reshape", "unsqueeze"}
+SHAPING = {"view", "reshape", "unsqueeze", "squeeze", "flatten", "to", "cast", "float", "expand"}
+IN_LOOP = 0.6  # share of the ops from which a loop is what runs them
+DEEP = 16  # weights of layers that a loop goes through one after another
+ALONE = 0.5  # share of the time on a line without ops from which that line is what is waited for
+WHOLE = "Work on whole tensors in place of elements or rows: one op over a batch costs as much as one over a row."
+CARRIED = (
+    "What a turn writes into {name} is read by the next: walk over Python's numbers or NumPy's (.tolist(), .numpy()), "
+    "which cost a tenth of a tensor's elements, or take all that do not depend on each other in one op."
+)
+IDLE = 0.6  # share of the wall time outside ops from which Python is what is waited for
+
+
+@rule(810)
+def double(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """float32 parameters and float64 data meet in an op: all that follows is float64."""
+    kinds_held = {_dtype(leaf) for leaf in trace.parameters() if leaf in trace.gradients}
+    if "float32" not in kinds_held:
+        return _all_double(trace) if "float64" in kinds_held else []
+    for row in trace.rows:
+        if row.dtype != "float64" or row.cut or not row.requires_grad:
+            continue
+        kinds = {_dtype(_before_cast(ref, row)) for ref in row.refs if ref.shape}
+        if not {"float32", "float64"} <= kinds:
+            continue
+        line, col, place = where(trace, row.chain)
+        names = [ref.name for ref in row.refs if isinstance(ref, Leaf) and ref.dtype == "float64" and ref.name]
+        who = f" ({names[0]} is float64, as NumPy makes it)" if names and not names[0].startswith("unnamed") else ""
+        message = capital(
+            f"{place} goes on in float64: `{code_of(trace, row)}` mixes float32 and float64{who}, and what follows "
+            "takes twice the memory and the time."
+        )
+        return [
+            Found("dtype", "warning", line, col, message, "Convert the data once, where it is made: .float().", [row])
+        ]
+    return []
+
+
+def _all_double(trace: Trace) -> list[Found]:
+    """Data in float64, as NumPy makes it, and a model that was made double to go with it."""
+    if "set_default_dtype" in trace.source:
+        return []  # it is meant
+    for row in trace.rows:
+        data = [leaf for ref in row.refs if (leaf := _read(ref)) is not None]
+        held = [ref for ref in row.refs if isinstance(ref, Leaf) and ref.requires_grad]
+        if row.dtype != "float64" or not row.requires_grad or not data or not held or row.cut:
+            continue
+        line, col, place = where(trace, row.chain)
+        named = data[0].name if data[0].name and not data[0].name.startswith("unnamed") else "its data"
+        message = capital(
+            f"{place} computes in float64 (`{code_of(trace, row)}`: {named} and the parameters alike), which takes "
+            "twice the memory and the time of float32."
+        )
+        made = next(((s, n) for s in sources(trace) for n in s.nodes if _makes_double(n)), None)
+        begins = _assigned(trace, named)
+        remedy = "Convert the data once, where it is made (.float()), and leave the model as it is, in float32."
+        if begins is not None:
+            along = "the parameters are too"
+            if made is not None:
+                along = f"`{short(made[1])}` ({made[0].place(made[1]).words}) goes along"
+            line, col = begins.line, None
+            message = capital(
+                f"{begins.words} brings in float64: {named} is what NumPy makes, {along}, and {place} computes in it, "
+                "which takes twice the memory and the time of float32."
+            )
+        if made is None:
+            remedy = "Make float32 tensors of NumPy's arrays, data and parameters: .float(), or dtype=float32."
+        return [Found("dtype", "note", line, col, message, remedy, [row])]
+    return []
+
+
+def _read(ref: Ref) -> Leaf | None:
+    """The float64 data that a value is, or was made of: a batch that was picked, normalised, put in another shape."""
+    while isinstance(ref, Row) and ref.dtype == "float64" and not ref.requires_grad and ref.refs:
+        ref = ref.refs[0]
+    data = isinstance(ref, Leaf) and ref.dtype == "float64" and not ref.requires_grad
+    return ref if data else None  # type: ignore[return-value]
+
+
+def _assigned(trace: Trace, name: str) -> Place | None:
+    """Where a name first gets its value, at the top level of the cell, an earlier one or a file."""
+    pairs = ((s, pair) for s in sources(trace) for pair in assigned(s.tree.body) if pair.name == name)
+    return next((source.place(pair.node) for source, pair in pairs), None)
+
+
+def short(node: ast.AST) -> str:
+    """A call's text, where it is short enough for a sentence.
+
+    >>> short(ast.parse("Net(3).double()", mode="eval").body)
+    'Net(3).double()'
+    """
+    text = ast.unparse(node)
+    return text if len(text) < 60 else ".double()"
+
+
+def _makes_double(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Whether it is a call ``something.double()``."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "double"
+
+
+def _dtype(ref: Ref) -> str:
+    """Of a leaf what it is now: a model may have been made double after it was first met."""
+    t = ref.tensor() if isinstance(ref, Leaf) else None
+    return ref.dtype if t is None else str(t._kind.dtype.name)
+
+
+def _before_cast(ref: Ref, row: Row) -> Ref:
+    """What an op was given before it brought its operands to one dtype."""
+    own = isinstance(ref, Row) and ref.op == "cast" and ref.chain == row.chain and len(ref.refs) == 1
+    return ref.refs[0] if own else ref  # type: ignore[union-attr]
+
+
+def one_at_a_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A loop in Python over the rows of a batch, each of which goes through the model alone."""
+    if any(isinstance(n, ast.Call) and ast.unparse(n.func).endswith("vmap") for n in trace.nodes()):
+        return []  # vmap takes the rows, not the user
+    readers = trace.consumers()
+    passes: dict[tuple[Chain, str], list[Row]] = {}
+    taken: dict[tuple[Chain, str], tuple[Row, int]] = {}
+    for row in trace.rows:
+        n = of_rows(row)
+        for after in _first_readers(row, readers) if n else ():
+            if after.requires_grad and not after.cut and after.op not in GATHERING and after.phase == "forward":
+                if any(_recurs(r) for r in readers.get(after, ())):
+                    continue
+                passes.setdefault((after.chain, after.op), []).append(after)
+                taken[after.chain, after.op] = row, n
+    if not passes:
+        return []
+    key, rows = max(passes.items(), key=lambda pair: sum(r.runs for r in pair[1]))
+    rows = list(dict.fromkeys(rows))
+    count = sum(r.runs for r in rows)
+    if count < max(ROWS, PER_STEP * trace.steps.ran) or not any(r.count > 2 for r in rows):
+        return []
+    source, n = taken[key]
+    line, col, place = where(trace, rows[0].chain)
+    ran = f"`{code_of(trace, rows[0])}`"
+    taken_at = where(trace, source.chain)
+    codes = [r.chain[0][0] if r.chain else None for r in (source, rows[0])]
+    if taken_at[0] not in (None, line) and codes[0] is not codes[1]:  # the loop calls the function that computes
+        ran += f" ({place})"
+        line, col, place = taken_at
+    total = trace.wall_ns - trace.own_ns
+    taking = code_of(trace, source).removesuffix("…").strip().rstrip(":")
+    each = time_text(sum(r.forward_ns for r in rows) / count / 1e6)
+    python = (
+        f"; {100 * (1 - _inside(trace) / total):.0f} % of this cell's time is Python between the ops" if total else ""
+    )
+    message = capital(
+        f"{place} works on one row at a time: `{taking}` takes one of {n:,}, and {ran} ran "
+        f"{count:,} times, {each} each{python}."
+    )
+    remedy = f"Give it all rows at once: an op over {n:,} rows costs little more than an op over one."
+    if slices := recipe(trace, line):
+        loops, text = slices
+        here = [r for r in trace.rows if r.phase == "forward" and not r.cut and r.line == line]
+        message = capital(
+            f"{place} works on one element at a time, {loops}: `{taking}` takes one of {n:,}, and this line ran "
+            f"{sum(r.runs for r in here):,} ops on single numbers{python}."
+        )
+        remedy = f"Take the differences of neighbours by slices, all at once: {text}."
+    return [Found("overhead", "note", line, col, message, remedy, [rows[0]])]
+
+
+def _recurs(row: Row) -> bool:
+    """Whether an op needs what it gave in the pass before: the state of a recurrent network, and not a sum."""
+    if math.prod(row.shape) < 2 or row.count > 2:
+        return False
+    before = (r for r in ancestors([row]) if isinstance(r, Row) and r is not row)
+    return any(r.op == row.op and r.chain == row.chain for r in before)
+
+
+def _first_readers(row: Row, readers: dict[Ref, list[Row]]) -> list[Row]:
+    """Who reads a row of a batch, looked at through what only gives it another shape or dtype."""
+    found: list[Row] = []
+    stack = [row]
+    while stack and len(found) < 64:
+        for after in readers.get(stack.pop(), ()):
+            if not after.requires_grad and after.op in SHAPING and len(after.refs) == 1:
+                stack.append(after)
+            else:
+                found.append(after)
+    return found
+
+
+def of_rows(row: Row) -> int:
+    """The number of rows or elements of the tensor that an op takes single ones of; 0 for any other op."""
+    if row.op not in ("select", "getitem", "unbind") or len(row.refs) != 1 or row.cut:
+        return 0
+    shape = tuple(row.refs[0].shape)
+    lead = len(shape) - len(row.shape)
+    if lead < 1 or shape[lead:] != row.shape:
+        return 0
+    n = math.prod(shape[:lead])
+    return n if n >= PER_STEP else 0
+
+
+def _inside(trace: Trace) -> int:
+    """The time in ops."""
+    spent = sum(row.forward_ns for row in trace.rows if not row.cut and row.phase == "forward")
+    return spent + trace.backward_ns + trace.update_ns
+
+
+@rule(860)
+def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """Thousands of tiny ops: the time goes to calling them."""
+    if alone := one_at_a_time(trace, explained):
+        return alone
+    forward = [row for row in trace.rows if not row.cut and row.phase == "forward" and row.count]
+    runs = sum(row.runs for row in forward)
+    spent = sum(row.forward_ns for row in forward)
+    imports = trace.samples.get("import")
+    wall = trace.wall_ns - trace.own_ns - (imports.ns if imports is not None else 0)
+    idle = 1 - _inside(trace) / wall if wall > 0 else 0.0
+    on_gpu = [row for row in forward if row.device not in ("", "cpu")]
+    launched = sum(row.runs for row in on_gpu)
+    bound = launched >= MANY and sum(row.size * row.runs for row in on_gpu) / launched < SMALL_BYTES
+    few = sum(row.size * row.runs for row in forward) < FEW_BYTES * runs and spent <= 1e3 * SMALL_US * runs
+    if runs < MANY or not (bound or (idle >= IDLE and few)):
+        return []
+    by_line: dict[tuple[str, int], tuple[int, Row]] = {}
+    for row in forward:
+        if row.line is not None and row.place is not None:
+            at = row.place.file, row.place.line
+            by_line[at] = (by_line.get(at, (0, row))[0] + row.runs, row)
+    if not by_line:
+        return []
+    count, row = max(by_line.values(), key=lambda pair: pair[0])
+    line, _, place = where(trace, row.chain)
+    does, most = f"{place} runs {count:,} of {runs:,} ops", ""
+    remedy = WHOLE
+    busiest = busiest_loop(trace, forward, IN_LOOP)
+    calls = {called(n) for n in ast.walk(busiest.loop)} if busiest is not None else set()
+    if calls & ACTING and not calls & {"backward", "zero_grad"}:
+        return []  # a world goes on by steps, each of which needs the one before
+    if busiest is not None and sequential(busiest.loop) and _layers(forward):
+        return []  # a model's layers, one after another
+    if busiest is not None and not calls & {"backward", "step"}:
+        does = f"the loop at {busiest.words}, `{header(busiest.loop)}`, runs {busiest.runs:,} of {runs:,} ops"
+        shares = Shares(trace)
+        longest = in_loop_most(trace, busy_lines(shares), busiest.loop)
+        if longest is not None and not longest.rows and longest.python > ALONE * shares.total:
+            return []  # no op is what takes the time
+        there, chain = spot(trace, row.chain[0]), longest.chain if longest is not None and longest.rows else row.chain
+        where_most = [f"most of them on {there}"] if there not in (busiest.words, busiest.own) else []
+        if (longer := spot(trace, chain[0])) not in (there, busiest.words, busiest.own):
+            where_most.append(f"most of the time on {longer}")
+        most = f" ({', '.join(where_most)})" if where_most else ""
+        line = where(trace, chain)[0] if longest is not None else busiest.line
+        if name := carried_in_place(busiest.loop):
+            remedy = CARRIED.format(name=name)
+    if bound:
+        mean = size_text(sum(r.size * r.runs for r in on_gpu) / launched)
+        message = (
+            f"{does}{most}, each on {mean} on average: launching such a kernel takes "
+            "longer than its work, so the GPU waits for Python."
+        )
+    else:
+        message = (
+            f"{does} that take {time_text(spent / runs / 1e6)} each{most}: "
+            f"{100 * idle:.0f} % of this cell's time is Python between the ops and not in them."
+        )
+    return [Found("overhead", "note", line, None, capital(message), remedy, [row])]
+
+
+def _layers(rows: list[Row]) -> bool:
+    """Whether ops go through many layers, each with weights of its own."""
+    held = {ref for row in rows if row.path for ref in row.refs if isinstance(ref, Leaf) and ref.module}
+    return len(held) >= DEEP

@@ -1,0 +1,170 @@
+"""Work that grows with the time a loop has run: tensors grown by cat, whole prefixes run again, hooks that pile up."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from widgets.figures import size_text
+
+from ...recorder.cell_trace import Chain, Row
+from ...recorder.op_facts import JOINING
+from ...recorder.user_files import is_users
+from ..finding import Found, listed
+from ..reading.sources import called, sources
+from .time_shares import LEAST_NS, Saving, Shares, begun, in_loop, on_innermost, quoted, spent
+
+GROWING = ("np.append", "np.concatenate", "np.vstack", "np.hstack", "pd.concat")
+TURNS = 12  # runs from which a growth is one
+STEADY = 0.5  # share of the runs that made the largest result so far
+RECURRENT = {"gru", "lstm", "rnn", "rnn_tanh", "rnn_relu"}
+FEEDING = {"linear", "embedding"}
+ATTENDING = {"scaled_dot_product_attention", "attention", "multi_head_attention_forward"}
+
+
+def grown(shares: Shares) -> Iterator[Saving]:
+    """`bank = cat([bank, part])`: each run copies all that came before."""
+    trace = shares.trace
+    for (_, op), rows in on_innermost(row for row in shares.rows if row.op in JOINING).items():
+        runs = sum(row.count for row in rows)
+        if runs < TURNS:
+            continue
+        largest, copied = max(row.largest for row in rows), sum(row.sizes for row in rows)
+        own = any(row in trace.extended or any(ref in rows for ref in row.refs) for row in rows)
+        steady = _risen(rows) >= STEADY * runs
+        if not steady or copied < 4 * largest:
+            continue
+        ns = spent(rows)
+        code = quoted(trace, rows[0].chain)
+        what = "all that was gathered before" if own else "the whole list again"
+        yield from shares.saving(
+            0.9 * ns,
+            rows[0].chain,
+            f"copies {what} in each of {runs:,} runs: {code} moved {size_text(copied)} for a result of "
+            f"{size_text(largest)}.",
+            f"Append the parts to a list and call {op} once after the loop, or write them into a tensor made before.",
+            rows[:1],
+        )
+
+
+def _risen(rows: list[Row]) -> int:
+    """How many runs of a place made a larger result than all before."""
+    if len(rows) == 1:
+        return rows[0].grown
+    top = risen = 0
+    for row in rows:
+        risen += row.grown if row.largest > top else 0
+        top = max(top, row.largest)
+    return risen
+
+
+def prefixes(shares: Shares) -> Iterator[Saving]:
+    """A sequence that grows by what a model gave runs through it from its begin each time."""
+    trace = shares.trace
+    heads: dict[Chain, list[Row]] = {}
+    for row in shares.rows:
+        if not row.requires_grad and row.op in RECURRENT | ATTENDING | {"softmax"} | FEEDING:
+            chain = in_loop(trace, row.chain)
+            if chain:
+                heads.setdefault(chain, []).append(row)
+    for chain, rows in heads.items():
+        steady = [row for row in rows if row.count >= TURNS and row.grown >= STEADY * row.count]
+        kinds = {row.op for row in steady}
+        written_out = "softmax" in kinds and bool(kinds & FEEDING)  # with a cache only what attends grows
+        if not (kinds & (RECURRENT | ATTENDING) or written_out):
+            continue
+        ns = spent(row for row in shares.rows if row.chain[-len(chain) :] == chain)
+        runs = max(row.count for row in steady)
+        keeps = "state" if kinds & RECURRENT else "keys and values"
+        remedy = (
+            "Keep the hidden state that the layer returns, give it to the next call, and feed only what is new."
+            if kinds & RECURRENT
+            else "Keep the keys and values of what came before (a cache), and feed only the newest element."
+        )
+        yield from shares.saving(
+            0.8 * ns,
+            chain,
+            f"runs the whole sequence so far through the model for each new element: {quoted(trace, chain)} ran "
+            f"{runs:,} times on an input that grew from run to run, and kept no {keeps}.",
+            remedy,
+            steady[:1],
+        )
+
+
+def hooks(shares: Shares) -> Iterator[Saving]:
+    """One function registered as a hook again and again."""
+    trace = shares.trace
+    for name, times, code in trace.hooked:
+        inside = [row for row in shares.rows if any(frame[0] is code for frame in row.chain)]
+        seen = sum(s.ns for s in trace.samples.values() if any(frame[0] is code for frame in s.places))
+        ns = max(spent(inside), seen / shares.looked * shares.total) * (1 - 2 / times)
+        share = shares.worth(ns)
+        if not share:
+            continue
+        for source in sources(trace):
+            calls = [n for n in source.nodes if called(n).startswith("register_") and "hook" in called(n)]
+            calls = [n for n in calls if any(not isinstance(a, ast.Module) for a in source.around(n))]
+            if calls:
+                at = source.place(calls[0])
+                message = (
+                    f"{begun(at.words)} registers a hook each time it runs and none is removed: "
+                    f"{times:,} of the same function are on a {name}, and each pass runs them all. Without that the "
+                    f"cell would take about {100 * share:.0f} % less time."
+                )
+                remedy = "Register it once, before the loop, or call .remove() on the handle when it is done."
+                yield Saving(share, Found("slow", "warning", at.line, at.col, message, remedy, inside[:1]))
+                break
+
+
+def anomaly(shares: Shares) -> Iterator[Saving]:
+    """Anomaly detection that was left on."""
+    trace = shares.trace
+    if not trace.anomaly or trace.backward_ns < LEAST_NS:
+        return
+    for source in sources(trace):
+        for node in source.nodes:
+            if not called(node).endswith("detect_anomaly") or _off(node):
+                continue
+            at = source.place(node)
+            message = (
+                f"{begun(at.words)} keeps the search for NaN on (anomaly mode): every op notes where it was called, "
+                "and every gradient is looked through, which often doubles the time of a training step."
+            )
+            remedy = "Take the line out, or put `with detect_anomaly():` around the one step that is being debugged."
+            yield Saving(0.4, Found("slow", "note", at.line, at.col, message, remedy))
+            return
+
+
+def _off(node: ast.AST) -> bool:
+    """Whether a call switches it off."""
+    values = [*getattr(node, "args", ()), *[k.value for k in getattr(node, "keywords", ())]]
+    return any(isinstance(v, ast.Constant) and v.value is False for v in values[:1])
+
+
+def python_growth(shares: Shares) -> Iterator[Saving]:
+    """`a = np.append(a, x)`, `frame = pd.concat([frame, row])`: the same with arrays that are no tensors."""
+    trace = shares.trace
+    if not shares.fair:
+        return
+    spots: dict[tuple[str, int], tuple[int, Chain]] = {}
+    for sample in trace.samples.values():
+        own = next((k for k, f in enumerate(sample.places) if is_users(f[0].co_filename) or f[0].co_filename in
+                    trace.files), None)  # fmt: skip
+        if own is not None:
+            place = trace.place(*sample.places[own])
+            before = spots.get((place.file, place.line), (0, sample.places[own:]))
+            spots[place.file, place.line] = before[0] + sample.ns, before[1]
+    for ns, chain in spots.values():
+        code = quoted(trace, chain, 200).strip("`")
+        name = next((n for n in GROWING if n in code), "")
+        if not name or not in_loop(trace, chain[:1]):
+            continue
+        yield from shares.saving(
+            0.8 * ns / shares.looked * shares.total,
+            chain,
+            f"copies what was gathered before each time it adds to it: `{code[:70]}`.",
+            f"Append to a list in the loop, and call {listed([name])} once after it.",
+        )
+
+
+IDIOMS = (grown, prefixes, hooks, anomaly, python_growth)

@@ -1,0 +1,100 @@
+"""Work that a loop does in every turn and that only its last turn has any use of, or that no turn has."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ..finding import Found, capital
+from ..reading.sources import called, names_in, own_nodes, sources
+from .time_shares import LEAST_NS, Saving, Shares, spent
+
+TURNS = 4
+SHORT = "Fill up to the longest of each batch: pad_sequence in the collate function, of similar lengths."
+PADDED, BATCHES = 0.4, 2  # share of places at which all samples of a batch are filled up, and batches looked at
+
+
+def used_after(shares: Shares) -> Iterator[Saving]:
+    """``for batch in loader: train(batch); error = test()``, of which the value after the loop alone is read."""
+    trace = shares.trace
+    for source in sources(trace):
+        for scope in source.scopes():
+            nodes = list(own_nodes(scope))
+            for loop in nodes:
+                if not isinstance(loop, ast.For):
+                    continue
+                for statement in loop.body:
+                    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+                    if not isinstance(target, ast.Name) or not called(statement.value):  # type: ignore[attr-defined]
+                        continue
+                    if not _idle(loop, statement, target.id, nodes) or target.id in names_in(statement.value):  # type: ignore[attr-defined]
+                        continue
+                    ns = shares.at_lines(source.name, statement.lineno, statement.end_lineno or statement.lineno)
+                    turns = shares.beats_at(source.name, statement.lineno)
+                    share = shares.worth(0.8 * ns)
+                    if turns < TURNS or not share or ns < LEAST_NS:
+                        continue
+                    line, col, place = source.place(statement)
+                    message = capital(
+                        f"{place} runs in every turn of the loop of {source.place(loop).words}, and only what the last "
+                        f"turn gives is used, after the loop (`{ast.unparse(statement)}`). Without that the cell would "
+                        f"take about {100 * share:.0f} % less time."
+                    )
+                    remedy = "Move it behind the loop, one indentation less, or run it every so many turns."
+                    yield Saving(share, Found("slow", "note", line, col, message, remedy))
+
+
+def _idle(loop: ast.For, statement: ast.stmt, name: str, nodes: list[ast.AST]) -> bool:
+    """Whether a loop binds a name in one statement alone and never reads it, and something after the loop does."""
+    inside = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name]
+    reads = [n for n in inside if isinstance(n.ctx, ast.Load)]
+    stores = [n for n in inside if isinstance(n.ctx, ast.Store)]
+    end = loop.end_lineno or loop.lineno
+    later = [n for n in nodes if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+    return not reads and len(stores) == 1 and any(n.lineno > end for n in later)
+
+
+def filled_up(shares: Shares) -> Iterator[Saving]:
+    """Sequences that are filled up to the longest of the whole set, though those of a batch are short."""
+    trace = shares.trace
+    blank = [(row, share) for row, (looked, share) in trace.values.blank.items() if looked >= BATCHES]
+    blank = [(row, share) for row, share in blank if share >= PADDED and row in trace.rows]
+    if not blank:
+        return
+    row, part = max(blank, key=lambda pair: pair[1])
+    ns = spent(r for r in shares.rows if r.path and r.phase == "forward")
+    share = shares.worth(0.9 * part * ns)
+    if not share:
+        return
+    for source in sources(trace):
+        for node in (n for n in source.nodes if _fills(n)):
+            line, col, place = source.place(node)
+            message = capital(
+                f"{place} fills sequences up to one length for all (`{ast.unparse(node)}`): in the batches that were "
+                f"looked at {part:.0%} of the places hold padding in every sample. Without that the cell would take "
+                f"about {100 * share:.0f} % less time."
+            )
+            yield Saving(share, Found("slow", "note", line, col, message, SHORT, [row]))
+            return
+    yield from shares.saving(
+        0.9 * part * ns,
+        row.chain,
+        f"gets sequences of which {part:.0%} of the places hold padding in every sample of the batch.",
+        SHORT,
+        [row],
+    )
+
+
+def _fills(node: ast.AST) -> bool:
+    """Whether it is ``[PAD] * (n - len(t))`` or ``F.pad(t, (0, n - len(t)))``."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        sides = [s for s in (node.left, node.right) if isinstance(s, ast.List)]
+        rest = node.right if sides and sides[0] is node.left else node.left
+        return (
+            bool(sides) and isinstance(rest, ast.BinOp) and isinstance(rest.op, ast.Sub) and "len(" in ast.unparse(rest)
+        )
+    text = ast.unparse(node) if isinstance(node, ast.Call) and called(node) == "pad" else ""
+    return "- len(" in text or ("- " in text and (".shape[" in text or ".size(" in text))
+
+
+IDIOMS = (used_after, filled_up)

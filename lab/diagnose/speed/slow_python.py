@@ -1,0 +1,269 @@
+"""Slow lines that are Python's: lists made into tensors, files written in a loop, cells stepped by hand."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import partial
+from types import CodeType
+from typing import NamedTuple
+
+from ...recorder.cell_trace import Chain, Row, Trace
+from ...recorder.user_files import is_users
+from ..finding import spot
+from .busy_lines import busy_lines
+from .time_shares import Frame, Loop, Saving, Shares, around, in_loop, loop_around, quoted, spent, tree_of
+
+HOT = 0.15  # share of a cell's time from which a line of Python is
+STEPS = 48  # runs of a cell from which a layer is faster
+PASSIVE = re.compile(r"\.(backward|step|zero_grad)\(|autograd\.grad\(|\bsleep\(|\binput\(")
+
+
+class Costly(NamedTuple):
+    """A call that is slow for a reason that is known."""
+
+    pattern: re.Pattern[str]
+    does: str
+    remedy: str
+    rarely: bool = False
+    """Whether it is to run less often, so that the line to change is the one in the loop."""
+    makes: bool = False
+    """Whether it makes an array of values, of which a few that stand in the call cost nothing."""
+
+
+def _costly(pattern: str, does: str, remedy: str, **facts: bool) -> Costly:
+    return Costly(re.compile(pattern), does, remedy, **facts)
+
+
+CALLS = (
+    _costly(
+        r"\b(tensor|as_tensor|(Float|Long|Double|Int|Bool)?Tensor)\(",
+        "makes a tensor of Python's values, element by element",
+        "Put them together as one array first: torch.from_numpy(np.stack(list)), or torch.stack where they are "
+        "tensors; or keep the data as one tensor and index it.",
+        makes=True,
+    ),
+    _costly(
+        r"\bnp\.(array|asarray|stack|vstack)\(",
+        "makes an array of Python's values",
+        "Keep the data as one array, made once, and index it.",
+        makes=True,
+    ),
+    _costly(
+        r"\b(torch|core|pickle|joblib|np)\.(save|savez|dump|dumps)\(|\.to_csv\(|json\.dumps?\(",
+        "writes a file or a string of all that it is given, object by object",
+        "Stack many small tensors into few large ones before it is written, and write it more rarely.",
+        rarely=True,
+    ),
+    _costly(
+        r"\b(torch|core|pickle|joblib|np)\.loads?\(|read_csv\(|imread\(|Image\.open\(|\bopen\(|json\.loads?\(",
+        "reads a file again and again",
+        "Read it once, before the loop, and keep what it holds.",
+        rarely=True,
+    ),
+    _costly(r"deepcopy\(", "copies objects in depth", "Copy only what is needed (a state_dict), and only when it is."),
+    _costly(
+        r"\.choice\(.*\bp\s*=|random\.choices\(.*weights",
+        "draws by weights, of which a table is made anew in each call",
+        "Draw all at once: choice(n, size=(rows, k), p=p), torch.multinomial, or searchsorted in a table made once.",
+    ),
+    _costly(
+        r"\bchoice\(.*replace\s*=\s*False|\brandom\.permutation\([^)]*\)+\[|\brandperm\([^\[]*\)\[",
+        "shuffles all numbers to take a few of them",
+        "Draw only as many as are wanted (torch.randint, or numpy.random.default_rng().choice), or shuffle once an "
+        "epoch and take slices.",
+    ),
+    _costly(
+        r"random\.(sample|choices?|shuffle)\(",
+        "draws from a Python container, which for a deque walks to each element",
+        "Keep a list (a ring buffer), or preallocated tensors, and draw indices: torch.randint.",
+    ),
+    _costly(r"\.(tolist|item|numpy)\(", "takes single values out of tensors", "Take them all at once, after the loop."),
+    _costly(
+        r"\b(plt|ax|fig)\.|savefig\(",
+        "draws a figure",
+        "Draw once, after the loop, or every so many steps.",
+        rarely=True,
+    ),
+    _costly(
+        r"\.(iterrows|iloc|loc)\b|(\b[a-z_]\w*|\])\.apply\(",
+        "goes through a table row by row",
+        "Take the columns as arrays, once.",
+    ),
+    _costly(
+        r"\.index\(",
+        "walks through a list to find each element",
+        "Make a dict of the places once, before the loop: {word: k for k, word in enumerate(words)}.",
+    ),
+    _costly(
+        r"\.pop\(0\)|\.insert\(0,|\.remove\(",
+        "moves a whole list for each element",
+        "Use collections.deque (popleft, appendleft), or a place that is counted up.",
+    ),
+    _costly(
+        r"\bsorted\(|\.sort\((key=|reverse=|\))",
+        "sorts in Python again and again",
+        "Sort once, after the loop; for a few of the largest keep a heap (heapq), for places bisect.insort.",
+    ),
+    _costly(
+        r"\bnp\.(vectorize|frompyfunc|apply_along_axis)\(",
+        "calls a function of Python's for each element",
+        "Write it in ops of whole arrays.",
+    ),
+    _costly(
+        r"\bprint\(|\blogg(er|ing)\.\w+\(|\.(add_scalar|add_histogram)\(|\.log\(\s*(\{|f?['\"])",
+        "writes to the log",
+        "Write every so many turns, of values gathered meanwhile.",
+        rarely=True,
+    ),
+)
+
+
+def lines(shares: Shares) -> Iterator[Saving]:
+    """A line in which much of the time passes, and not in ops."""
+    trace = shares.trace
+    if not shares.fair:
+        return
+    ops: dict[Frame, int] = {}
+    for row in shares.rows:
+        for frame in row.chain[:1]:
+            ops[frame] = ops.get(frame, 0) + row.forward_ns
+    met: dict[Frame, tuple[int, int, Chain]] = {}
+    for sample in trace.samples.values():
+        own = next((k for k, f in enumerate(sample.places) if _own(trace, f)), None)
+        if own is None or sample.waits >= 0:
+            continue
+        ns, turns, chain = met.get(sample.places[own], (0, 0, sample.places[own:]))
+        met[sample.places[own]] = ns + sample.ns, turns + sample.beats, chain
+    passive = {chain[0] for chain in (*trace.spans, *trace.backwards, trace.steps.last_step, *trace.fetched) if chain}
+    groups: dict[tuple[CodeType, Costly], list[tuple[float, float, Chain]]] = {}
+    for frame, (ns, _, chain) in met.items():
+        share = ns / shares.looked
+        in_ops = ops.get(frame, 0) / shares.total
+        code = trace.place(*frame).code or quoted(trace, chain, 200)
+        if frame in passive or in_ops > 0.4 * share or PASSIVE.search(code) or not in_loop(trace, chain):
+            continue
+        known = known_call(code)
+        if known is not None and not (known.makes and _few(trace, frame, known)):
+            groups.setdefault((frame[0], known), []).append((share - in_ops, share, chain))
+    for (_, known), found in groups.items():
+        net, chain = sum(net for net, _, _ in found), max(found, key=lambda each: each[0])[2]
+        if net < HOT:
+            continue
+        more = f" and {len(found) - 1} more like it" if len(found) > 1 else ""
+        outer = in_loop(trace, chain) if known.rarely else chain
+        there = f" ({spot(trace, chain[0])})" if outer[0][0] is not chain[0][0] else ""
+        yield from shares.saving(
+            0.8 * net * shares.total,
+            outer,
+            f"{known.does}: about {100 * net:.0f} % of this cell's time passes in {quoted(trace, chain)}{there}{more}.",
+            known.remedy,
+        )
+
+
+def known_call(code: str) -> Costly | None:
+    """Return the costly call that a line makes.
+
+    >>> known_call("obs = torch.tensor(obs)").does
+    "makes a tensor of Python's values, element by element"
+    """
+    return next((call for call in CALLS if call.pattern.search(code)), None)
+
+
+def _few(trace: Trace, frame: Frame, known: Costly) -> bool:
+    """Whether a call is given a list of a few elements that stands in it, as the state of a game is."""
+    call = next((node for node in around(trace, frame) if isinstance(node, ast.Call)), None)
+    inside = [n for n in ast.walk(call) if isinstance(n, ast.Call)] if call is not None else []
+    made = [n for n in inside if known.pattern.search(ast.unparse(n.func) + "(")] or inside[:1]
+    return bool(made) and all(n.args and isinstance(n.args[0], ast.List | ast.Tuple | ast.Constant) for n in made)
+
+
+def _own(trace: Trace, frame: Frame) -> bool:
+    return frame[0].co_filename in trace.files or is_users(frame[0].co_filename)
+
+
+def stepped(shares: Shares) -> Iterator[Saving]:
+    """A recurrent network written as a loop over time, where a layer does all steps in one call."""
+    trace = shares.trace
+    loops: dict[tuple[str, int], tuple[Loop, Chain, list[Row]]] = {}
+    for row in shares.rows:
+        chain = in_loop(trace, row.chain)
+        while chain:
+            loop = loop_around(trace, chain[0])
+            if loop is not None and not isinstance(loop, ast.While):
+                key = (chain[0][0].co_filename, loop.lineno)
+                loops.setdefault(key, (loop, chain, []))[2].append(row)
+            chain = in_loop(trace, chain[1:])
+    for loop, chain, rows in loops.values():
+        if not isinstance(loop, ast.For):
+            continue
+        products = [row for row in rows if row.op in PRODUCTS or _cell(trace, row)]  # core runs a cell as one op
+        bends = {row.op.rstrip("_") for row in rows} & {"sigmoid", "tanh", "relu", "gru_cell", "lstm_cell", "rnn_cell"}
+        cells = {cell for row in rows if (cell := _cell(trace, row))}
+        runs = sum(row.runs for row in products)
+        if runs < STEPS or not (bends or cells) or not _walks(loop) or not (carried := _carried(trace, loop, chain)):
+            continue
+        fed = {"argmax", "max", "max_dim", "multinomial", "topk", "where"} & {row.op for row in rows}
+        if fed or any(isinstance(node, ast.If | ast.IfExp) for node in ast.walk(loop)):
+            continue  # what it gives goes in again, so that no layer can take the whole sequence
+        if not cells and not bends & {"sigmoid", "tanh", "gru_cell", "lstm_cell"}:
+            continue
+        two = len(carried) > 1 and "tanh" in bends and "sigmoid" in bends
+        layer = next(iter(cells))[:-4] if cells else "LSTM" if two else "GRU" if "sigmoid" in bends else "RNN"
+        first = min(products, key=lambda row: row.number)
+        at = next((first.chain[k:] for k in range(len(first.chain)) if first.chain[k:][:1] and
+                   first.chain[k][0] is chain[0][0]), chain)  # fmt: skip
+        met = sum(busy.ns for busy in busy_lines(shares) if loop in map(partial(loop_around, trace), busy.chain))
+        yield from shares.saving(
+            0.5 * max(spent(rows), met),
+            at,
+            f"steps a recurrent network by hand, one moment at a time: {quoted(trace, at)} and the rest of the loop of "
+            f"line {loop.lineno} ran {sum(row.runs for row in rows):,} ops.",
+            f"Use nn.{layer}, which takes the whole sequence in one call; or at least multiply all inputs by their "
+            "weights before the loop, and the gates' weights as one matrix.",
+            [first],
+        )
+
+
+LAYERS = ("LSTM", "GRU", "RNN")
+PRODUCTS = {"linear", "matmul", "mm", "addmm", "gru_cell", "lstm_cell"}
+
+
+def _cell(trace: Trace, row: Row) -> str:
+    """The class of the recurrent cell that an op runs in; "" for any other module."""
+    kind = trace.entered[row.path][-1][0] if trace.entered[row.path] else ""
+    return kind if kind.endswith("Cell") and kind[:-4] in LAYERS else ""
+
+
+def _carried(trace: Trace, loop: ast.For, chain: Chain) -> set[str]:
+    """Names that a loop's body reads and then gives a new value, from what it read: a state."""
+    carried = set()
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Assign):
+            names = {n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name) and
+                     isinstance(n.ctx, ast.Store)}  # fmt: skip
+            carried |= {n for n in names if _read_before(loop, n, node.lineno)}
+    outside = {n.id for n in ast.walk(tree_of(trace, chain[0][0].co_filename) or loop) if isinstance(n, ast.Name) and
+               isinstance(n.ctx, ast.Store) and n.lineno < loop.lineno}  # fmt: skip
+    return carried & outside
+
+
+def _read_before(loop: ast.For, name: str, line: int) -> bool:
+    """Whether a loop reads a name before it gives it a value."""
+    uses = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name]
+    first = min((n.lineno for n in uses if isinstance(n.ctx, ast.Store)), default=line)
+    return any(n.lineno <= first for n in uses if isinstance(n.ctx, ast.Load))
+
+
+def _walks(loop: ast.For) -> bool:
+    """Whether a loop goes through a sequence: x[:, t], x[t], or `for part in x.unbind(1)`."""
+    variables = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    for node in ast.walk(loop):
+        reads = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)
+        if reads and variables & {n.id for n in ast.walk(node.slice) if isinstance(n, ast.Name)}:  # type: ignore[attr-defined]
+            return True
+    return "unbind" in ast.unparse(loop.iter) or "transpose" in ast.unparse(loop.iter)
+
+
+IDIOMS = (lines, stepped)

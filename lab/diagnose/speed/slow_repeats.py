@@ -1,0 +1,148 @@
+"""The same computed again: an op on values it had before, a frozen model on samples it has seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace
+from ...recorder.sampling import asks_for_next
+from ..finding import where
+from .time_shares import Saving, Shares, common, in_loop, quoted, spent
+
+TURNS, MOSTLY = 3, 0.6  # runs, and the share of them that found values met before
+WITH_GRADIENTS = 24  # runs, where their results have a history
+COMPLETE = 0.6  # share of a call's time that is repeated, where the call is
+
+
+def again(shares: Shares) -> Iterator[Saving]:
+    """Ops that got the same values, and gave the same, again and again."""
+    trace = shares.trace
+    groups: dict[Chain, list[tuple[Row, float]]] = {}
+    for row in shares.rows:
+        looked, repeated, _ = trace.again.get(row, (0, 0, 0))
+        runs = max(row.count, 1)
+        trained = row.requires_grad and not _within_steps(trace, row)
+        if repeated >= TURNS and repeated >= MOSTLY * looked and not trained:
+            chain = in_loop(trace, row.chain) or row.chain
+            groups.setdefault(chain, []).append((row, spent([row]) * repeated / max(looked, 1)))
+        elif repeated and row.count == repeated == looked and runs == 1 and not row.requires_grad:
+            chain = in_loop(trace, row.chain) or row.chain  # a row a run: the graph unrolled
+            groups.setdefault(chain, []).append((row, float(row.forward_ns)))
+    for loop, pairs in groups.items():
+        ns = sum(ns for _, ns in pairs)
+        rows = [row for row, _ in pairs]
+        counts: dict[tuple[str, Chain], int] = {}
+        for row in rows:  # at one place, so that two products of one function are no two runs of it
+            counts[row.op, row.chain] = counts.get((row.op, row.chain), 0) + row.count
+        runs = max(counts.values())
+        if runs < TURNS:
+            continue
+        shown = max(pairs, key=lambda pair: pair[1])[0]
+        chain = _whole(shares, pairs, len(loop)) or common(row.chain for row in rows)
+        inside = where(trace, shown.chain)[2] if shown.chain != chain else ""
+        deeper = f" (most of it is spent at {inside.rpartition('(')[2].rstrip(')')})" if inside else ""
+        yield from shares.saving(
+            ns,
+            chain,
+            f"computes the same again and again: {quoted(trace, chain)} ran on the same values, and gave the same, in "
+            f"most of {runs:,} runs{deeper}.",
+            "Compute it once, before the loop, and keep the result (where its input does not change).",
+            [shown],
+        )
+
+
+def _within_steps(trace: Trace, row: Row) -> bool:
+    """Whether an op that is trained gives the same several times in each step, between which it changes."""
+    looked, repeated, _ = trace.again.get(row, (0, 0, 0))
+    own = row in trace.again_of and trace.again_of[row].chain == row.chain
+    return own and repeated >= WITH_GRADIENTS and looked - repeated >= 2
+
+
+def _whole(shares: Shares, pairs: list[tuple[Row, float]], least: int) -> Chain:
+    """The outermost call, no further out than a loop whose chain has `least` frames, of which all is repeated."""
+    repeated: dict[Chain, float] = {}
+    for row, ns in pairs:
+        for k in range(len(row.chain) - least + 1):
+            if asks_for_next(row.chain[k]):
+                break  # a loop's line that waits for a batch is not what computes it
+            repeated[row.chain[k:]] = repeated.get(row.chain[k:], 0.0) + ns
+    known = {row for row, _ in pairs}
+    whole: dict[Chain, float] = dict.fromkeys(repeated, 0.0)
+    for row in shares.rows:
+        for k in range(len(row.chain) - least + 1):
+            if row.chain[k:] in whole:  # what is trained changes from turn to turn
+                whole[row.chain[k:]] += spent([row]) if row in known or not row.reached else math.inf
+    complete = [chain for chain, ns in repeated.items() if ns >= COMPLETE * whole[chain]]
+    most = max((repeated[chain] for chain in complete), default=1.0)
+    return max(complete, key=lambda chain: (repeated[chain] >= 0.8 * most, -len(chain)), default=())
+
+
+def frozen(shares: Shares) -> Iterator[Saving]:
+    """A part without gradients that gets the samples of a few batches in every epoch."""
+    trace = shares.trace
+    starts = []
+    for row, (samples, different) in trace.single.items():
+        if row in trace.again and trace.again[row][1] >= MOSTLY * trace.again[row][0]:
+            continue
+        growing = row.count > 2 and 2 * row.grown >= row.count
+        if row.phase == "forward" and samples >= 2 * different and not growing:
+            starts.append((row, samples, different))
+    if not starts:
+        return
+    first, samples, different = max(starts, key=lambda found: found[0].forward_ns)
+    reached: dict[Ref, None] = dict.fromkeys(row for row, _, _ in starts)
+    for row in trace.rows:
+        if row.requires_grad or row.cut or row.phase != "forward":
+            continue
+        known = all(ref in reached or _still(ref, trace) for ref in row.refs)
+        if known and any(ref in reached for ref in row.refs):
+            reached[row] = None
+    rows = [row for row in reached if isinstance(row, Row)]
+    chain = common(row.chain for row in rows)
+    if not chain:
+        return
+    times = samples / different
+    yield from shares.saving(
+        (1 - 1 / times) * spent(rows),
+        chain,
+        f"computes what cannot change anew for each epoch: {quoted(trace, chain)} trains nothing, and of {samples:,} "
+        f"samples that were looked at {different:,} are different, each met {times:.0f} times.",
+        "Run it once over the data, before the epochs, and train on what it gives (unless the data is augmented).",
+        [first],
+    )
+
+
+def _still(ref: Ref, trace: Trace) -> bool:
+    """Whether a value is one that nothing trains."""
+    return isinstance(ref, Leaf) and ref not in trace.gradients
+
+
+def twice(shares: Shares) -> Iterator[Saving]:
+    """The same model on the same batch at two places of one step."""
+    trace = shares.trace
+    pairs: dict[tuple[Chain, Chain], list[Row]] = {}
+    for row, first in trace.again_of.items():
+        looked, repeated, _ = trace.again.get(row, (0, 0, 0))
+        if first.chain == row.chain or first not in trace.rows or repeated < 0.8 * looked:
+            continue
+        if row.requires_grad and not first.requires_grad:
+            continue  # a step's forward after an evaluation, whose result has no graph
+        pairs.setdefault((row.chain[-1:], first.chain[-1:]), []).append(row)
+    for (_, _), rows in pairs.items():
+        ns = spent(rows)
+        chain = common(row.chain for row in rows)
+        if not chain or shares.worth(ns) < 0.15:
+            continue
+        first = trace.again_of[rows[0]]
+        _, _, there = where(trace, first.chain[-1:])
+        yield from shares.saving(
+            ns,
+            chain,
+            f"computes what {there} has computed: {quoted(trace, chain)} runs the same ops on the same values.",
+            "Keep the first result in a variable and use it in both places.",
+            rows[:1],
+        )
+
+
+IDIOMS = (again, frozen, twice)

@@ -1,0 +1,62 @@
+"""A model that is trained on one sample in each step."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from widgets.figures import time_text
+
+from ...recorder.cell_trace import Chain, Leaf, Row, ancestors
+from ..finding import Found, where
+from ..reading.sources import called, sources
+from .time_shares import Saving, Shares, begun, spent
+
+STEPS, SAMPLES = 64, 16  # steps of single samples, and samples there are, from which they should be batches
+TAKING = {"getitem", "slice", "select", "index", "index_select", "narrow", "unbind", "unsqueeze", "view"}
+LONG_NS = 200_000  # ns of an op that is long as it is
+
+
+def single_samples(shares: Shares) -> Iterator[Saving]:
+    """A model that is trained on one sample in each step, though there are many."""
+    trace = shares.trace
+    first = [row for row in shares.rows if row.requires_grad and row.op.startswith(("linear", "conv", "embedding"))]
+    runs = sum(row.runs for row in first)
+    if trace.steps.ran < STEPS or not first or runs < STEPS or any(row.shape[:1] != (1,) for row in first):
+        return
+    if any(len(row.shape) < 2 for row in first) or trace.steps.count < 0.5 * len(trace.backwards):
+        return
+    taken: Row | None = None
+    for ref in ancestors(first):
+        many = isinstance(ref, Row) and ref.op in TAKING and ref.refs and isinstance(ref.refs[0], Leaf)
+        if many and ref.refs[0].shape[:1] >= (SAMPLES,) and not ref.refs[0].requires_grad:  # type: ignore[union-attr]
+            taken = ref  # type: ignore[assignment]
+    if taken is None and not any(f.batches >= STEPS for f in trace.fetched.values()):
+        return
+    chain: Chain = taken.chain if taken is not None else min(first, key=lambda row: row.number).chain
+    line, col, place = where(trace, chain)
+    if taken is None:
+        for source in sources(trace):
+            for node in source.nodes:
+                if called(node) == "DataLoader" and _by_one(node):
+                    line, col, place = source.place(node)
+    if spent(shares.rows) / max(sum(row.runs for row in shares.rows), 1) > LONG_NS:
+        return  # the ops are long as they are
+    message = (
+        f"{begun(place)} gives the model one sample at a time: {trace.steps.ran:,} steps, each of ops that take "
+        f"{time_text(spent(first) / runs / 1e6)}, most of which is the call. In batches of 32 the cell would take "
+        "about 80 % less time."
+    )
+    remedy = "Train on batches: DataLoader(..., batch_size=32), or x[i : i + 32], with a mean over the batch."
+    yield Saving(0.6, Found("slow", "note", line, col, message, remedy, first[:1]))
+
+
+def _by_one(node: ast.AST) -> bool:
+    """Whether a DataLoader gives batches of one."""
+    size = next((k.value for k in getattr(node, "keywords", ()) if k.arg == "batch_size"), None)
+    if size is None:
+        return len(getattr(node, "args", ())) < 2
+    return isinstance(size, ast.Constant) and size.value == 1
+
+
+IDIOMS = (single_samples,)

@@ -1,0 +1,291 @@
+"""Where a cell's time goes, by lines of the user's, and what a change there would save."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from types import CodeType
+from typing import NamedTuple
+
+from widgets.figures import time_text
+
+from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace
+from ...recorder.user_files import is_users, shown_name
+from ..finding import Found, capital, code_of, where
+from ..reading.sources import _parsed
+
+Frame = tuple[CodeType, int]
+Loop = ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+LEAST_NS, LEAST = 20_000_000, 0.10  # a saving below either is not worth a word
+SLICE_NS = 8_000_000  # how long a thread stands in the queue for a processor each time, about
+UNKNOWN = 0.25  # of a cell's time that went to other programs: what was seen between ops is no longer a fair sample
+
+
+@dataclass
+class Saving:
+    """A finding about slow code, and the share of the cell's time that its remedy saves."""
+
+    share: float
+    found: Found
+
+
+class Shares:
+    """A cell's time and how it is spent."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        imports = trace.samples.get("import")
+        net = trace.wall_ns - trace.own_ns - trace.around_ns - (imports.ns if imports is not None else 0)
+        self.rows = [row for row in trace.rows if not row.cut and not row.error and row.count]
+        in_ops = sum(row.forward_ns for row in self.rows if row.phase != "update") + trace.backward_ns + trace.update_ns
+        self.total = max(net, in_ops, 1)
+        part = min(self.total / max(trace.wall_ns, 1), 1.0)  # of the recorder's own time some went to others as well
+        self.queue = min(part * trace.starved_ns, self.total)  # ns, part of the total, in which other programs ran
+        # looks of C's fall on a line as often as the cell runs there, whoever else has the processors meanwhile
+        self.fair = trace.sampled_ns > 0 or trace.starved_ns + trace.blind_ns <= UNKNOWN * max(trace.wall_ns, 1)
+        self.looked = max(sum(s.ns for s in trace.samples.values() if s.kind != "import"), 1)
+
+    def sampled(self, frame: Frame) -> float:
+        """Return the share of the time in which the cell was met at a place of the user's, or in what it calls."""
+        return sum(s.ns for s in self.trace.samples.values() if frame in s.places) / self.looked
+
+    def at_lines(self, name: str, first: int, last: int) -> float:
+        """Return the time in which the cell was met on lines of a source (see `Source.name`), or in what they call."""
+        seen = sum(s.ns for s in self.trace.samples.values() if self._on(s.places, name, first, last))
+        return seen / self.looked * self.total
+
+    def beats_at(self, name: str, line: int) -> int:
+        """Return in how many different iterations it was met there."""
+        return sum(s.beats for s in self.trace.samples.values() if self._on(s.places, name, line, line))
+
+    def _on(self, places: Chain, name: str, first: int, last: int) -> bool:
+        for code, lasti in places:
+            own = code.co_filename in self.trace.files
+            if own if not name else (not own and shown_name(code.co_filename) == name):
+                line = self.trace.place(code, lasti).line + self.trace.files.get(code.co_filename, 0)
+                if first <= line <= last:
+                    return True
+        return False
+
+    def worth(self, ns: float, chain: Chain = ()) -> float:
+        """Return the share of the cell's time that `ns` are, and 0 where saving that is not worth a word.
+
+        On a busy machine the waits for a processor fall on lines by chance, one slice after another: what counts is
+        what is left of `ns` once its part of them is taken away, and a standard deviation more; or as much of it as the
+        place (`chain`), or its caller, was met at by looks of C's, which count the time that the cell itself had.
+        """
+        ran = self.total - self.queue
+        part = ns * ran / self.total
+        left = part - math.sqrt(max(self.queue, 0) * SLICE_NS)
+        if chain and self.trace.sampled_ns:
+            left = max(left, min(part, max(map(self.sampled, chain[:2])) * ran))
+        if left < LEAST_NS or left < LEAST * ran:
+            return 0.0
+        return min(ns / self.total, 0.99)
+
+    def saving(self, ns: float, chain: Chain, message: str, remedy: str, rows: Iterable[Row] = ()) -> Iterator[Saving]:
+        """Yield the finding at the innermost place of a chain, unless what it saves is too little."""
+        share = self.worth(ns, chain)
+        if not share or not chain:
+            return
+        line, col, place = where(self.trace, chain)
+        said = capital(f"{place} {message} Without that the cell would take about {100 * share:.0f} % less time.")
+        yield Saving(share, Found("slow", "note", line, col, said, remedy, list(rows)))
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def spent(rows: Iterable[Row]) -> int:
+    """Return the time of rows, forward and backward."""
+    return sum(row.forward_ns + row.backward_ns for row in rows)
+
+
+def at_one_place(rows: Iterable[Row]) -> dict[tuple[Chain, str], list[Row]]:
+    """Return rows by where they are called from and by op: those of a loop that unrolled are one."""
+    found: dict[tuple[Chain, str], list[Row]] = {}
+    for row in rows:
+        found.setdefault((row.chain, row.op), []).append(row)
+    return found
+
+
+def on_innermost(rows: Iterable[Row]) -> dict[tuple[Frame, str], list[Row]]:
+    """Return rows by the innermost line of the user's alone, and by op."""
+    found: dict[tuple[Frame, str], list[Row]] = {}
+    for row in rows:
+        if row.chain:
+            found.setdefault((row.chain[0], row.op), []).append(row)
+    return found
+
+
+def through(ref: Ref, ops: set[str]) -> Iterator[Ref]:
+    """Yield what a value is, and what that was before these ops, which only give it another form."""
+    for _ in range(12):
+        yield ref
+        if isinstance(ref, Leaf) or ref.op not in ops or not ref.refs:
+            return
+        ref = ref.refs[0]
+
+
+def common(chains: Iterable[Chain]) -> Chain:
+    """Return the frames, outermost last, that all chains have in common."""
+    shared: Chain | None = None
+    for chain in chains:
+        if shared is None:
+            shared = chain
+            continue
+        k = 0
+        while k < min(len(shared), len(chain)) and shared[-1 - k] == chain[-1 - k]:
+            k += 1
+        shared = shared[len(shared) - k :]
+    return shared or ()
+
+
+def quoted(trace: Trace, chain: Chain, most: int = 70) -> str:
+    """Return the code at the innermost place of a chain, as a sentence quotes it."""
+    row = Row(None, 0, "this", chain, None, 0, ())
+    code = " ".join(code_of(trace, row).split())
+    return f"`{code}`" if len(code) <= most else f"`{code[: most - 1]}…`"
+
+
+def begun(words: str) -> str:
+    """Return a place in words as a sentence begins with it.
+
+    >>> begun("line 3"), begun("net.py line 3")
+    ('Line 3', 'The code at net.py line 3')
+    """
+    return words.capitalize() if words.startswith("line ") else f"The code at {words}"
+
+
+def each(ns: float, count: int) -> str:
+    """Return a time for each of several runs, in words."""
+    return time_text(ns / max(count, 1) / 1e6)
+
+
+# -- syntax ------------------------------------------------------------------------------------------------------------
+
+
+def tree_of(trace: Trace, file: str) -> ast.Module | None:
+    """Return the syntax tree of a file or cell of the user's."""
+    if file in trace.files:
+        return trace.tree()
+    return _parsed("".join(linecache.getlines(file))) if is_users(file) else None
+
+
+def around(trace: Trace, frame: Frame) -> list[ast.AST]:
+    """Return the nodes around a place within its function, innermost first."""
+    place = trace.place(*frame)
+    tree = tree_of(trace, place.file)
+    if tree is None:
+        return []
+    offset = trace.files.get(place.file, 0)
+    begin, end = place.line + offset, place.end_line + offset
+    found: list[ast.AST] = []
+    node: ast.AST | None = tree
+    while node is not None:
+        inner = [
+            n
+            for n in ast.iter_child_nodes(node)
+            if getattr(n, "lineno", 10**9) <= begin and (getattr(n, "end_lineno", 0) or 0) >= end
+        ]
+        exact = [n for n in inner if _covers(n, begin, place.col, end, place.end_col)]
+        node = next(iter(exact or inner), None) if place.end_col else None
+        if isinstance(node, Function):
+            found.clear()
+        if node is not None:
+            found.append(node)
+    return found[::-1]
+
+
+def _covers(node: ast.AST, line: int, col: int, end_line: int, end_col: int) -> bool:
+    at = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+    to = (getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0))
+    return at <= (line, col) and to >= (end_line, end_col)
+
+
+def loops_around(trace: Trace, frame: Frame) -> list[Loop]:
+    """Return the loops in whose bodies a place of the user's stands, innermost first."""
+    if trace.loops is None or trace.loops[0] is not trace.code:
+        trace.loops = trace.code, {}
+    known: dict[Frame, list[Loop]] = trace.loops[1]
+    if frame not in known:
+        known[frame] = list(_loops_around(trace, frame))
+    return known[frame]
+
+
+def _loops_around(trace: Trace, frame: Frame) -> Iterator[Loop]:
+    inner: ast.AST | None = None
+    for node in around(trace, frame):
+        if isinstance(node, Loop) and inner is not getattr(node, "iter", None) and inner is not None:
+            yield node
+        inner = node
+
+
+def loop_around(trace: Trace, frame: Frame) -> Loop | None:
+    """Return the innermost loop in whose body a place of the user's stands."""
+    return next(iter(loops_around(trace, frame)), None)
+
+
+def header(loop: Loop) -> str:
+    """Return a loop's first line, or the whole of a comprehension, cut where it is long.
+
+    >>> header(ast.parse("for k in range(9):\\n    f(k)").body[0])
+    'for k in range(9)'
+    """
+    text = ast.unparse(loop).partition("\n")[0].rstrip(":")
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+class Busiest(NamedTuple):
+    """The innermost loop that runs most of some ops, and how many: its line in this cell, where that is in words, and
+    its own line alone, in this cell or another file."""
+
+    loop: Loop
+    runs: int
+    line: int | None
+    words: str
+    own: str
+
+
+def busiest_loop(trace: Trace, rows: Iterable[Row], most: float) -> Busiest | None:
+    """Return the innermost loop that runs at least a part `most` of all runs of rows; None where there is none."""
+    known: dict[Frame, list[Loop]] = {}
+    runs: dict[tuple[str, Loop], int] = {}
+    first: dict[tuple[str, Loop], Chain] = {}
+    total = 0
+    for row in rows:
+        total += row.runs
+        own: dict[tuple[str, Loop], Chain] = {}
+        for k, frame in enumerate(row.chain):
+            if frame not in known:
+                known[frame] = loops_around(trace, frame)
+            for loop in known[frame]:
+                own.setdefault((frame[0].co_filename, loop), row.chain[k:])
+        for key, chain in own.items():
+            runs[key] = runs.get(key, 0) + row.runs
+            first.setdefault(key, chain)
+    # an outer loop runs no less than one in it, and comes after it
+    often = [key for key, count in runs.items() if count >= most * total]
+    if not often:
+        return None
+    key = min(often, key=lambda key: runs[key])
+    (file, loop), chain = key, first[key]
+    at = getattr(loop, "lineno", 0)
+    line = where(trace, chain)[0]
+    if file in trace.files:
+        return Busiest(loop, runs[key], at, f"line {at}", f"line {at}")
+    there = f"{shown_name(file)} line {at}"
+    return Busiest(loop, runs[key], line, there if line is None else f"line {line} ({there})", there)
+
+
+def in_loop(trace: Trace, chain: Chain) -> Chain:
+    """Return a chain from its innermost frame that stands in a loop; empty where none does."""
+    for k, frame in enumerate(chain):
+        if loop_around(trace, frame) is not None:
+            return chain[k:]
+    return ()

@@ -1,0 +1,1 @@
+"""The training step: its order, its rates and schedules, start values, and what it forgets."""

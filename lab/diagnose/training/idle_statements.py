@@ -1,0 +1,78 @@
+"""Statements that do nothing: a method that is named and not called, a result that nobody takes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...recorder.cell_trace import Row, Trace
+from ..finding import Found, capital, end_of
+from ..order import text_rule
+from ..reading.scope import Scope
+from ..reading.sources import Source, called, own_nodes
+
+METHODS = {"zero_grad", "backward", "eval", "train"}
+GIVES = {"clamp", "masked_fill", "squeeze", "unsqueeze", "view", "reshape", "permute", "transpose", "detach", "clone",
+         "index_fill", "index_add", "scatter", "scatter_add", "index_copy", "normalize", "flatten", "clip", "flip",
+         "roll", "repeat", "expand", "contiguous", "sub", "div", "mul"}  # fmt: skip
+"""Functions that give a new tensor and leave their own as it is."""
+
+
+@text_rule(594)
+def idle(scope: Scope) -> Iterator[Found]:
+    """A statement of the kind that is one bracket or one `x =` short."""
+    trace, source, function = scope.trace, scope.source, scope.flow.scope
+    if trace.error is not None:
+        return
+    for node in own_nodes(function):
+        if not isinstance(node, ast.Expr) or _shown(source, function, node):
+            continue
+        found = _not_called(source, node) or _dropped(trace, source, node)
+        if found is not None:
+            yield found
+
+
+def _shown(source: Source, scope: ast.AST, node: ast.Expr) -> bool:
+    """Whether it is a cell's last statement, whose value is shown."""
+    return isinstance(scope, ast.Module) and scope.body[-1] is node
+
+
+def _not_called(source: Source, node: ast.Expr) -> Found | None:
+    value = node.value
+    if not isinstance(value, ast.Attribute) or value.attr not in METHODS:
+        return None
+    line, col, place = source.place(node)
+    text = ast.unparse(value)
+    message = capital(f"{place} names {text} and does not call it: nothing happens there.")
+    return Found("unused", "warning", line, col, message, f"Write {text}().")
+
+
+def _dropped(trace: Trace, source: Source, node: ast.Expr) -> Found | None:
+    """``x.clamp(0, 1)`` alone on its line."""
+    call = node.value
+    if not isinstance(call, ast.Call) or called(call) not in GIVES or not isinstance(call.func, ast.Attribute):
+        return None
+    if any(k.arg in ("out", "inplace") for k in call.keywords):
+        return None
+    # by its place and not by its name: masked_fill() is where(), reshape() a view, normalize() several ops
+    own = [row for row in trace.rows if not source.name and _computes(trace, row, call)]
+    readers = trace.consumers()
+    if not own or any(reader not in own for row in own for reader in readers.get(row, ())):
+        return None
+    line, col, place = source.place(node)
+    text = ast.unparse(call.func.value)
+    function = text in ("torch", "core", "F", "np", "nn.functional")
+    kept = ast.unparse(call.args[0]) if function and call.args else text
+    message = capital(
+        f"{place} computes `{ast.unparse(call)}` and takes it nowhere: {called(call)} gives a new tensor and leaves "
+        f"{kept} as it is."
+    )
+    return Found("unused", "warning", line, col, message, f"Write {kept} = {ast.unparse(call)}.")
+
+
+def _computes(trace: Trace, row: Row, call: ast.Call) -> bool:
+    """Whether an op runs in a call of the cell, and in no function of the user's that it calls."""
+    at = trace.own_place(row.chain[:1])
+    if at is None:
+        return False
+    return (at.line, at.col) == (call.lineno, call.col_offset) and (at.end_line, at.end_col) == end_of(call)

@@ -1,0 +1,330 @@
+"""Two names of one thing, of which one was meant to be a copy: weights of the best epoch that go on changing, labels
+that are read while they are written, an average that begins before the weights are loaded."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...recorder.cell_trace import Leaf, Trace
+from ..finding import Found, capital, last_line
+from ..order import rule, text_rule
+from ..reading.scope import Scope
+from ..reading.sources import Function, Pair, Source, assigned, called, names_in, own_nodes, sources
+
+STEPS = {"step", "fit", "update"}  # and what speaks of training or epochs
+LOOPS = ast.For | ast.While
+
+
+@text_rule(580)
+def state_kept(scope: Scope) -> Iterator[Found]:
+    """``best = net.state_dict()`` in a training loop: the dictionary holds the parameters themselves."""
+    trace, source, function = scope.trace, scope.source, scope.flow.scope
+    if not trace.steps.count and not trace.steps.by_hand:
+        return
+    for node in own_nodes(function):
+        found = _state(source, function, node) or _model(trace, source, function, node)
+        found = found or _in_object(trace, source, node)
+        if found is not None:
+            yield found
+
+
+@text_rule(583, trains=True)
+def drift_from_itself(scope: Scope) -> Iterator[Found]:
+    """``start = list(net.parameters())``, and later a penalty for how far they have moved from there: they are the
+    same tensors, and it is 0."""
+    source, nodes = scope.source, scope.nodes
+    kept = {pair.name: (pair, of) for pair in assigned(nodes) if (of := _same_parameters(pair.value))}
+    for node in nodes if kept else ():
+        beside = _compared(node, kept)
+        if beside is None:
+            continue
+        pair, module = kept[beside]
+        message = (
+            f"keeps the parameters of {module} themselves in {beside} "
+            f"(`{ast.unparse(pair.value)}`) and no copy of their values: what {source.place(node).words} "
+            "compares them with are the same tensors, so the difference is 0 however far they move."
+        )
+        remedy = f"Copy the values: [p.detach().clone() for p in {module}.parameters()]."
+        yield scope.tell(pair.node, "alias", message, remedy)
+
+
+def _same_parameters(value: ast.expr) -> str | None:
+    """The module whose parameters a list or dictionary holds, themselves or sharing their memory."""
+    harmless = {"list", "tuple", "dict", "enumerate", "detach", "parameters", "named_parameters"}
+    calls = [n for n in ast.walk(value) if isinstance(n, ast.Call)]
+    lists = called(value) in ("list", "tuple", "dict") or isinstance(value, ast.ListComp | ast.DictComp)
+    if (
+        not lists
+        or not all(called(n) in harmless for n in calls)
+        or any(isinstance(n, ast.BinOp) for n in ast.walk(value))
+    ):
+        return None
+    if isinstance(value, ast.ListComp | ast.DictComp):
+        given = value.elt if isinstance(value, ast.ListComp) else value.value
+        bare = ast.unparse(given).replace(".detach()", "").replace(".data", "")
+        if not bare.isidentifier() or any(part.ifs for part in value.generators):
+            return None
+    made = next((n for n in calls if called(n) in ("parameters", "named_parameters")), None)
+    return ast.unparse(made.func.value) if made is not None and isinstance(made.func, ast.Attribute) else None
+
+
+def _compared(node: ast.AST, kept: dict[str, tuple[Pair, str]]) -> str | None:
+    """The list that a loop subtracts from what it holds: by zip() with the parameters, or by their names."""
+    loops: list[tuple[ast.expr, list[ast.AST]]] = []
+    if isinstance(node, ast.For):
+        loops = [(node.iter, [n for s in node.body for n in ast.walk(s)])]
+    elif isinstance(node, ast.GeneratorExp | ast.ListComp):
+        loops = [(part.iter, list(ast.walk(node.elt))) for part in node.generators]
+    for over, inside in loops:
+        if not any(isinstance(n, ast.Sub) for n in inside) and not any(
+            called(n) in ("mse_loss", "dist") for n in inside
+        ):
+            continue
+        text = ast.unparse(over)
+        for name, (_, module) in kept.items():
+            again = f"{module}.parameters()" in text or f"{module}.named_parameters()" in text
+            by_name = any(isinstance(n, ast.Subscript) and ast.unparse(n.value) == name for n in inside)
+            if again and (name in names_in(over) or by_name):
+                return name
+    return None
+
+
+def _bare(value: ast.expr) -> str | None:
+    """The module whose state_dict() a value is, or holds, without a copy of the tensors."""
+    if isinstance(value, ast.Dict | ast.Tuple | ast.List):
+        parts = value.values if isinstance(value, ast.Dict) else value.elts
+        return next((module for part in parts if (module := _bare(part)) is not None), None)
+    if not isinstance(value, ast.Call):
+        return None
+    if called(value) in ("dict", "OrderedDict") or ast.unparse(value.func) == "copy.copy":
+        return _bare(value.args[0]) if len(value.args) == 1 else None
+    if isinstance(value.func, ast.Attribute) and value.func.attr == "copy":
+        return _bare(value.func.value)
+    if called(value) != "state_dict" or value.args or value.keywords or not isinstance(value.func, ast.Attribute):
+        return None
+    return ast.unparse(value.func.value)
+
+
+def _in_object(trace: Trace, source: Source, node: ast.AST) -> Found | None:
+    """``self.best = model.state_dict()`` in a method that a training loop calls again and again."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Attribute):
+        return None
+    target, module = node.targets[0], _bare(node.value)
+    method = next((n for n in source.around(node) if isinstance(n, Function)), None)
+    if module is None or method is None or ast.unparse(target.value) != "self" or method.name == "__init__":
+        return None
+    if not any(isinstance(n, ast.If) for n in source.around(node)):
+        return None
+    for other in sources(trace):
+        for n in other.nodes:
+            if not isinstance(n, ast.Call) or called(n) not in ("load_state_dict", "save") or not n.args:
+                continue
+            if method in other.around(n):
+                continue  # at once, before the next step
+            if any(isinstance(a, ast.Attribute) and a.attr == target.attr for a in ast.walk(n.args[0])):
+                return _kept(source, node, module, ast.unparse(target), other.place(n).words, called(n))
+    return None
+
+
+def _state(source: Source, scope: ast.AST, node: ast.AST) -> Found | None:
+    """A state that is kept as it is while the module trains on, and is loaded or saved later."""
+    if not isinstance(node, ast.Assign) or (module := _bare(node.value)) is None:
+        return None
+    target, loop = node.targets[0], _loop(source, node, scope)
+    if not isinstance(target, ast.Name | ast.Attribute) or loop is None:
+        return None
+    name = ast.unparse(target)
+    if not _conditional(source, node, loop) or not _trains(loop) or _rebound(loop, module):
+        return None
+    used = [
+        n
+        for n in own_nodes(scope)
+        if isinstance(n, ast.Call)
+        and n.lineno > last_line(loop)
+        and called(n) in ("load_state_dict", "save")
+        and any(ast.unparse(a) == name or ast.unparse(a).startswith(name + "[") for a in n.args)
+    ]
+    same = [n for n in used if called(n) == "save" or ast.unparse(n.func).startswith(module + ".")]
+    if not same:
+        return None
+    return _kept(source, node, module, name, source.place(same[0]).words, called(same[0]))
+
+
+def _kept(source: Source, node: ast.AST, module: str, name: str, use: str, how: str) -> Found:
+    line, col, place = source.place(node)
+    what = "loads" if how == "load_state_dict" else "saves"
+    message = capital(
+        f"{place} keeps no copy: the tensors of {module}.state_dict() are the parameters themselves, which every later "
+        f"step changes, so {use} {what} the last weights and not those of then."
+    )
+    return Found("alias", "warning", line, col, message, f"Copy them: {name} = copy.deepcopy({module}.state_dict()).")
+
+
+def _model(trace: Trace, source: Source, scope: ast.AST, node: ast.AST) -> Found | None:
+    """``best_model = model`` under a condition in a training loop."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Name) or len(node.targets) != 1:
+        return None
+    target, loop = node.targets[0], _loop(source, node, scope)
+    if not isinstance(target, ast.Name | ast.Attribute) or loop is None or "best" not in ast.unparse(target):
+        return None
+    model = node.value.id
+    roots = {leaf.name.partition(".")[0] for leaf in trace.optimized}
+    if model not in roots or not _conditional(source, node, loop) or not _trains(loop) or _rebound(loop, model):
+        return None
+    name = ast.unparse(target)
+    after = [n for n in own_nodes(scope) if getattr(n, "lineno", 0) > last_line(loop)]
+    if not any(isinstance(n, ast.Name | ast.Attribute) and ast.unparse(n) == name for n in after):
+        return None
+    line, col, place = source.place(node)
+    message = capital(
+        f"{place} gives {model} a second name and makes no copy: {name} goes on training with it, and at the end both "
+        "are the model of the last step."
+    )
+    return Found("alias", "warning", line, col, message, f"Copy it: {name} = copy.deepcopy({model}).")
+
+
+def _loop(source: Source, node: ast.AST, scope: ast.AST) -> LOOPS | None:
+    """The outermost loop of a scope around a node."""
+    found = None
+    for above in source.around(node):
+        if above is scope or isinstance(above, Function):
+            break
+        if isinstance(above, ast.For | ast.While):
+            found = above
+    return found
+
+
+def _conditional(source: Source, node: ast.AST, loop: ast.AST) -> bool:
+    """Whether a statement of a loop stands under an `if`."""
+    for above in source.around(node):
+        if above is loop:
+            return False
+        if isinstance(above, ast.If):
+            return True
+    return False
+
+
+def _trains(loop: ast.AST) -> bool:
+    """Whether a loop makes steps, itself or in a function that is called so."""
+    names = {called(n) for n in ast.walk(loop)}
+    return bool(names & STEPS) or any("train" in name or "epoch" in name for name in names)
+
+
+def _rebound(loop: ast.AST, name: str) -> bool:
+    """Whether a loop binds a name (or the first part of a path) anew in every round."""
+    root = name.partition(".")[0].partition("[")[0]
+    bound = (n for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    return "[" in name or any(n.id == root for n in bound)
+
+
+@text_rule(582)
+def written_while_read(scope: Scope) -> Iterator[Found]:
+    """``b = a`` and then, in a loop, ``b[a == i] = ...``: later rounds match what earlier ones have written."""
+    source, function = scope.source, scope.flow.scope
+    nodes = scope.nodes
+    for node in nodes:
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Subscript):
+            continue
+        into, index = node.targets[0].value, node.targets[0].slice
+        loop = _loop(source, node, function)
+        if not isinstance(into, ast.Name) or not isinstance(loop, ast.For) or not isinstance(index, ast.Compare):
+            continue
+        read = index.left
+        counters = names_in(index.comparators[0]) & _bound(loop)
+        if not isinstance(read, ast.Name) or not counters or not isinstance(index.ops[0], ast.Eq):
+            continue
+        if not counters & names_in(node.value) or isinstance(node.value, ast.Constant):
+            continue
+        if into.id != read.id and not _same(nodes, into.id, read.id, loop):
+            continue
+        if _ahead(loop, node.value, next(iter(counters))):
+            continue
+        first = next((n for n in nodes if _alias(n, into.id, read.id)), node)
+        is_it = "" if into.id == read.id else f" ({into.id} is {read.id}, {source.place(first).words})"
+        message = (
+            f"writes to what it compares: `{ast.unparse(node)}` changes {read.id} itself{is_it}, so a "
+            "later round finds what an earlier one has written and changes it once more."
+        )
+        remedy = f"Write to a copy: {into.id} = {read.id}.clone() before the loop; or look all up at once: "
+        value = node.value.value if isinstance(node.value, ast.Subscript) else ast.Name("table")
+        yield scope.tell(node, "alias", message, remedy + f"{ast.unparse(value)}[{read.id}].")  # fmt: skip
+
+
+def _bound(loop: ast.For) -> set[str]:
+    return {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+
+
+def _alias(node: ast.AST, into: str, read: str) -> bool:
+    """Whether a statement gives one name to what another one is called."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+        return False
+    return isinstance(node.value, ast.Name) and {node.targets[0].id, node.value.id} == {into, read}
+
+
+def _same(nodes: list[ast.AST], into: str, read: str, loop: ast.For) -> bool:
+    """Whether two names were made one before a loop, and neither was bound again."""
+    aliases = [n for n in nodes if _alias(n, into, read)]
+    if len(aliases) != 1 or getattr(aliases[0], "lineno", 0) >= loop.lineno:
+        return False
+    bound = [n for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in (into, read)]
+    return not any(n.lineno > aliases[0].lineno for n in bound)  # type: ignore[attr-defined]
+
+
+def _ahead(loop: ast.For, value: ast.expr, counter: str) -> bool:
+    """Whether what is written can be matched by no later round: a number that is moved out of their range."""
+    text = ast.unparse(value)
+    plain = text in (counter, f"{counter} - 1", f"-{counter}", f"-{counter} - 1") or "len(" in text
+    return plain or ("+" in text and "[" not in text)
+
+
+@rule(584)
+def averaged_before_loading(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A moving average of a model's weights that is made before the model loads its own."""
+    if not trace.loaded or not trace.steps.count:
+        return []
+    everything = sources(trace)
+    averaging = {n.name for s in everything for n in s.nodes if isinstance(n, ast.ClassDef) and _averages(n)}
+    for source in everything:
+        for scope in source.scopes():
+            nodes = list(own_nodes(scope))
+            for node in nodes:
+                found = _begun_early(source, nodes, node, averaging)
+                if found is not None:
+                    return [found]
+    return []
+
+
+def _averages(kind: ast.ClassDef) -> bool:
+    """Whether a class copies a model's weights when it is made, and moves the copies towards them later."""
+    text = {getattr(n, "name", ""): ast.unparse(n) for n in kind.body}
+    copies = any(word in text.get("__init__", "") for word in ("clone()", "deepcopy("))
+    moves = [t for name, t in text.items() if name != "__init__" and any(w in t for w in ("mul_(", "lerp_(", "decay"))]
+    return copies and bool(moves)
+
+
+def _begun_early(source: Source, nodes: list[ast.AST], node: ast.AST, averaging: set[str]) -> Found | None:
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call) or not node.value.args:
+        return None
+    name, model = ast.unparse(node.targets[0]), ast.unparse(node.value.args[0])
+    if called(node.value) not in averaging:
+        return None
+    calls = [n for n in nodes if isinstance(n, ast.Call) and n.lineno > node.lineno]
+    loads = [n for n in calls if ast.unparse(n.func) == f"{model}.load_state_dict"]
+    # what brings the average up to date as well: its own state, or a copy of the model's
+    renewed = [n for n in calls if called(n) in ("load_state_dict", "copy_", "reset", "register", "set", "sync", "load")
+               and (ast.unparse(n.func).startswith(name + "."))]  # fmt: skip
+    again = [n for n in nodes if isinstance(n, ast.Assign) and n is not node
+             and any(ast.unparse(t).startswith(name) for t in n.targets)]  # fmt: skip
+    trained = [n for n in calls if called(n) in ("step", "backward")]
+    if not loads or renewed or again or any(n.lineno < loads[0].lineno for n in trained):
+        return None
+    if any(name in names_in(a) for a in loads[0].args):
+        return None
+    line, col, place = source.place(node)
+    message = capital(
+        f"{place} makes {name} of {model} before {source.place(loads[0]).words} loads the weights of {model}: the "
+        "average "
+        "begins at those that the model was made with, and keeps them for as long as it looks back."
+    )
+    return Found("order", "warning", line, col, message, f"Make {name} after {model}.load_state_dict().")

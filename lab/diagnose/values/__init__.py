@@ -1,0 +1,1 @@
+"""Numbers: NaN and infinities, digits that are lost, sizes that grow."""
