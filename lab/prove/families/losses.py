@@ -38,6 +38,8 @@ def one_shape(cell: Cell, finding: Finding) -> Iterator[Patch]:
                 same = [n for n in cell.all(ast.Name) if isinstance(n, ast.Name) and n.id == chosen.id
                         and n.lineno == finding.line]  # fmt: skip
                 yield Patch("Give both one shape", cell.pieces(same, lambda c: f"{c}.squeeze(-1)"))
+                first = cell.before(node, f"{chosen.id} = {chosen.id}.squeeze(-1)")  # where lines below read it too
+                yield Patch("Give both one shape", cell.splice([first]))
             elif isinstance(chosen, ast.Call) and chosen.args and last_name(chosen.func) in ("log", "exp", "sqrt"):
                 names = {n.id for n in ast.walk(chosen.args[0]) if isinstance(n, ast.Name)}
                 same = [n for n in cell.all(ast.Name) if isinstance(n, ast.Name) and n.id in names
