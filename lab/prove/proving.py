@@ -15,7 +15,7 @@ from .criteria import SPEED, Runs
 from .elsewhere import CELLS, cells_from, makes
 from .remedies import patches
 from .snapshot import Order, Snapshot
-from .verdict import Verdict, judge
+from .verdict import STAYS, Verdict, judge
 
 BUDGET_S = 60.0  # for all trials of a cell
 LEAST_S, MOST_S = 5.0, 20.0  # for one run
@@ -24,6 +24,7 @@ PASSES = 50
 REPEATS, MOST_REPEATS = 2, 6  # more runs where time is the criterion, of a short cell the most
 REPEATED_MS = 1000.0  # that they may take
 FINDINGS = 3  # that are tried
+ALIKE = 2  # more lines of one mistake
 Again = tuple[tuple[str, str], ...]
 
 
@@ -40,6 +41,7 @@ class Prover:
 
     def __init__(self, snapshot: Snapshot, text: str, wall_s: float) -> None:
         self.snapshot, self.text = snapshot, text
+        self.left: list[dict[str, Any]] = []  # what was found with the patch that was tried last
         self.begin()
         self.steps = PASSES if wall_s > SHORT_S else 0
         self.seconds = min(max(LEAST_S, 10 * wall_s), MOST_S)
@@ -96,11 +98,25 @@ class Prover:
         found_after = self.run("record", patch, again)
         if "found" not in found_after:
             return Verdict("refuted", found_after["error"])
+        self.left = found_after["found"]
         runs = Runs(before, after, found, found_after)
         verdict = judge(kind, *self._texts(patch), runs)
         if verdict.level == "consistent" and self._by_chance(kind):
             return Verdict("refuted", "the finding goes by itself when other random numbers are drawn")
         return verdict
+
+    def _alike(self, finding: Finding, patch: Patch) -> Patch | None:
+        """Return a patch with what mends the same mistake on another line too, which a rule tells of one at a time."""
+        lines, new = self.text.split("\n"), patch.text.split("\n")
+        for left in self.left:
+            line = left["line"]
+            if patch.file or left["kind"] != finding.kind or not line or line > len(new):
+                continue
+            own = finding.line is not None and new[line - 1] == lines[finding.line - 1]
+            if new[line - 1] in lines and not own:
+                found = patches(patch.text, Finding(**left))
+                return next((replace(p, said=f"{patch.said}, on line {line} too") for p in found if not p.file), None)
+        return None
 
     def _texts(self, patch: Patch) -> tuple[tuple[str, str], tuple[str, str] | None]:
         """Return the cell's text before and with a patch, and those of another source that is changed."""
@@ -137,6 +153,11 @@ class Prover:
             if time.monotonic() > self.end:
                 return best or (Verdict("untried", "the time for trials was over"), patch)
             verdict = self.one(finding.kind, patch)
+            for _ in range(ALIKE):
+                more = self._alike(finding, patch) if verdict.said == STAYS else None
+                if more is None:
+                    break
+                patch, verdict = more, self.one(finding.kind, more)
             if patch.guess and verdict.level == "refuted":
                 continue
             if best is None or order[verdict.level] < order[best[0].level]:

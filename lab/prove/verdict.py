@@ -16,6 +16,7 @@ from difflib import SequenceMatcher
 from .cell import Cell, last_name
 from .criteria import CRITERIA, SPEED, Criterion, Runs, freezing
 
+STAYS = "the finding stays"
 WORSE = ("error", "warning")  # severities of findings that may not come
 _KEPT_CALLS = ("backward", "step", "grad")  # what a patch may not take away
 _HIDING = ("no_grad", "inference_mode", "set_grad_enabled", "detach", "detach_", "suppress", "simplefilter",
@@ -43,7 +44,7 @@ def judge(kind: str, texts: tuple[str, str], elsewhere: tuple[str, str] | None, 
     if kind in SPEED:
         return Verdict("proved", proof) if proof else Verdict("refuted", criterion.otherwise(runs))
     if not runs.gone(kind):
-        return Verdict("refuted", "the finding stays")
+        return Verdict("refuted", STAYS)
     if proof:
         return Verdict("proved", proof)
     if criterion.must_prove(runs):
