@@ -183,6 +183,8 @@ def runs_less(text: str, new: str, ran: dict[int, int], runs: dict[int, int], al
     for a, b, size in matcher.get_matching_blocks():
         for k in range(1, size + 1):
             before, after = ran.get(a + k, 0), runs.get(b + k, 0)
+            if after < before and _only_switches(old_lines[a + k - 1]):  # it might go altogether
+                continue
             if before and not after:
                 return f"line {a + k} no longer runs"
             moved = deep[0][a + k - 1] > deep[1][b + k - 1]  # out of a loop
@@ -208,7 +210,14 @@ def takes_away(text: str, new: str) -> str:
 
 
 def _only_switches(code: str) -> bool:
-    """Whether a statement calls nothing but what leaves the graph or switches something."""
-    nodes = list(ast.walk(ast.parse(code)))
+    """Whether a statement calls nothing but what leaves the graph or switches something.
+
+    >>> _only_switches("h = h.detach()"), _only_switches("h = f(h)"), _only_switches("if h is not None:")
+    (True, False, False)
+    """
+    try:
+        nodes = list(ast.walk(ast.parse(code)))
+    except SyntaxError:  # a part of a statement
+        return False
     calls = [last_name(n.func) for n in nodes if isinstance(n, ast.Call)]
     return bool(calls) and set(calls) <= _SWITCHES and not any(isinstance(n, ast.BinOp) for n in nodes)
