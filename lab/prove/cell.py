@@ -27,6 +27,8 @@ class Patch:
     """As sentences name it."""
     was: str = ""
     """What the text of the other source was."""
+    guess: bool = False
+    """Whether it is one way of many to do what the remedy says: that it fails says nothing of the finding."""
 
 
 class Cell:

@@ -302,4 +302,6 @@ CRITERIA: dict[str, Criterion] = {
     "loss": Criterion(hides=("detach",), loose=True, may_cut=True),
     "initialisation": Criterion(_stronger),
     "evaluation": Criterion(hides=("no_grad",), may_cut=True),
+    "alias": Criterion(hides=("no_grad", "detach"), may_cut=True),
+    "rebound": Criterion(_trained, hides=("no_grad",), loose=True, may_cut=True),
 }

@@ -7,11 +7,12 @@ because the change is in what makes a model (`__init__`, a statement of a cell),
 from __future__ import annotations
 
 import ast
+import builtins
 import gc
 import linecache
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
@@ -20,9 +21,12 @@ from core.base import source
 from widgets.record import Finding
 
 from ..recorder.user_files import OURS, is_users, shown_name
+from .measure import marked
 
+MARK = "__gradlab_ran_there__"  # what each statement of a changed source calls
 CELLS = 16  # earlier cells that run again, at most
-_PLACE = re.compile(r"^(?:[Ll]ine \d+ \()?((?:In \[\d+\])|[\w.-]+\.py) line (\d+)")
+_NAMED = re.compile(r"((?:In \[\d+\])|[\w.-]+\.py) line (\d+)")
+_PLACE = re.compile(rf"^(?:The code at )?(?:[Ll]ine \d+ \()?{_NAMED.pattern}")
 
 
 class Place(NamedTuple):
@@ -39,12 +43,22 @@ class Place(NamedTuple):
 def place_of(finding: Finding) -> Place | None:
     """Return the line of another source that a finding names as its own; None where it is one of this cell's."""
     found = _PLACE.match(finding.message)
-    if found is None:
-        return None
+    return _place(found[1], int(found[2])) if found is not None else None
+
+
+def further(finding: Finding) -> list[Place]:
+    """Return the lines of other sources that a finding speaks of besides its own: what it waits for, what it calls."""
+    own = place_of(finding)
+    named = dict.fromkeys((name, int(line)) for name, line in _NAMED.findall(f"{finding.message} {finding.remedy}"))
+    places = [place for name, line in named if (place := _place(name, line)) is not None]
+    return [place for place in places if own is None or (place.file, place.line) != (own.file, own.line)]
+
+
+def _place(name: str, line: int) -> Place | None:
     files = [*linecache.cache, *(file for m in list(sys.modules.values()) if (file := getattr(m, "__file__", None)))]
-    file = next((f for f in reversed(files) if shown_name(f) == found[1] and _of_users(f)), None)
+    file = next((f for f in reversed(files) if shown_name(f) == name and _of_users(f)), None)
     text = "".join(linecache.getlines(file)) if file is not None else ""
-    return Place(file, found[1], int(found[2]), text) if file is not None and text else None
+    return Place(file, name, line, text) if file is not None and text else None
 
 
 def _of_users(file: str) -> bool:
@@ -96,12 +110,16 @@ def _made(text: str) -> str:
     return ast.dump(tree)
 
 
-def put(others: Sequence[Sequence[str]], again: Sequence[Sequence[str]], space: dict[str, Any]) -> None:
-    """Let functions of the files run other texts, and run earlier cells, or files, again."""
+def put(
+    others: Sequence[Sequence[str]], again: Sequence[Sequence[str]], space: dict[str, Any], ran: Callable[[int], None]
+) -> None:
+    """Let functions of the files run other texts, and run earlier cells, or files, again; `ran` is told their lines."""
     gc.unfreeze()  # `gc.get_objects` leaves out what the sleeping process has frozen
+    setattr(builtins, MARK, ran)
+    files = [file for file, _ in others]
     for file, text in others:
         linecache.cache[file] = len(text), None, text.splitlines(True), file
-        codes = {code.co_qualname: code for code in _codes(compile(text, file, "exec"))}
+        codes = {code.co_qualname: code for code in _codes(compile(marked(text, file, MARK), file, "exec"))}
         for function in gc.get_objects():
             if isinstance(function, FunctionType) and function.__code__.co_filename == file:
                 code = codes.get(function.__code__.co_qualname)
@@ -110,7 +128,8 @@ def put(others: Sequence[Sequence[str]], again: Sequence[Sequence[str]], space: 
     for file, text in again:
         linecache.cache[file] = len(text), None, text.splitlines(True), file
         module = next((m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == file), None)
-        exec(compile(text, file, "exec"), space if module is None else vars(module))
+        tree = marked(text, file, MARK) if file in files else ast.parse(text, file)
+        exec(compile(tree, file, "exec"), space if module is None else vars(module))
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

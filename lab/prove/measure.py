@@ -36,6 +36,9 @@ class Enough(BaseException):
 class _Marker(ast.NodeTransformer):
     """Puts a call that notes the line before every statement."""
 
+    def __init__(self, mark: str) -> None:
+        self.mark = mark
+
     def generic_visit(self, node: ast.AST) -> ast.AST:
         super().generic_visit(node)
         for field in ("body", "orelse", "finalbody"):
@@ -46,7 +49,7 @@ class _Marker(ast.NodeTransformer):
                     text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
                     future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
                     if not (k == 0 and text) and not future:
-                        name = ast.Name(Measured.MARK, ast.Load())
+                        name = ast.Name(self.mark, ast.Load())
                         call = ast.Call(name, [ast.Constant(statement.lineno)], [])
                         new.append(ast.copy_location(ast.Expr(call), statement))
                     new.append(statement)
@@ -54,9 +57,9 @@ class _Marker(ast.NodeTransformer):
         return node
 
 
-def marked(python: str, file: str) -> ast.Module:
-    """Return the tree of a text in which every statement notes its line when it begins."""
-    tree = _Marker().visit(ast.parse(python, file))
+def marked(python: str, file: str, mark: str) -> ast.Module:
+    """Return the tree of a text in which every statement calls `mark` with its line when it begins."""
+    tree = _Marker(mark).visit(ast.parse(python, file))
     return ast.fix_missing_locations(tree)  # type: ignore[no-any-return]
 
 
@@ -99,6 +102,7 @@ class Measured:
     def __init__(self, space: dict[str, Any], steps: int = 0) -> None:
         self.space, self.steps = space, steps
         self.lines: Counter[int] = Counter()
+        self.there: Counter[int] = Counter()  # of another source that a patch changes
         self.losses: list[float] = []
         self.passes = self.taken = self.empty = self.stale = self.wasted = self.inside = self.in_eval = self.bare = 0
         self.own_ns = 0
@@ -187,6 +191,10 @@ class Measured:
         """A statement of a line begins."""
         self.lines[line] += 1
 
+    def ran_there(self, line: int) -> None:
+        """A statement of the other source begins."""
+        self.there[line] += 1
+
     def told(self) -> dict[str, Any]:
         """Return all that was measured, as JSON has it."""
         for leaf in self.leaves.values():
@@ -202,7 +210,7 @@ class Measured:
         return {
             "losses": self.losses, "passes": self.passes, "steps": self.taken, "empty": self.empty, "stale": self.stale,
             "wasted": self.wasted, "in_eval": self.in_eval, "bare": self.bare, "leaves": rows,
-            "lines": sorted(self.lines.items()),
+            "lines": sorted(self.lines.items()), "there": sorted(self.there.items()),
             "values": {name: d for name, value in self.space.items() if (d := digest(name, value)) is not None},
             "history": histories(self.space),
         }  # fmt: skip

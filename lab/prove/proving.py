@@ -15,14 +15,16 @@ from .criteria import SPEED, Runs
 from .elsewhere import CELLS, cells_from, makes
 from .remedies import patches
 from .snapshot import Order, Snapshot
-from .verdict import Verdict, judge
+from .verdict import STAYS, Verdict, judge
 
 BUDGET_S = 60.0  # for all trials of a cell
 LEAST_S, MOST_S = 5.0, 20.0  # for one run
 SHORT_S = 8.0  # a cell that runs longer is tried on its first backward passes alone
 PASSES = 50
-REPEATS = 2  # more runs where time is the criterion
+REPEATS, MOST_REPEATS = 2, 6  # more runs where time is the criterion, of a short cell the most
+REPEATED_MS = 1000.0  # that they may take
 FINDINGS = 3  # that are tried
+ALIKE = 2  # more lines of one mistake
 Again = tuple[tuple[str, str], ...]
 
 
@@ -39,10 +41,11 @@ class Prover:
 
     def __init__(self, snapshot: Snapshot, text: str, wall_s: float) -> None:
         self.snapshot, self.text = snapshot, text
+        self.left: list[dict[str, Any]] = []  # what was found with the patch that was tried last
         self.begin()
         self.steps = PASSES if wall_s > SHORT_S else 0
         self.seconds = min(max(LEAST_S, 10 * wall_s), MOST_S)
-        self._before: dict[Again, tuple[dict[str, Any], dict[str, Any]]] = {}
+        self._before: dict[tuple[str, Again], tuple[dict[str, Any], dict[str, Any]]] = {}
 
     def begin(self) -> None:
         """Let the time for trials begin now."""
@@ -56,17 +59,22 @@ class Prover:
         changed = tuple((file, patch.text if file == patch.file else was) for file, was in again)
         return self.snapshot.run(Order(text, what, self.steps, self.seconds, others=others, again=changed))
 
-    def before(self, again: Again = ()) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what the unchanged cell gives, measured and found."""
-        if again not in self._before:
-            as_it_is = Patch("", self.text)
-            self._before[again] = self.run("measure", as_it_is, again), self.run("record", as_it_is, again)
-        return self._before[again]
+    def before(self, patch: Patch, again: Again = ()) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what the unchanged cell gives, measured and found, with the source that a patch changes as it was."""
+        key = patch.file, again
+        if key not in self._before:
+            as_it_is = self.unchanged(patch)
+            self._before[key] = self.run("measure", as_it_is, again), self.run("record", as_it_is, again)
+        return self._before[key]
+
+    def unchanged(self, patch: Patch) -> Patch:
+        """Return the patch of the same source that changes nothing."""
+        return replace(patch, text=patch.was) if patch.file else Patch("", self.text)
 
     def one(self, kind: str, patch: Patch) -> Verdict:
         """Try one patch for a finding of a kind."""
         again = _again(patch)
-        before, found = self.before(again)
+        before, found = self.before(patch, again)
         if "leaves" not in before or "found" not in found:
             return Verdict("untried", before["error"] if "leaves" not in before else found["error"])
         if not any(f["kind"] == kind for f in found["found"]) and kind not in SPEED:
@@ -82,26 +90,48 @@ class Prover:
         if "leaves" not in after:
             return Verdict("refuted", after["error"])
         if kind in SPEED:
+            once = Runs(before, after, found, found)
+            first = judge(kind, *self._texts(patch), once)
+            if first.level == "refuted" and not _may_be_faster(once):
+                return first
             before, after = self._by_turns(patch, again, before, after)
         found_after = self.run("record", patch, again)
         if "found" not in found_after:
             return Verdict("refuted", found_after["error"])
+        self.left = found_after["found"]
         runs = Runs(before, after, found, found_after)
-        if patch.file:
-            verdict = judge(kind, (self.text, self.text), runs, (patch.was, patch.text))
-        else:
-            verdict = judge(kind, (self.text, patch.text), runs)
+        verdict = judge(kind, *self._texts(patch), runs)
         if verdict.level == "consistent" and self._by_chance(kind):
             return Verdict("refuted", "the finding goes by itself when other random numbers are drawn")
         return verdict
+
+    def _alike(self, finding: Finding, patch: Patch) -> Patch | None:
+        """Return a patch with what mends the same mistake on another line too, which a rule tells of one at a time."""
+        lines, new = self.text.split("\n"), patch.text.split("\n")
+        for left in self.left:
+            line = left["line"]
+            if patch.file or left["kind"] != finding.kind or not line or line > len(new):
+                continue
+            own = finding.line is not None and new[line - 1] == lines[finding.line - 1]
+            if new[line - 1] in lines and not own:
+                found = patches(patch.text, Finding(**left))
+                return next((replace(p, said=f"{patch.said}, on line {line} too") for p in found if not p.file), None)
+        return None
+
+    def _texts(self, patch: Patch) -> tuple[tuple[str, str], tuple[str, str] | None]:
+        """Return the cell's text before and with a patch, and those of another source that is changed."""
+        if patch.file:
+            return (self.text, self.text), (patch.was, patch.text)
+        return (self.text, patch.text), None
 
     def _by_turns(
         self, patch: Patch, again: Again, before: dict[str, Any], after: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the faster runs of the cell and of a patch, with the times of all: other programs run too."""
         runs: tuple[list[dict[str, Any]], ...] = ([before], [after])
-        for _ in range(REPEATS):
-            for kept, each in zip(runs, (Patch("", self.text), patch), strict=True):
+        times = int(REPEATED_MS / max(before["cpu_ms"], before["wall_ms"], 1.0))
+        for _ in range(min(max(times, REPEATS), MOST_REPEATS)):
+            for kept, each in zip(runs, (self.unchanged(patch), patch), strict=True):
                 more = self.run("measure", each, again)
                 kept += [more] if "cpu_ms" in more else []
         best = [min(kept, key=lambda run: run["cpu_ms"]) for kept in runs]
@@ -113,18 +143,34 @@ class Prover:
         return "found" in found and not any(f["kind"] == kind for f in found["found"])
 
     def finding(self, finding: Finding) -> tuple[Verdict, Patch] | None:
-        """Try the patches of a finding until one is proved; return the best, None where there is no patch."""
+        """Try the patches of a finding until one is proved; return the best, None where there is no patch.
+
+        A guess that fails is not told: the finding may be right, and another way of doing it better.
+        """
         best: tuple[Verdict, Patch] | None = None
         order = {"proved": 0, "consistent": 1, "refuted": 2, "untried": 3}
         for patch in patches(self.text, finding):
             if time.monotonic() > self.end:
                 return best or (Verdict("untried", "the time for trials was over"), patch)
             verdict = self.one(finding.kind, patch)
+            for _ in range(ALIKE):
+                more = self._alike(finding, patch) if verdict.said == STAYS else None
+                if more is None:
+                    break
+                patch, verdict = more, self.one(finding.kind, more)
+            if patch.guess and verdict.level == "refuted":
+                continue
             if best is None or order[verdict.level] < order[best[0].level]:
                 best = verdict, patch
             if verdict.level in ("proved", "untried"):
                 break
         return best
+
+
+def _may_be_faster(runs: Runs) -> bool:
+    """Whether more runs could show that a patch makes the cell faster with the same values."""
+    quicker = any(runs.after[clock] < runs.before[clock] for clock in ("cpu_ms", "wall_ms"))
+    return not runs.after["error"] and quicker and not runs.same_values()
 
 
 def alone_s(record: Record) -> float:
@@ -172,7 +218,7 @@ def propose(record: Record, text: str, reason: str) -> None:
     """Show the first patch of each finding untried, and say why it is where there is a reason."""
     tried = sentence(Verdict("untried", reason)) if reason else ""
     for k, finding in enumerate(record.findings):
-        found = patches(text, finding)
+        found = [patch for patch in patches(text, finding) if not patch.guess]
         if found:
             record.findings[k] = replace(finding, tried=tried, patch=shown(text, found[0]))
 

@@ -12,18 +12,22 @@ from dataclasses import replace
 from widgets.record import Finding
 
 from .cell import Cell, Patch
-from .elsewhere import place_of, seen_there
+from .elsewhere import Place, further, place_of, seen_there
 
 Remedy = Callable[[Cell, Finding], Iterator[Patch]]
 MOST = 8  # patches of one finding that are proposed
+EVERY = "*"
 _table: dict[str, list[Remedy]] = {}
 
 
 def remedy(*kinds: str) -> Callable[[Remedy], Remedy]:
-    """Decorator: let a function propose patches for findings of these kinds, after those that did before it."""
+    """Decorator: let a function propose patches for findings of these kinds, after those that did before it.
+
+    Without a kind it is for all, after those of a kind.
+    """
 
     def decorate(propose: Remedy) -> Remedy:
-        for kind in kinds:
+        for kind in kinds or (EVERY,):
             _table.setdefault(kind, []).append(propose)
         return propose
 
@@ -40,12 +44,16 @@ def patches(text: str, finding: Finding) -> list[Patch]:
     >>> [p.text for p in patches(text, Finding("zero-grad", "warning", 2, remedy="Call opt.zero_grad()."))][0]
     'for x in data:\\n    opt.zero_grad()\\n    f(x).backward()\\n    opt.step()'
     """
-    place = place_of(finding)
-    elsewhere = [] if place is None else [
-        replace(patch, file=place.file, name=place.name, was=place.text)
-        for patch in _of_text(place.text, seen_there(finding, place))
-    ]  # fmt: skip
-    return [*elsewhere, *_of_text(text, finding)][:MOST]
+    own = place_of(finding)
+    first = _elsewhere(own, finding) if own is not None else []
+    more = [patch for place in further(finding)[:2] for patch in _elsewhere(place, finding)]
+    return [*first, *_of_text(text, finding), *more][:MOST]
+
+
+def _elsewhere(place: Place, finding: Finding) -> list[Patch]:
+    """Return the patches of another source, of which the finding names a line."""
+    found = _of_text(place.text, seen_there(finding, place))
+    return [replace(patch, file=place.file, name=place.name, was=place.text) for patch in found]
 
 
 def _of_text(text: str, finding: Finding) -> list[Patch]:
@@ -57,7 +65,7 @@ def _of_text(text: str, finding: Finding) -> list[Patch]:
     code = ast.dump(cell.tree)
     found: dict[str, Patch] = {}
     end = text[len(text.rstrip("\n")) :]  # where a statement moves from or to the last line, so does its newline
-    for propose in _table.get(finding.kind, []):
+    for propose in [*_table.get(finding.kind, []), *_table.get(EVERY, [])]:
         for patch in propose(cell, finding):
             new = replace(patch, text=patch.text.rstrip("\n") + end)
             if new.text not in found and _code(new.text) not in (None, code):

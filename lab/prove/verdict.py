@@ -16,12 +16,13 @@ from difflib import SequenceMatcher
 from .cell import Cell, last_name
 from .criteria import CRITERIA, SPEED, Criterion, Runs, freezing
 
+STAYS = "the finding stays"
 WORSE = ("error", "warning")  # severities of findings that may not come
 _KEPT_CALLS = ("backward", "step", "grad")  # what a patch may not take away
 _HIDING = ("no_grad", "inference_mode", "set_grad_enabled", "detach", "detach_", "suppress", "simplefilter",
            "filterwarnings", "enable_grad", "requires_grad_", "exit", "_exit")  # fmt: skip
 _SWITCHES = {"tensor", "as_tensor", "from_numpy", "item", "tolist", "detach", "detach_", "numpy", "cpu", "eval",
-             "train", "set_detect_anomaly", "set_grad_enabled"}  # fmt: skip
+             "train", "set_detect_anomaly", "set_grad_enabled", "manual_seed", "seed"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Verdict:
     said: str
 
 
-def judge(kind: str, texts: tuple[str, str], runs: Runs, elsewhere: tuple[str, str] | None = None) -> Verdict:
+def judge(kind: str, texts: tuple[str, str], elsewhere: tuple[str, str] | None, runs: Runs) -> Verdict:
     """Judge a patch of a finding of a kind by what was measured and found before and with it; `texts` are the cell's,
     `elsewhere` those of another source that is changed."""
     wrong = _worse(kind, texts, elsewhere or texts, runs)
@@ -43,7 +44,7 @@ def judge(kind: str, texts: tuple[str, str], runs: Runs, elsewhere: tuple[str, s
     if kind in SPEED:
         return Verdict("proved", proof) if proof else Verdict("refuted", criterion.otherwise(runs))
     if not runs.gone(kind):
-        return Verdict("refuted", "the finding stays")
+        return Verdict("refuted", STAYS)
     if proof:
         return Verdict("proved", proof)
     if criterion.must_prove(runs):
@@ -63,9 +64,12 @@ def _worse(kind: str, texts: tuple[str, str], changed: tuple[str, str], runs: Ru
     hidden = hides(*changed)
     if hidden and not criterion.may_hide(hidden):
         return hidden
-    ends = _ends_early(texts[0])  # as an episode does, by what a model has chosen
+    ends = _ends_early(texts[0]) or (changed is not texts and _ends_early(*changed))  # as an episode does
     every = kind not in SPEED and not ends
     less = runs_less(*texts, dict(before["lines"]), dict(after["lines"]), all_of_them=every)
+    if changed is not texts:
+        there = dict(before["there"]), dict(after["there"])
+        less = less or runs_less(*changed, *there, all_of_them=every)
     if less and not (after.get("stopped") or before.get("stopped")):  # cut short, it does not come to each line
         return less
     if after["bare"] > before["bare"]:
@@ -89,23 +93,40 @@ def _worse(kind: str, texts: tuple[str, str], changed: tuple[str, str], runs: Ru
         return "losses are no longer finite"
     for name, value in before["values"].items():
         now = after["values"].get(name)
-        if now is None and not (kind in SPEED and name in _counters(texts[0])):
+        if now is None and not (kind in SPEED and name in _spared(texts[0])):
             return f"the cell no longer makes {name}"
         if now is not None and value[3] and not now[3] and not (criterion.may_cut or freezing(runs)):
             return f"{name} no longer has a graph"
-    new = "" if ended else runs.new_findings(WORSE)  # what follows a line that failed could not be found before
+    # what follows a line that failed, or that spoilt all that came after it, could not be found before
+    spoilt = kind == "nan" and criterion.proof(runs)
+    new = "" if ended else runs.new_findings(WORSE[:1] if spoilt else WORSE)
     return f"another finding comes: {new}" if new else ""
 
 
-def _ends_early(text: str) -> bool:
-    """Whether a loop of a text ends by a condition."""
-    return any(isinstance(n, ast.While | ast.Break) for n in ast.walk(Cell(text).tree))
+def _ends_early(text: str, new: str = "") -> bool:
+    """Whether a loop of a text ends by a condition; of another source, one in a function that is changed.
+
+    >>> old = "def f():\\n    while g(): pass\\ndef h(): return 1"
+    >>> _ends_early(old), _ends_early(old, old.replace("1", "2")), _ends_early(old, old.replace("g", "not g"))
+    (True, False, True)
+    """
+    parts = ast.walk(Cell(text).tree)
+    if new:
+        kept = {ast.dump(n) for n in ast.walk(Cell(new).tree) if isinstance(n, ast.FunctionDef)}
+        functions = [n for n in parts if isinstance(n, ast.FunctionDef) and ast.dump(n) not in kept]
+        parts = (n for function in functions for n in ast.walk(function))
+    return any(isinstance(n, ast.While | ast.Break) for n in parts)
 
 
-def _counters(text: str) -> set[str]:
-    """The names that loops count by: where all is done at once they are not needed."""
-    loops = [n.target for n in ast.walk(Cell(text).tree) if isinstance(n, ast.For)]
-    return {n.id for target in loops for n in ast.walk(target) if isinstance(n, ast.Name)}
+def _spared(text: str) -> set[str]:
+    """The names that something faster need not make: what loops count by, what they bind, and what nobody reads."""
+    tree = Cell(text).tree
+    names = [n for n in ast.walk(tree) if isinstance(n, ast.Name)]
+    read = {n.id for n in names if isinstance(n.ctx, ast.Load)}
+    loops = [n for loop in ast.walk(tree) if isinstance(loop, ast.For) for n in ast.walk(loop)]
+    inside = {n.id for n in loops if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    outside = {n.id for n in names if n not in set(loops)}
+    return (inside - outside) | {n.id for n in names if n.id not in read}
 
 
 def hides(text: str, new: str) -> str:
@@ -162,6 +183,8 @@ def runs_less(text: str, new: str, ran: dict[int, int], runs: dict[int, int], al
     for a, b, size in matcher.get_matching_blocks():
         for k in range(1, size + 1):
             before, after = ran.get(a + k, 0), runs.get(b + k, 0)
+            if after < before and _only_switches(old_lines[a + k - 1]):  # it might go altogether
+                continue
             if before and not after:
                 return f"line {a + k} no longer runs"
             moved = deep[0][a + k - 1] > deep[1][b + k - 1]  # out of a loop
@@ -187,7 +210,14 @@ def takes_away(text: str, new: str) -> str:
 
 
 def _only_switches(code: str) -> bool:
-    """Whether a statement calls nothing but what leaves the graph or switches something."""
-    nodes = list(ast.walk(ast.parse(code)))
+    """Whether a statement calls nothing but what leaves the graph or switches something.
+
+    >>> _only_switches("h = h.detach()"), _only_switches("h = f(h)"), _only_switches("if h is not None:")
+    (True, False, False)
+    """
+    try:
+        nodes = list(ast.walk(ast.parse(code)))
+    except SyntaxError:  # a part of a statement
+        return False
     calls = [last_name(n.func) for n in nodes if isinstance(n, ast.Call)]
     return bool(calls) and set(calls) <= _SWITCHES and not any(isinstance(n, ast.BinOp) for n in nodes)

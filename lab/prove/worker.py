@@ -49,11 +49,11 @@ def work(scene: Scene, order: Order, keep: set[int], folder: str) -> dict[str, A
     except (CannotFence, OSError) as error:
         return {"error": f"no fence: {error}", "refused": True}
     tempfile.tempdir = folder
+    measured = Measured(scene.space, order.steps)
     try:
-        elsewhere.put(order.others, order.again, scene.space)
+        elsewhere.put(order.others, order.again, scene.space, measured.ran_there)
     except BaseException as error:
         return {"error": f"an earlier cell that runs again for it fails: {said(error)}"}
-    measured = Measured(scene.space, order.steps)
     python = scene.transform(order.text)
     linecache.cache[FILE] = (len(python), None, python.splitlines(True), FILE)
     if order.what == "record" and not order.steps:
@@ -69,7 +69,7 @@ def _measure(scene: Scene, python: str, measured: Measured) -> dict[str, Any]:
     error, stopped = None, False
     before = time.process_time_ns(), time.perf_counter_ns()
     try:
-        _run(scene, marked(python, FILE), measured)
+        _run(scene, marked(python, FILE, Measured.MARK), measured)
     except Enough:
         stopped = True
     except BaseException as raised:
@@ -90,7 +90,8 @@ def _record(scene: Scene, python: str) -> dict[str, Any]:
     except BaseException as raised:  # sys.exit() as well
         error = raised
     record = recording.stop(scene.space, python, error_row(error, {FILE: 0}), error)
-    found = [{"kind": f.kind, "severity": f.severity, "line": f.line, "message": f.message} for f in record.findings]
+    told = ("kind", "severity", "line", "message", "remedy")
+    found = [{name: getattr(f, name) for name in told} for f in record.findings]
     return {"error": said(error), "found": found}
 
 

@@ -1,14 +1,20 @@
 """The remedies by families; importing this fills their table."""
 
-from . import (
+from . import (  # isort: skip - their order is that in which patches are tried
     data,
     formulas,
     graphs,
+    loops,
     losses,
+    losses_by_example,
     memory,
     modes,
     numerics,
+    orders,
     speed,
+    speed_by_example,
     stated,
     steps,
+    values_by_example,
+    arguments,
 )

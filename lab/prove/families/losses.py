@@ -14,6 +14,8 @@ from ..remedies import remedy
 _SQUASH = {"softmax": ("softmax", "Softmax", "log_softmax", "LogSoftmax"), "sigmoid": ("sigmoid", "Sigmoid"),
            "relu": ("relu", "ReLU")}  # fmt: skip
 
+_SUMMED = ("binary_cross_entropy_with_logits", "binary_cross_entropy", "l1_loss")
+
 
 @remedy("broadcast", "error")
 def one_shape(cell: Cell, finding: Finding) -> Iterator[Patch]:
@@ -36,6 +38,8 @@ def one_shape(cell: Cell, finding: Finding) -> Iterator[Patch]:
                 same = [n for n in cell.all(ast.Name) if isinstance(n, ast.Name) and n.id == chosen.id
                         and n.lineno == finding.line]  # fmt: skip
                 yield Patch("Give both one shape", cell.pieces(same, lambda c: f"{c}.squeeze(-1)"))
+                first = cell.before(node, f"{chosen.id} = {chosen.id}.squeeze(-1)")  # where lines below read it too
+                yield Patch("Give both one shape", cell.splice([first]))
             elif isinstance(chosen, ast.Call) and chosen.args and last_name(chosen.func) in ("log", "exp", "sqrt"):
                 names = {n.id for n in ast.walk(chosen.args[0]) if isinstance(n, ast.Name)}
                 same = [n for n in cell.all(ast.Name) if isinstance(n, ast.Name) and n.id in names
@@ -140,7 +144,7 @@ def other_dimension(cell: Cell, finding: Finding) -> Iterator[Patch]:
 @remedy("loss")
 def turned(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """Arguments in their order, a sign turned, classes where the loss wants them, targets of its range."""
-    calls = cell.calls("cross_entropy", "mse_loss", "binary_cross_entropy_with_logits", "kl_div", "nll_loss", "loss_fn",
+    calls = cell.calls("cross_entropy", "mse_loss", *_SUMMED, "kl_div", "nll_loss", "loss_fn",
                        "criterion", "crit", line=finding.line)  # fmt: skip
     for call in calls:
         if len(call.args) < 2:
@@ -156,7 +160,7 @@ def turned(cell: Cell, finding: Finding) -> Iterator[Patch]:
             yield Patch("Bring the targets to 0 and 1", cell.put((b, f"({cell.code(b)} + 1) / 2")))
         if "target / 255" in finding.remedy:
             yield Patch("Bring the targets to 0 and 1", cell.put((b, f"{cell.code(b)} / 255")))
-        if "reduction='sum') / len" in finding.remedy and last_name(call.func) == "mse_loss":
+        if "reduction='sum') / len" in finding.remedy and last_name(call.func) in ("mse_loss", *_SUMMED):
             code = f"{cell.code(call)[:-1]}, reduction='sum') / len({cell.code(b)})"
             yield Patch("Sum over a sample", cell.put((call, code)))
         if "tokens[:, 1:]" in finding.remedy or "Shift them by one" in finding.remedy:

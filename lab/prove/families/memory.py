@@ -11,11 +11,13 @@ from widgets.record import Finding
 from ..cell import Cell, Patch, last_name
 from ..remedies import remedy
 
+_CUT = re.compile(r"([\w.]+) = \1\.detach\(\)")  # a state that is cut between iterations
+
 
 @remedy("memory")
 def the_number(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """Keep `.detach()` of what is added or put into a container: no host waits for it, as `.item()` would."""
-    if "goes on with what the iteration before" in finding.message:
+    if "goes on with what the iteration before" in finding.message or _CUT.search(finding.remedy):
         return
     statements = cell.statements(finding.line) or [s for s in [cell.statement(finding.line)] if s is not None]
     for statement in statements:
@@ -82,22 +84,33 @@ def under_no_grad(cell: Cell, finding: Finding) -> Iterator[Patch]:
 @remedy("memory", "error", "slow")
 def state_cut(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """Cut a state between iterations: `h = h.detach()` where an iteration begins."""
-    found = re.search(r"([\w.]+) = \1\.detach\(\)", finding.remedy)
+    found = _CUT.search(finding.remedy)
     if not found:
         return
     name = found[1]
     line = re.search(r"line (\d+) makes", finding.message)
     statement = cell.statement(int(line[1]) if line else finding.line)
     retained = [k for k in cell.all(ast.keyword) if isinstance(k, ast.keyword) and k.arg == "retain_graph"]
-    for cut in (f"{name} = {name}.detach()", f"{name} = tuple(t.detach() for t in {name})"):
-        places = []
-        if statement is not None:
-            places.append(cell.before(statement, cut))
-        for loop in cell.all(ast.For, ast.While):
-            if name in cell.code(loop):
-                places.append(cell.before(loop.body[0], cut))  # type: ignore[attr-defined]
-        for place in places:
-            text = cell.splice([place])
+    cuts = [f"{name} = {name}.detach()", f"{name} = tuple(t.detach() for t in {name})"]
+    statements = [] if statement is None else [statement]
+    loops = [n.body[0] for n in cell.all(ast.stmt) if isinstance(n, ast.For | ast.While) and name in cell.code(n)]
+    for where in (*statements, *loops):
+        for cut in reversed(cuts) if _is_tuple(cell, name) else cuts:
+            text = cell.splice([cell.before(where, cut)])
             if retained and "retain_graph" in finding.remedy:
                 text = re.sub(r"(,\s*)?retain_graph=True", "", text)
             yield Patch(f"Cut {name} between iterations", text)
+
+
+def _is_tuple(cell: Cell, name: str) -> bool:
+    """Whether a text shows that a name is of several tensors: it is made so, taken apart, or comes of an LSTM."""
+    for assign in cell.all(ast.Assign):
+        target, value = assign.targets[0], assign.value
+        if ast.unparse(target) == name and isinstance(value, ast.Tuple | ast.List):
+            return True
+        if isinstance(target, ast.Tuple) and ast.unparse(value) == name:
+            return True
+    goes = [n.iter for n in cell.all(ast.For)] + [g.iter for n in cell.all(ast.GeneratorExp) for g in n.generators]
+    if any(ast.unparse(part) == name for part in goes):
+        return True
+    return bool(cell.calls("LSTM")) and not cell.calls("GRU", "RNN", "GRUCell", "RNNCell")

@@ -29,7 +29,10 @@ def kept_from_zero(cell: Cell, finding: Finding) -> Iterator[Patch]:
         if inner is not None and call.args and last_name(call.func) == "sqrt":
             yield Patch("Add a small eps in the root", cell.put((inner, f"{cell.code(inner)} + 1e-12")))
     for node in cell.all(ast.BinOp):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and node.lineno == finding.line:
+        small = (
+            re.search(r"\+ *(\d*\.?\d*e-\d+|[\w.]*eps)", cell.code(node.right)) if isinstance(node, ast.BinOp) else None
+        )
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and node.lineno == finding.line and not small:
             yield Patch("Keep the divisor from 0", cell.put((node.right, f"({cell.code(node.right)} + 1e-8)")))
     for call in cell.calls("std", "var", line=finding.line):
         if "correction=0" in finding.remedy and not re.search(r"unbiased|correction", cell.code(call)):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from widgets.record import Finding
 
 from ..cell import Cell, Patch, last_name
+from ..examples import lines_of, on_line, quoted, with_imports
 from ..remedies import remedy
+from ..rewriting import in_its_place
 
 ENDS = ("; ", " before ", " after ", " once ", " for each", ", with ", ", so ", ": ", " (", ", and ", ", or ", " adds ",
         " on ", " then")  # fmt: skip
@@ -46,15 +50,24 @@ ALL = ("alias", "unused", "mode", "no-gradient", "optimizer", "cut", "error", "m
 
 @remedy(*ALL)
 def assignment(cell: Cell, finding: Finding) -> Iterator[Patch]:
-    """`kept = copy.deepcopy(net.state_dict())`: for the statement of the line that assigns the same name."""
+    """`kept = copy.deepcopy(net.state_dict())`: for the statement of the line that assigns the same name.
+
+    Where none of the lines does, the last one before them that makes it of a part of the new code.
+    """
     for piece in fragments(finding.remedy, r"[\w.\[\]\"']+(?:, \w+)* [-+*/]?= "):
         new = ast.parse(piece).body[0]
         target = _target(new)
-        lines = [finding.line, *(int(n) for n in re.findall(r"\bline (\d+)", finding.message))]
-        for old in [s for line in dict.fromkeys(lines) for s in cell.statements(line)]:
-            first = target.strip("()").split(", ")[0]
-            if target and _target(old) in (target, first) and ast.dump(old) != ast.dump(new):
-                yield Patch(f"Write {piece}", _with_imports(cell, [cell.put((old, piece))], piece))
+        lines = lines_of(finding)
+        first = target.strip("()").split(", ")[0]
+        named = [s for line in lines for s in cell.statements(line)]
+        olds: Sequence[ast.stmt] = [s for s in named if target and _target(s) in (target, first)]
+        if not olds and isinstance(new, ast.Assign):
+            parts = [ast.dump(n) for n in ast.walk(new.value)]
+            made = [a for a in cell.all(ast.Assign) if _target(a) == target and a.lineno <= max(lines, default=0)]
+            olds = [a for a in made if ast.dump(a.value) in parts][-1:]
+        for old in olds:
+            if ast.dump(old) != ast.dump(new):
+                yield Patch(f"Write {piece}", with_imports(piece, cell, (*cell.span(old), piece)))
 
 
 def _target(statement: ast.stmt) -> str:
@@ -63,15 +76,6 @@ def _target(statement: ast.stmt) -> str:
     if isinstance(statement, ast.AugAssign):
         return ast.unparse(statement.target)
     return ""
-
-
-def _with_imports(cell: Cell, text: list[str], piece: str) -> str:
-    known = re.search(r"^\s*(import|from) .*\bcopy\b", cell.text, re.M)
-    if "copy.deepcopy" not in piece or known:
-        return text[0]
-    lines = text[0].split("\n")
-    at = next((k for k, line in enumerate(lines) if line.strip() and line[0] not in "%#"), 0)
-    return "\n".join([*lines[:at], "import copy", *lines[at:]])
 
 
 @remedy(*ALL)
@@ -98,28 +102,36 @@ def written(cell: Cell, finding: Finding) -> Iterator[Patch]:
                     yield Patch(f"Write {piece}", cell.put((node, piece)))
 
 
-SAID = r"(?<=: )[\w~(-]|(?<=[Uu]se )[\w~(-]|(?<=Write )[\w~(-]|(?<=, or )[\w~(-]"
+SAID = r"(?<=: )[\w~([-]|(?<=[Uu]se )[\w~([-]|(?<=Write )[\w~([-]|(?<=, or )[\w~([-]|(?<=Take )[\w~([-]"
 """Where an expression may begin in a remedy."""
-LIBRARIES = {"torch", "core", "nn", "F", "np", "math"}
+KNOWN = {"torch", "core", "nn", "F", "np", "math", *dir(builtins)}
 
 
-@remedy(*ALL, "slow", "cost", "overhead", "mask", "scale", "broadcast", "unused", "gradient", "initialisation")
+@remedy()
 def expression(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """`Make a row of each sample: g.flatten(1).norm(dim=1)`: for the expression that the message quotes."""
-    known = LIBRARIES | {n.id for n in cell.all(ast.Name) if isinstance(n, ast.Name)}
-    quoted = [tree for code in re.findall(r"`([^`]+)`", finding.message) if (tree := _expression(code)) is not None]
-    lines = [finding.line, *(int(n) for n in re.findall(r"\bline (\d+)", finding.message))]
+    known = KNOWN | {n.id for n in cell.all(ast.Name)}
+    quotes = [ast.dump(tree) for tree in quoted(finding.message)]
+    nodes = [n for line in lines_of(finding) for n in on_line(cell, line) if isinstance(n, ast.expr)]
+    places = [n for n in dict.fromkeys(nodes) if ast.dump(n) in quotes and not isinstance(n, ast.Constant)]
     for piece in dict.fromkeys(fragments(finding.remedy, SAID)):
         new = _expression(piece)
-        if new is None or not {n.id for n in ast.walk(new) if isinstance(n, ast.Name)} <= known:
+        if new is None or not _names(new) <= known:
             continue
-        for line in dict.fromkeys(lines):
-            statement = cell.statement(line)
-            for node in ast.walk(statement) if statement is not None else ():
-                if isinstance(node, ast.expr) and any(ast.dump(node) == ast.dump(q) for q in quoted):
-                    alone = isinstance(new, ast.Call | ast.Attribute | ast.Subscript | ast.Name)
-                    inside = isinstance(cell.parents.get(node), ast.expr)
-                    yield Patch(f"Write {piece}", cell.put((node, f"({piece})" if inside and not alone else piece)))
+        for node in sorted(places, key=lambda n: -_alike(cell.code(n), piece)):
+            yield Patch(f"Write {piece}", cell.put((node, in_its_place(cell, node, piece))))
+
+
+def _alike(code: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, code, other).ratio()
+
+
+def _names(tree: ast.AST) -> set[str]:
+    """Return the names that an expression reads and does not bind itself."""
+    names = [n for n in ast.walk(tree) if isinstance(n, ast.Name)]
+    bound = {n.id for n in names if isinstance(n.ctx, ast.Store)}
+    bound |= {a.arg for n in ast.walk(tree) if isinstance(n, ast.Lambda) for a in n.args.args}
+    return {n.id for n in names} - bound
 
 
 def _expression(code: str) -> ast.expr | None:
@@ -128,7 +140,7 @@ def _expression(code: str) -> ast.expr | None:
         tree = ast.parse(code, mode="eval").body
     except SyntaxError:
         return None
-    computes = (ast.Call, ast.BinOp, ast.Subscript, ast.UnaryOp)
+    computes = (ast.Call, ast.BinOp, ast.Subscript, ast.UnaryOp, ast.Compare, ast.List)
     return tree if any(isinstance(n, computes) for n in ast.walk(tree)) else None
 
 

@@ -233,6 +233,8 @@ def rate(cell: Cell, finding: Finding) -> Iterator[Patch]:
     says = finding.message + " " + finding.remedy
     if finding.kind not in ("learning-rate", "weight-decay") and "learning rate" not in says:
         return
+    if "scheduler lower it" in finding.remedy:  # the rate is right where it begins
+        return
     key = "weight_decay" if finding.kind == "weight-decay" else "lr"
     up = "too small" in says
     changes: tuple[float, ...] = (1e3, 1e4, 1e6, 1e8, 1e5) if up else (0.1, 0.01, 1e-3, 1e-4, 1e-5)
@@ -280,6 +282,11 @@ def schedules(cell: Cell, finding: Finding) -> Iterator[Patch]:
             for step in cell.calls("step"):
                 if "sched" not in receiver(step):
                     yield Patch("Step it after the optimizer", cell.moved(cell.of(call), cell.of(step), below=True))
+    watched = [cell.code(call.args[0]) for call in steps if call.args]
+    for call in cell.calls("ReduceLROnPlateau"):
+        named = any(word.arg == "mode" for word in call.keywords) or len(call.args) > 1
+        if not named and any(re.search(r"acc|score|f1|auc|iou", name) for name in watched):
+            yield Patch("mode='max'", cell.put((call, f"{cell.code(call)[:-1]}, mode='max')")))
     made = re.search(r"makes (\w+), a \w+, and nothing steps it", finding.message)
     if made:
         for step in cell.calls("step"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib
 import io
@@ -12,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from core.base import source
 from lab.prove.snapshot import Scene, Snapshot
 from lab.session.recording import Recording, error_row
 from tests.lab.diagnose.planted import CELLS
 from widgets.record import Record
 
 FILE = "<the cell>"
+EARLIER = "one.py"
 
 
 def text_of(name: str) -> str:
@@ -49,6 +52,41 @@ def recorded(text: str, space: dict[str, Any]) -> Record:
         except Exception as raised:
             error = raised
         return recording.stop(space, text, error_row(error, {FILE: 0}), error)
+
+
+def in_two(text: str) -> tuple[str, str] | None:
+    """Return a text as an earlier cell and the one that trains: its definitions and what follows until a loop or a
+    backward pass; None where it defines nothing."""
+    body = ast.parse(text).body
+    trains = (ast.For, ast.While, ast.With, ast.Try)
+    at = next((k for k, s in enumerate(body) if isinstance(s, trains) or "backward" in ast.unparse(s).split("(")[0]), 0)
+    if not any(isinstance(s, ast.ClassDef | ast.FunctionDef) for s in body[:at]) or at == len(body):
+        return None
+    line = body[at].lineno - 1
+    lines = text.split("\n")
+    return "\n".join(lines[:line]) + "\n", "\n".join(lines[line:])
+
+
+@contextlib.contextmanager
+def planted_in_two(text: str, library: str = "core") -> Iterator[tuple[Record, Snapshot, str]]:
+    """As `planted`, of the second part of a text, the first of which has run as the cell In [1]."""
+    before, cell = in_two(text) or ("", text)
+    space = names(library)
+    was = source.name_of_file
+    linecache.cache[EARLIER] = (len(before), None, before.splitlines(True), EARLIER)
+    source.name_of_file = lambda file: "In [1]" if file == EARLIER else was(file)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exec(compile(before, EARLIER, "exec"), space)
+            snapshot = Snapshot(Scene(space))
+        try:
+            yield recorded(cell, space), snapshot, cell
+        finally:
+            snapshot.close()
+    finally:
+        source.name_of_file = was
+        linecache.cache.pop(EARLIER, None)
 
 
 @contextlib.contextmanager

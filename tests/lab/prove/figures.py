@@ -12,17 +12,19 @@ import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from lab.prove import proving
+from lab.prove.elsewhere import further, place_of
 from lab.prove.proving import Prover, alone_s
 from lab.prove.snapshot import Scene, Snapshot
 from tests.lab.diagnose.planted import CELLS
 from tests.trials import __main__ as trials
 from widgets.record import Record
 
-from .cells import planted, recorded, text_of
-from .placebos import placebos
+from .cells import in_two, planted, planted_in_two, recorded, text_of
+from .placebos import elsewhere, placebos
 
 LEVELS = ("proved", "consistent", "refuted", "untried", "no patch")
 
@@ -32,7 +34,7 @@ _LAST = f"""{trials.BEFORE}
 from tests.lab.prove.figures import of_case
 Path(out).write_text(json.dumps(of_case(cells[-1].read_text(), vars(module))))
 """
-OPEN = (1, 2, 4, 5, 6, 7)  # blind sets that were scored, so that anybody may read them
+OPEN = (1, 2, 3, 4, 5, 6, 7)  # blind sets that were scored, so that anybody may read them
 
 
 def patient(times: float) -> None:
@@ -103,12 +105,32 @@ def accepted(name: str, library: str) -> tuple[int, list[str]]:
     return count, wrong
 
 
-def hollow(library: str, every: int) -> None:
-    """Try placebos on every so many-th cell, and print those that are accepted."""
+def accepted_elsewhere(name: str, library: str) -> tuple[int, list[str]]:
+    """As `accepted`, of the cell that makes the model and of those whose finding names a line of that one."""
+    text, count = text_of(name), 0
+    wrong: list[str] = []
+    if in_two(text) is None:
+        return 0, []
+    with planted_in_two(text, library) as (record, snapshot, cell):
+        prover = Prover(snapshot, cell, alone_s(record))
+        for finding in record.findings[:1]:
+            places = [place for place in (place_of(finding), *further(finding)) if place is not None]
+            for place in places[:1]:
+                for patch in elsewhere(place.text, finding.kind, place.line):
+                    there = replace(patch, file=place.file, name=place.name, was=place.text)
+                    verdict = prover.one(finding.kind, there)
+                    count += verdict.level != "untried"
+                    if verdict.level in ("proved", "consistent"):
+                        wrong.append(f"{finding.kind} | {name} | {patch.said}: {verdict.level}, {verdict.said}")
+    return count, wrong
+
+
+def hollow(library: str, every: int, other: bool, kind: str | None) -> None:
+    """Try placebos on every so many-th cell, or on what made its model, and print those that are accepted."""
     total = 0
     wrong: list[str] = []
-    for name in list(CELLS)[::every]:
-        count, more = accepted(name, library)
+    for name in [name for name, cell in CELLS.items() if kind in (None, cell.kind)][::every]:
+        count, more = (accepted_elsewhere if other else accepted)(name, library)
         total, wrong = total + count, wrong + more
         print("".join(f"ACCEPTED {line}\n" for line in more), end="", flush=True)
     print(f"{library}: {total} patches that mend nothing were tried, {len(wrong)} of them accepted")
@@ -122,10 +144,13 @@ def main() -> None:
     parser.add_argument("--placebos", type=int, metavar="N", help="patches that mend nothing, on every N-th cell")
     parser.add_argument("--trials", type=int, choices=OPEN, metavar="SET", help="a blind set's broken cases instead")
     parser.add_argument("--patience", type=float, default=1.0, help="times the limits of time: the machine is busy")
+    parser.add_argument(
+        "--elsewhere", action="store_true", help="placebos of an earlier cell instead of the cell's own"
+    )
     options = parser.parse_args()
     patient(options.patience)
     if options.placebos:
-        hollow(options.library, options.placebos)
+        hollow(options.library, options.placebos, options.elsewhere, options.kind)
         return
     table: dict[str, Counter[str]] = defaultdict(Counter)
     times, begin = [], time.perf_counter()
@@ -142,10 +167,11 @@ def main() -> None:
     whole = sum(table.values(), Counter())
     print(f"{'all':16}{''.join(f'{whole[level]:12}' for level in LEVELS)}")
     tried = whole.total() - whole["no patch"]
+    first = whole.total() - table["-"].total()
     held = whole["proved"] + whole["consistent"]
     median = sorted(times)[len(times) // 2] if times else 0.0
     share = held / max(tried, 1)
-    print(f"{options.library}: {tried} of {whole.total()} have a patch; {held} of them hold, {share:.1%}")
+    print(f"{options.library}: {tried} of {first} first findings have a patch; {held} of them hold, {share:.1%}")
     print(f"{median:.2f} s for a cell and the trials of its first finding (median)")
 
 

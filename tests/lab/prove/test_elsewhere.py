@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from core.base import source
-from lab.prove.elsewhere import cells_from, place_of
+from lab.prove.cell import Patch
+from lab.prove.elsewhere import cells_from, further, place_of
 from lab.prove.proving import Prover, shown
 from lab.prove.remedies import patches
 from lab.prove.snapshot import Scene, Snapshot
@@ -90,6 +91,27 @@ def test_a_function_of_an_earlier_cell_gets_other_code(earlier: Any) -> None:
     )
     assert level == "proved"
     assert "1e-12" not in space["Distance"].forward.__code__.co_consts  # the trial's copy alone was changed
+
+
+def test_a_line_of_an_earlier_cell_that_never_runs_mends_nothing(earlier: Any) -> None:
+    space = names("core")
+    earlier(MODEL, space)
+    made = "        squared = (self.net(a) ** 2).sum(1) * 0.0"
+    hidden = MODEL.replace(made, f"        squared = self.net(a).exp().sum(1)\n        if False:\n    {made}")
+    snapshot = Snapshot(Scene(space))
+    try:
+        prover = Prover(snapshot, LOOP.format(loss="model(x).mean()"), 0.1)
+        verdict = prover.one("nan", Patch("", hidden, file="one.py", name="In [1]", was=MODEL))
+    finally:
+        snapshot.close()
+    assert (verdict.level, verdict.said) == ("refuted", "line 6 no longer runs")
+
+
+def test_what_a_finding_speaks_of_besides(earlier: Any) -> None:
+    earlier("y = 1\n", {})
+    waits = Finding("data-loader", "note", 3, message="Line 3 waits for its data; In [1] line 1 takes most of it.")
+    assert place_of(waits) is None
+    assert [(place.file, place.line) for place in further(waits)] == [("one.py", 1)]
 
 
 def test_an_earlier_cell_runs_again_where_it_makes_a_model_otherwise(earlier: Any) -> None:

@@ -117,6 +117,16 @@ CASES = {
         "p = ((g.norm(2, dim=1) - 1) ** 2).mean()",
         "p = ((g.flatten(1).norm(2, dim=1) - 1) ** 2).mean()",
     ),
+    "a schedule that watches an accuracy": (
+        Finding("learning-rate", "warning", 2, remedy="Let the scheduler lower it more slowly."),
+        "s = ReduceLROnPlateau(opt, factor=0.2)\nsched.step(val_acc)",
+        "s = ReduceLROnPlateau(opt, factor=0.2, mode='max')\nsched.step(val_acc)",
+    ),
+    "a shape that two lines need": (
+        Finding("broadcast", "warning", 1, message="Line 1 makes (8, 8) of shapes (8,) and (8, 1): `ratio * adv`."),
+        "a = ratio * adv\nb = held * adv",
+        "adv = adv.squeeze(-1)\na = ratio * adv\nb = held * adv",
+    ),
     "tensors by whole batches": (
         Finding("data-loader", "note", 3),
         "rows = TensorDataset(x, y)\nloader = DataLoader(rows, batch_size=64, shuffle=True)\nfor b in loader: f(b)",

@@ -9,6 +9,7 @@ from lab.prove.cell import Patch
 from lab.prove.proving import Prover, alone_s, changed_lines, propose, prove
 from lab.prove.remedies import patches
 from lab.prove.snapshot import missing
+from lab.prove.verdict import STAYS, Verdict
 from tests.lab.diagnose.planted import CELLS
 from widgets import html, text
 from widgets.record import Finding, Record
@@ -58,7 +59,7 @@ def test_a_lower_loss_alone_proves_nothing() -> None:
         (cleared, *_) = patches(source, record.findings[0])
     with planted(cleared.text) as (_, snapshot):
         prover = Prover(snapshot, cleared.text, 0.1)
-        _, found = prover.before()
+        _, found = prover.before(Patch("", cleared.text))
         found["found"].append({"kind": "zero-grad", "severity": "warning", "line": 1, "message": ""})
         verdict = prover.one("zero-grad", Patch("the mistake", source))
     assert verdict.level == "refuted"
@@ -84,6 +85,39 @@ def test_what_does_not_help_steps_back(monkeypatch: pytest.MonkeyPatch) -> None:
         prove(record, snapshot, source)
     assert [f.kind for f in record.findings] == ["loss", "zero-grad"]
     assert record.findings[1].tried == "Tried: it did not help (the finding stays)."
+
+
+def test_the_same_mistake_on_another_line_is_mended_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule tells of one line at a time; the patch of the first is tried with that of the second."""
+    text = "a = a / len(l.dataset)\nb = b / len(v.dataset)\n"
+    remedy = "Divide by what is drawn: len({}.sampler)."
+    first, second = (
+        Finding("evaluation", "warning", n, message=f"Line {n}: `len({x}.dataset)`.", remedy=remedy.format(x))
+        for n, x in ((1, "l"), (2, "v"))
+    )
+    prover = Prover.__new__(Prover)
+    prover.text, prover.left, prover.end = text, [], float("inf")
+
+    def one(kind: str, patch: Patch) -> Verdict:
+        told = {name: getattr(second, name) for name in ("kind", "severity", "line", "message", "remedy")}
+        prover.left = [told] if "v.dataset" in patch.text else []
+        return Verdict("refuted", STAYS) if prover.left else Verdict("consistent", "gone")
+
+    monkeypatch.setattr(prover, "one", one)
+    result = prover.finding(first)
+    assert result is not None
+    assert result[0].level == "consistent"
+    assert result[1].text == text.replace("dataset", "sampler")
+
+
+def test_a_guess_that_fails_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = text_of("no zero_grad")
+    with planted(source) as (record, snapshot):
+        guess = Patch("nothing", f"{source}pass\n", guess=True)
+        monkeypatch.setattr(proving, "patches", lambda text, finding: [guess])
+        assert Prover(snapshot, source, 0.1).finding(record.findings[0]) is None
+        propose(record, source, "")
+    assert not record.findings[0].patch
 
 
 def test_an_unchanged_cell_without_the_finding_tells_so() -> None:

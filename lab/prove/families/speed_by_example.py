@@ -1,0 +1,34 @@
+"""Remedies for what takes time, as rows: an op in place of several, or the part that is needed alone."""
+
+from __future__ import annotations
+
+from ..examples import rewrite
+
+SLOW = ("slow", "cost", "overhead")
+
+rewrite(SLOW, r"torch\.diagonal|diagonal of", "torch.diagonal(_a @ _b.T)", "(_a * _b).sum(-1)", "Multiply the rows")
+rewrite(SLOW, r"torch\.diagonal|diagonal of", "torch.diag(_a @ _b.T)", "(_a * _b).sum(-1)", "Multiply the rows")
+rewrite(SLOW, r"torch\.diagonal|diagonal of", "(_a @ _b.t()).diag()", "(_a * _b).sum(-1)", "Multiply the rows")
+rewrite(SLOW, r"torch\.diagonal|diagonal of", "(_a @ _b).diag()", "(_a * _b.T).sum(-1)", "Multiply the rows")
+rewrite(SLOW, r"torch\.diagonal|diagonal of", "(_a @ _b.T).trace()", "(_a * _b).sum()", "Multiply the rows")
+rewrite(SLOW, r"Take the part first", "(_x.float() / _c)[_s]", "(_x[_s].float() / _c)", "Take the part first")
+rewrite(SLOW, r"Take the part first", "_x.float()[_s]", "_x[_s].float()", "Take the part first")
+rewrite(SLOW, r"Take the part first", "(_x / _c)[_s]", "(_x[_s] / _c)", "Take the part first")
+rewrite(SLOW, r"Take the part first", "_x.to(_d)[_s]", "_x[_s].to(_d)", "Take the part first")
+rewrite(SLOW, r"Take the part first", "_f(_x)[_s]", "_f(_x[_s])", "Take the part first")
+rewrite(SLOW, r"Take the part first", "(_x @ _w)[_s]", "_x[_s] @ _w", "Take the part first")
+rewrite(SLOW, r"[Uu]se F\.gelu", "0.5 * _x * (1 + torch.tanh(_c * (_x + 0.044715 * _x ** 3)))",
+        "F.gelu(_x, approximate='tanh')", "Use F.gelu")  # fmt: skip
+rewrite(SLOW, r"[Uu]se F\.gelu", "0.5 * _x * (1 + torch.tanh(_c * (_x + 0.044715 * torch.pow(_x, 3))))",
+        "F.gelu(_x, approximate='tanh')", "Use F.gelu")  # fmt: skip
+rewrite(SLOW, r"[Uu]se F\.gelu", "0.5 * _x * (1 + torch.erf(_x / _c))", "F.gelu(_x)", "Use F.gelu")
+rewrite(SLOW, r"[Uu]se F\.silu", "_x * torch.sigmoid(_x)", "F.silu(_x)", "Use F.silu")
+rewrite(SLOW, r"Scale rows and columns", "_d @ _a", "torch.diagonal(_d)[:, None] * _a", "Scale the rows")
+rewrite(SLOW, r"Scale rows and columns", "_a @ _d", "_a * torch.diagonal(_d)", "Scale the columns")
+rewrite(SLOW, r"svdvals", "_u, _s, _v = torch.linalg.svd(_a)", "_s = torch.linalg.svdvals(_a)", "Take the values alone")
+rewrite(SLOW, r"svdvals", "_u, _s, _v = torch.svd(_a)", "_s = torch.linalg.svdvals(_a)", "Take the values alone")
+rewrite(SLOW, r"svdvals", "torch.linalg.svd(_a)[1]", "torch.linalg.svdvals(_a)", "Take the values alone")
+rewrite(SLOW, r"eigvalsh", "_l, _v = torch.linalg.eigh(_a)", "_l = torch.linalg.eigvalsh(_a)", "Take the values alone")
+rewrite(SLOW, r"torch\.linalg\.solve|solve\(", "torch.linalg.inv(_a) @ _b", "torch.linalg.solve(_a, _b)", "Solve it")
+rewrite(SLOW, r"torch\.linalg\.solve|solve\(", "torch.inverse(_a) @ _b", "torch.linalg.solve(_a, _b)", "Solve it")
+rewrite(SLOW, r"slogdet|logdet", "torch.log(torch.det(_a))", "torch.logdet(_a)", "Use logdet")
