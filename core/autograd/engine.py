@@ -40,7 +40,6 @@ Place = Any
 
 # The loop over a plain graph, which asks Python for the nodes that are not: native/binding/graph/engine.c.
 walk: Callable[..., Any] | None = native.module.walk if native.module is not None else None
-_sums = {} if native.module is None else {c: f for c in "fd" if (f := native.module.maps.get(("add", c)))}
 
 
 def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_graph: bool, create_graph: bool,
@@ -290,9 +289,7 @@ def _path(sources: list[Any], asked: set[Any]) -> dict[Node, tuple[Any, ...]]:
 
 def _plus(a: Any, b: Any) -> Any:
     """Return the sum of two gradients: arrays, or tensors whose sum is on the graph."""
-    if type(a) is type(b) is np.ndarray and a.shape == b.shape and a.dtype == b.dtype and a.dtype.char in _sums:
-        return _sums[a.dtype.char](a, b)  # into memory used before, as the loop in C does
-    total = b + a if isinstance(a, SparseTensor) else a + b  # a sparse tensor adds to a dense one, not the reverse
+    total = b + a if isinstance(a, SparseTensor) else native.sum_of(a, b)  # a sparse one adds to a dense one only
     return np.asarray(total) if isinstance(total, np.generic) else total
 
 
