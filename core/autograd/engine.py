@@ -289,7 +289,7 @@ def _path(sources: list[Any], asked: set[Any]) -> dict[Node, tuple[Any, ...]]:
 
 def _plus(a: Any, b: Any) -> Any:
     """Return the sum of two gradients: arrays, or tensors whose sum is on the graph."""
-    total = b + a if isinstance(a, SparseTensor) else a + b  # a sparse tensor adds to a dense one, not the reverse
+    total = b + a if isinstance(a, SparseTensor) else native.sum_of(a, b)  # a sparse one adds to a dense one only
     return np.asarray(total) if isinstance(total, np.generic) else total
 
 

@@ -71,14 +71,15 @@ class Hooks(Tensors):
         seen: set[Any] = set()
         while nodes:
             node = nodes.pop()
-            note = node.metadata.get(KEY)
-            if node in seen or (note is not None and note is not row) or node.name().endswith("AccumulateGrad"):
+            note, timed = node.metadata.get(KEY), node.metadata.get(TIMED) is self._ear
+            # what is timed was come to by an op before, if of the same row: a loop's graph is not gone through again
+            others = note is not None and (timed or note is not row)
+            if node in seen or others or node.name().endswith("AccumulateGrad"):
                 continue
             seen.add(node)
-            if note is None or node.metadata.get(TIMED) is not self._ear:
-                node.metadata[KEY], node.metadata[TIMED] = row, self._ear
-                node.register_prehook(self._ear.begin)
-                node.register_hook(self._ear.end)
+            node.metadata[KEY], node.metadata[TIMED] = row, self._ear
+            node.register_prehook(self._ear.begin)
+            node.register_hook(self._ear.end)
             nodes.extend(n for n, _ in node.next_functions if n is not None)
 
     # -- backward ------------------------------------------------------------------------------------------------------

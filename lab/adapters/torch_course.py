@@ -163,7 +163,7 @@ class Ear:
 
     def _stepping_begins(self, optimizer: Any, *given: Any) -> None:
         self._stepping = True
-        if self._asked(self.course.takes_weights):
+        if self.course.due and self._asked(self.course.takes_weights):
             self._safely(self.course.before, optimizer)
 
     def _stepping_ends(self, optimizer: Any, *given: Any) -> None:

@@ -6,6 +6,8 @@ import weakref
 from time import perf_counter_ns
 from typing import Any
 
+import numpy as np
+
 from core import native
 
 from .cell_trace import Block, Row
@@ -64,23 +66,22 @@ def follower(blocks: list[Block], owner: Any) -> Any:
     return getattr(native.module, "Follower", Memory)(blocks, owner, LIMIT)
 
 
-def peak(blocks: list[Block]) -> tuple[int, int, list[tuple[int, int]]]:
-    """Return (bytes, time) of the moment with most bytes alive, and the course: (time, bytes) at every change.
+def course(blocks: list[Block]) -> tuple[Any, Any]:
+    """Return the bytes alive after each change, as two arrays: when, in ns, and how many.
 
     >>> a, b = Block(None, 100, 0), Block(None, 50, 10)
     >>> a.died_ns = 20
-    >>> peak([a, b])
-    (150, 10, [(0, 100), (10, 150), (20, 50)])
+    >>> [part.tolist() for part in course([a, b])]
+    [[0, 10, 20], [100, 150, 50]]
     """
-    changes = [(b.born_ns, b.size) for b in blocks] + [(b.died_ns, -b.size) for b in blocks if b.died_ns]
-    changes.sort()
-    now, most, when, course = 0, 0, 0, []
-    for time, size in changes:
-        now += size
-        course.append((time, now))
-        if now > most:
-            most, when = now, time
-    return most, when, course
+    gone = [b for b in blocks if b.died_ns]
+    born = np.fromiter((b.born_ns for b in blocks), np.int64, len(blocks))
+    died = np.fromiter((b.died_ns for b in gone), np.int64, len(gone))
+    size = np.fromiter((b.size for b in blocks), np.int64, len(blocks))
+    freed = np.fromiter((b.size for b in gone), np.int64, len(gone))
+    times, changes = np.concatenate([born, died]), np.concatenate([size, -freed])
+    order = np.lexsort((changes, times))
+    return times[order], np.cumsum(changes[order])
 
 
 def alive_at(blocks: list[Block], when: int) -> list[Block]:

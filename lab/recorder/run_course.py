@@ -93,7 +93,7 @@ class RunCourse(observe.Follower):
         self._known: dict[int, None] = {}  # optimizers, in the order in which they were seen
         self._next = self.began + 100_000_000
         self._window = self.began, 0
-        self._due = False
+        self.due = False  # whether layers are to be looked at when the next step is made
         self._copies: tuple[int, list[Any], list[Any]] | None = None
         self._heavy_ns = self._layer_ns = 0
         self._stride = 1
@@ -155,8 +155,8 @@ class RunCourse(observe.Follower):
         return named is None or self.steps - named.at >= self._stride
 
     def takes_weights(self) -> bool:
-        """Return whether `before` is to be told of a step that is about to be made."""
-        return self._due and self._ours()
+        """Return whether `before` is to be told of a step that is about to be made; never where `due` is False."""
+        return self.due and self._ours()
 
     def takes_step(self) -> bool:
         """Count a step, where that is all; return whether `after` is to be told of it."""
@@ -259,7 +259,7 @@ class RunCourse(observe.Follower):
     def before(self, library: Library, optimizer: Any) -> None:
         """An optimizer is about to make a step that `takes_weights` takes."""
         begin = perf_counter_ns()
-        self._due = False
+        self.due = False
         chosen = self.layers.begin(library, optimizer, library.weights(optimizer), sys._getframe(1))
         self._copies = id(optimizer), chosen, library.samples(chosen)
         self._layer_ns = perf_counter_ns() - begin
@@ -371,7 +371,7 @@ class RunCourse(observe.Follower):
         if self._heavy_ns + self._layer_ns > SHARE * spent:
             self._next = now + 4 * EVERY_NS
             return
-        self._due = True
+        self.due = True
         size = resident() + sum(library.memory() for library in self.libraries)
         self.memory_bytes = max(self.memory_bytes, size)
         if size:

@@ -35,7 +35,8 @@ SHARE = 0.02  # of the loop's own time, which recording may take
 TWICE = 2  # how often a change of one kind has steps recorded
 MODES = 4  # modules whose mode is looked at
 RATE = 10.0  # a learning rate that has changed by this factor is another one
-LOOK_NS, LOOK_SHARE, SELDOM = 5_000, 0.005, 16  # a close look at a step takes so long; of short steps few get one
+# a close look at a step takes so long, its code being in no cache then; of short steps few get one
+LOOK_NS, LOOK_SHARE, SELDOM = 12_000, 0.005, 16
 AGAIN = 8  # steps after which is looked again whether recording can go on
 CHEAP = 32  # steps after which is looked again whether recording takes no more than its share
 CLOSE: dict[str, Any] = {"first": 64, "first_ns": 2_000_000_000, "share": 0.5}

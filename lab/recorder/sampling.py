@@ -34,7 +34,8 @@ STALE = 1_000_000  # ns for which the cell or the sampling thread got no process
 IDLE = 0.2  # share of the time between two samples: a cell that ran for less of it waited
 C_FIRST, C_LATER = 0.002, 0.003  # the same of C's: in the first second, then; each costs some 50 µs of a processor
 C_SELDOM = 0.01  # where the recording is to cost hardly anything
-TAKES, TAKES_LATER = 0.05, 0.1  # seconds after which its samples are noted
+TAKES, TAKES_LATER = 0.05, 0.1  # seconds after which its samples are noted: the cell waits for the GIL meanwhile
+TAKES_SELDOM = 0.5  # of those that are seldom
 DEEP = 512  # code and instruction of 256 frames
 _NEXT = {dis.opmap[name] for name in ("FOR_ITER", "SEND") if name in dis.opmap}
 
@@ -73,7 +74,7 @@ class Sampler:
 
     def __init__(self, trace: Trace, boundary: CodeType | None = None, seldom: bool = False) -> None:
         self.trace, self._places = trace, Places(trace, boundary)
-        self._later = C_SELDOM if seldom else C_LATER
+        self._later, self._takes = (C_SELDOM, TAKES_SELDOM) if seldom else (C_LATER, TAKES_LATER)
         self._stack_sampler: Any = None
         self._who, self._queue = threading.get_ident(), Queue()
         self._end = threading.Event()
@@ -139,7 +140,7 @@ class Sampler:
                 self._run()
                 return
             begin = perf_counter_ns()
-            while not self._end.wait(TAKES if perf_counter_ns() - begin < 1e9 else TAKES_LATER):
+            while not self._end.wait(TAKES if perf_counter_ns() - begin < 1e9 else self._takes):
                 self._noted(self._stack_sampler.take())
         except Exception as error:  # told with the record: a thread's error is printed into the cell's output
             self.error = error

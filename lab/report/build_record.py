@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -355,7 +356,7 @@ def _lines(trace: Trace, record: Record) -> None:
 
 
 def _runs(trace: Trace, record: Record, numbers: dict[Ref, int]) -> None:
-    for row, start, took, phase in sorted(trace.events, key=lambda e: e[1]):
+    for row, start, took, phase in sorted(trace.events, key=itemgetter(1)):
         number = numbers.get(latest(row))
         if number is not None:
             record.runs.append(Run(number, (start - trace.started_ns) / 1e6, took / 1e6, phase))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
-from typing import Any
+from operator import itemgetter
 
 from core.base.source import Location, text_of
 from core.declare import op as declarations
@@ -29,26 +29,28 @@ def record_memory(trace: Trace, numbers: Mapping[Ref, int]) -> Memory | None:
     """Summarise what lived, by line, with a course of at most `POINTS` points that keeps every local peak in sight."""
     if not trace.blocks:
         return None
-    most, when, course = live_bytes.peak(trace.blocks)
-    step = -(-len(course) // POINTS)
-    kept = [max(course[k : k + step], key=lambda c: c[1]) for k in range(0, len(course), step)]
-    found = Memory(most, (when - trace.started_ns) / 1e6, course[-1][1])
-    found.times_ms = [(time - trace.started_ns) / 1e6 for time, _ in kept]
-    found.bytes = [size for _, size in kept]
+    times, sizes = live_bytes.course(trace.blocks)
+    step = -(-len(sizes) // POINTS)
+    kept = [k + int(sizes[k : k + step].argmax()) for k in range(0, len(sizes), step)]
+    top = max(kept, key=lambda k: sizes[k])
+    when = int(times[top])
+    found = Memory(int(sizes[top]), (when - trace.started_ns) / 1e6, int(sizes[-1]))
+    found.times_ms = [(time - trace.started_ns) / 1e6 for time in times[kept].tolist()]
+    found.bytes = sizes[kept].tolist()
     lines: dict[int | None, MemoryRow] = {}
     alive = live_bytes.alive_at(trace.blocks, when)
-    at_peak = set(map(id, alive))
-    own: dict[Any, int | None] = {}  # a row's line in this cell
+    own: dict[Row | None, MemoryRow] = {}  # of a row's line in this cell
     for block in trace.blocks:
-        made_by = latest(block.row)
-        line = own.get(made_by, -1)
-        if line == -1:
-            line = own[made_by] = trace.line(made_by.chain)
-        row = lines.setdefault(line, MemoryRow(line))
+        row = own.get(block.row)
+        if row is None:
+            line = trace.line(latest(block.row).chain)
+            row = own[block.row] = lines.setdefault(line, MemoryRow(line))
         row.made_bytes += block.size
         row.count += 1
-        row.peak_bytes += block.size if id(block) in at_peak else 0
-        row.kept_bytes += 0 if block.died_ns else block.size
+        if not block.died_ns:
+            row.kept_bytes += block.size
+    for block in alive:
+        own[block.row].peak_bytes += block.size
     last = next((b for b in alive if b.born_ns == when), None)  # the array with which the peak was reached
     if last is not None:
         by = latest(last.row)
@@ -87,7 +89,7 @@ class _Keepers:
         self.ran: dict[tuple[Row, bool], list[int]] = {}  # (row, backward) -> when it began
         self.leaves = {leaf.made: leaf for leaf in trace.leaves if leaf.made is not None}
         self.running: Row | None = None
-        for row, start, _, phase in sorted(trace.events, key=lambda e: e[1]):
+        for row, start, _, phase in sorted(trace.events, key=itemgetter(1)):
             self.ran.setdefault((latest(row), phase == "backward"), []).append(start)
             if start <= when:
                 self.running = latest(row)

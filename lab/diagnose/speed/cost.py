@@ -8,7 +8,7 @@ from typing import TypeGuard
 
 from widgets.figures import size_text, time_text
 
-from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
+from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, spot, where
 from ..order import rule
 from ..reading.sources import Place, assigned, called, sources
@@ -139,13 +139,14 @@ def one_at_a_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if any(isinstance(n, ast.Call) and ast.unparse(n.func).endswith("vmap") for n in trace.nodes()):
         return []  # vmap takes the rows, not the user
     readers = trace.consumers()
+    recurring: dict[tuple[Chain, str], set[Row]] = {}
     passes: dict[tuple[Chain, str], list[Row]] = {}
     taken: dict[tuple[Chain, str], tuple[Row, int]] = {}
     for row in trace.rows:
         n = of_rows(row)
         for after in _first_readers(row, readers) if n else ():
             if after.requires_grad and not after.cut and after.op not in GATHERING and after.phase == "forward":
-                if any(_recurs(r) for r in readers.get(after, ())):
+                if any(_recurs(r, trace, recurring) for r in readers.get(after, ())):
                     continue
                 passes.setdefault((after.chain, after.op), []).append(after)
                 taken[after.chain, after.op] = row, n
@@ -186,12 +187,24 @@ def one_at_a_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return [Found("overhead", "note", line, col, message, remedy, [rows[0]])]
 
 
-def _recurs(row: Row) -> bool:
+def _recurs(row: Row, trace: Trace, known: dict[tuple[Chain, str], set[Row]]) -> bool:
     """Whether an op needs what it gave in the pass before: the state of a recurrent network, and not a sum."""
     if math.prod(row.shape) < 2 or row.count > 2:
         return False
-    before = (r for r in ancestors([row]) if isinstance(r, Row) and r is not row)
-    return any(r.op == row.op and r.chain == row.chain for r in before)
+    key = row.chain, row.op
+    if key not in known:
+        known[key] = _computed_from(trace, key)
+    return row in known[key]
+
+
+def _computed_from(trace: Trace, key: tuple[Chain, str]) -> set[Row]:
+    """Return what was computed from the rows of an op at a place: in one pass, since a row reads earlier ones alone."""
+    chain, op = key
+    found: set[Row] = set()
+    for row in trace.rows:
+        if any(isinstance(r, Row) and (r in found or (r.op == op and r.chain == chain)) for r in row.refs):
+            found.add(row)
+    return found
 
 
 def _first_readers(row: Row, readers: dict[Ref, list[Row]]) -> list[Row]:

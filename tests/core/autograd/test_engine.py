@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import core
-from core.autograd import grad
+from core import native
+from core.autograd import engine, grad
 
 from .common import leaf, shares
 
@@ -236,3 +237,12 @@ def test_constant_gradients_have_no_graph():
     x = leaf(1.0)
     (g,) = grad(x * 3, x, create_graph=True)
     assert not g.requires_grad
+
+
+@pytest.mark.skipif(native.module is None, reason="the memory is the extension's")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_of_a_watched_pass_take_memory_that_was_used_before(dtype: str) -> None:
+    a = np.arange(1 << 18, dtype=dtype)
+    total = engine._plus(a, a)
+    assert type(total.base).__name__ == "Block"
+    assert np.array_equal(total, a + a)

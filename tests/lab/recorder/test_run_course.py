@@ -228,7 +228,7 @@ def test_a_norm_and_a_step_are_right(library: Any) -> None:
     weight = library.nn.Parameter(library.ones(10, 10))
     optimizer = library.optim.SGD([weight], 0.5)
     course = RunCourse()
-    course._due = True
+    course.due = True
     ears = [course, *(adapters.followers(course) if library is not core else [])]
     for ear in ears:
         ear.start()
