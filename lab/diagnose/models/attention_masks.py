@@ -271,7 +271,9 @@ def _lines(trace: Trace) -> Iterator[tuple[str, int]]:
 def not_applied(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A mask of ones and zeros that is added to the scores of a softmax, or multiplied with them."""
     for row in trace.rows:
-        if row.op != "softmax" or len(row.shape) < 3 or row.stats is None or row.stats.zeros or not row.refs:
+        if row.op != "softmax" or len(row.shape) < 2 or row.stats is None or row.stats.zeros or not row.refs:
+            continue
+        if len(row.shape) == 2 and not _weighs(trace, row):
             continue
         ref = row.refs[0]
         while isinstance(ref, Row) and ref.refs and (ref.view or ref.op in BETWEEN) and len(ref.refs) == 1:
@@ -292,6 +294,16 @@ def not_applied(trace: Trace, explained: set[Leaf]) -> list[Found]:
         remedy = "Write scores.masked_fill(mask == 0, float('-inf')) before the softmax."
         return [Found("mask", "warning", line, col, message, remedy, [ref, row])]
     return []
+
+
+def _weighs(trace: Trace, row: Row, depth: int = 3) -> bool:
+    """Whether a softmax gives weights for the places of samples, which a product with a third dimension reads."""
+    for after in trace.consumers().get(row, ()):
+        if after.op in ("matmul", "bmm", "einsum", "mul") and any(len(r.shape) == 3 for r in after.refs):
+            return True
+        if depth and after.view and _weighs(trace, after, depth - 1):
+            return True
+    return False
 
 
 def _is_mask(ref: Ref) -> bool:

@@ -11,12 +11,15 @@ from ...recorder.cell_trace import Leaf, Trace
 from ..evaluation.counted_wrongly import fetched_at
 from ..finding import Found, capital
 from ..order import rule
+from ..reading.expressions import Flow
+from ..reading.scope import flow_around
 from ..reading.sources import Function, Source, called, names_in, own_nodes, sources
 
 RECURRENT = {"GRU", "LSTM", "RNN"}
 BATCH_FIRST = RECURRENT | {"TransformerEncoder", "TransformerEncoderLayer", "TransformerDecoderLayer", "Transformer",
                            "MultiheadAttention"}  # fmt: skip
 STATE = re.compile(r"^(h|c|hc|hx|cx|hid|hidden|states?|memory|mem|h_?[nt0]|c_?[nt0]|rnn_state|hidden_states?)$", re.I)
+_LENGTH = re.compile(r"len|dur|size|count", re.I)
 LENGTHS = re.compile(r"^(x_|seq_|src_|text_|batch_|input_)?(lens?|lengths?)$|^(seq|text|src)lens?$", re.I)
 
 
@@ -175,8 +178,11 @@ def _layers(source: Source, kinds: set[str]) -> dict[str, bool]:
 def _outputs(nodes: list[ast.AST], layers: dict[str, bool]) -> Iterator[tuple[str, str, bool]]:
     """Yield the variables that hold the outputs of layers, with the layer and whether it takes the batch first."""
     for node in nodes:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            layer, target = ast.unparse(node.value.func), node.targets[0]
+        value = node.value if isinstance(node, ast.Assign) else None
+        if isinstance(value, ast.Subscript) and ast.unparse(value.slice) == "0":
+            value = value.value
+        if isinstance(node, ast.Assign) and isinstance(value, ast.Call):
+            layer, target = ast.unparse(value.func), node.targets[0]
             first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target
             if layer in layers and isinstance(first, ast.Name):
                 yield first.id, layer, layers[layer]
@@ -251,12 +257,15 @@ def one_position_for_all(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 continue
             sides = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
             table = next((p for side in sides for p in ast.walk(side) if _positions(p)), None)
+            flow = flow_around(source, node)
+            if table is None:
+                table = next((p for side in sides if (p := _row_of_the_size(flow, side)) is not None), None)
             if not isinstance(table, ast.Subscript):
                 continue
             index = list(table.slice.elts) if isinstance(table.slice, ast.Tuple) else [table.slice]
             while len(index) > 1 and ast.unparse(index[-1]) == ":":
                 index.pop()
-            one = next((i for i in index if _size(i) is not None), None)
+            one = next((i for i in index if _size(flow.inner(i)) is not None), None)
             if one is not None:
                 said = (
                     f"adds the encoding of one position to all (`{ast.unparse(table)}`): an index takes row "
@@ -289,6 +298,16 @@ def _positions(node: ast.AST) -> bool:
         )
         is not None
     )
+
+
+def _row_of_the_size(flow: Flow, node: ast.expr) -> ast.Subscript | None:
+    """Return the row of a table of the model's that has the number of the tokens, ``self.table[x.size(1)]``: it may be
+    one of their lengths only by its name."""
+    part = flow.inner(node)
+    if not isinstance(part, ast.Subscript) or not isinstance(part.value, ast.Attribute) or _LENGTH.search(part.value.attr):
+        return None
+    index = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
+    return part if any(_size(flow.inner(i)) == "1" for i in index) else None
 
 
 def _size(node: ast.expr) -> str | None:

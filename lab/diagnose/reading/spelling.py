@@ -23,9 +23,9 @@ WORDS = re.compile(
 class Respelled(ast.NodeTransformer):
     """Changes a tree into one that has one spelling for each thing; `spans` says where.
 
-    >>> text = "x = a.sub(b), torch.div(a, c.neg()), h.select(1, -1), y[:, y.shape[1] - 1, :], torch.add(a, b, alpha=2)"
+    >>> text = "x = a.sub(b), torch.div(a, c.neg()), h.select(1, -1), y[:, y.shape[1] - 1, :], a.add(b, alpha=2)"
     >>> ast.unparse(Respelled().visit(ast.parse(text)))
-    'x = (a - b, a / -c, h[:, -1], y[:, -1], torch.add(a, b, alpha=2))'
+    'x = (a - b, a / -c, h[:, -1], y[:, -1], a + 2 * b)'
     """
 
     def __init__(self) -> None:
@@ -45,13 +45,18 @@ class Respelled(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
-        if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
+        times = [k.value for k in node.keywords if k.arg == "alpha"]
+        if len(node.keywords) != len(times) or any(isinstance(a, ast.Starred) for a in node.args):
             return node
         name, args = "", list(node.args)
         if isinstance(node.func, ast.Attribute):
             name = node.func.attr
             if not (isinstance(node.func.value, ast.Name) and node.func.value.id in PACKAGES):
                 args = [node.func.value, *args]
+        if times and name in ("add", "sub") and len(args) == 2:
+            args[1] = ast.copy_location(ast.BinOp(times[0], ast.Mult(), args[1]), args[1])
+        elif times:
+            return node
         if name in OPERATORS and len(args) == 2:
             return self._put(ast.BinOp(args[0], OPERATORS[name](), args[1]), node)
         if name in COMPARISONS and len(args) == 2:

@@ -144,8 +144,8 @@ def first_alone(scope: Scope) -> Iterator[Found]:
         if not _from_zero(loop, counter.id) or flow.number(every) == 1:
             continue
         backward = [n for n in ast.walk(loop) if called(n) == "backward" and n.lineno < node.lineno]  # type: ignore[attr-defined]
-        if not backward:
-            continue
+        if not backward or "backward" in inside:
+            continue  # or what steps there has a loss of its own: an actor that is trained in every other turn
         by = ast.unparse(every)
         says = (
             f"steps where {counter.id} is 0 already (`{ast.unparse(test)}`): the first step has the gradient "
