@@ -149,7 +149,10 @@ def _told_of_noise(source: Source, flow: Flow, node: ast.AST) -> Found | None:
             if not isinstance(made, ast.Call) or called(made) in DRAWN or not MODEL.search(ast.unparse(made.func)):
                 continue
             root = called(spread) == "sqrt" or ast.unparse(spread).endswith("** 0.5")
-            root = root and LEVELS.search(ast.unparse(spread)) is not None and noise_taken_off(flow, mean, noise)
+            text = ast.unparse(spread)
+            # of 1 - a level it is the part of the noise that stays in a step that draws none
+            root = root and re.search(r"beta|var", text) is not None and "1 -" not in text
+            root = root and noise_taken_off(flow, mean, noise)
             if not root and (not VARIANCE.search(ast.unparse(spread)) or not MEAN.search(ast.unparse(mean))):
                 continue
             line, col, place = source.place(node)

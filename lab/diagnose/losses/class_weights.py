@@ -71,6 +71,10 @@ def _share_of_positives(flow: Flow, node: ast.expr, depth: int = 10) -> ast.expr
         above, below = ast.unparse(inner.left), ast.unparse(inner.right)
         if POSITIVE.search(above) and not NEGATIVE.search(above) and not POSITIVE.search(below):
             return inner
+        rest = flow.inner(inner.right)
+        odds = isinstance(rest, ast.BinOp) and isinstance(rest.op, ast.Sub) and flow.number(rest.left) == 1
+        if odds and ast.unparse(rest.right) == above and depth and _share_of_positives(flow, inner.left, depth - 1):  # type: ignore[attr-defined]
+            return inner
     return None
 
 
