@@ -8,6 +8,7 @@ import ast
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ..finding import Found, code_of, last_line, library, listed, where
 from ..order import rule
+from ..reading.sources import called
 
 PICKS = {"getitem", "index", "index_select"}
 
@@ -134,10 +135,13 @@ def one_for_all(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if not trace.gradients:
         return []
     for node in trace.nodes():
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            parts = [p for p in (node.left, node.right) if isinstance(p, ast.List)]
+            made = [c for p in parts for c in ast.walk(p) if isinstance(c, ast.Call) and _of_layers(c)]
+        elif isinstance(node, ast.ListComp | ast.GeneratorExp):
+            made = _same_each_time(trace, node)
+        else:
             continue
-        parts = [p for p in (node.left, node.right) if isinstance(p, ast.List)]
-        made = [c for p in parts for c in ast.walk(p) if isinstance(c, ast.Call) and _of_layers(c)]
         if not made:
             continue
         shared = [leaf for leaf in trace.gradients if leaf.module and _twice(trace, leaf)]
@@ -151,6 +155,15 @@ def one_for_all(trace: Trace, explained: set[Leaf]) -> list[Found]:
         remedy = f"Make each anew: [{ast.unparse(made[0])} for _ in range(n)]."
         return [Found("layer", "warning", node.lineno, node.col_offset, message, remedy, [], shared)]
     return []
+
+
+def _same_each_time(trace: Trace, node: ast.ListComp | ast.GeneratorExp) -> list[ast.Call]:
+    """The call that makes the layer which a comprehension repeats: ``(block for _ in range(n))``."""
+    targets = {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
+    if not isinstance(node.elt, ast.Name) or node.elt.id in targets or called(node.generators[0].iter) != "range":
+        return []
+    made = [n.value for n in trace.nodes() if isinstance(n, ast.Assign) and node.elt.id in map(ast.unparse, n.targets)]
+    return [n for n in made if isinstance(n, ast.Call)]
 
 
 def _twice(trace: Trace, leaf: Leaf) -> bool:

@@ -44,11 +44,10 @@ def _mixture(node: ast.AST) -> tuple[str, ast.expr, ast.expr] | None:
 def _permuted(flow: Flow, node: ast.AST, order: set[str]) -> bool:
     """Whether an expression reads something in another order: ``y[perm]``, or a variable that was given it."""
     for inner in ast.walk(node):
-        if isinstance(inner, ast.Subscript) and name_of(inner.slice) in order:
-            return True
         value = flow.value(inner) if isinstance(inner, ast.Name) else None
-        if isinstance(value, ast.Subscript) and name_of(value.slice) in order:
-            return True
+        for part in (inner, value):
+            if isinstance(part, ast.Subscript) and (name_of(part.slice) in order or called(part.slice) in DRAWN):
+                return True
     return False
 
 
@@ -126,8 +125,9 @@ def labels_unmixed(scope: Scope) -> Iterator[Found]:
     if not isinstance(flow.scope, Function) or not DRAWN & source.calls.keys():
         return
     order = _orders(flow)
+    inline = any(isinstance(n, ast.Subscript) and called(n.slice) in DRAWN for n in flow.nodes)
     for node in flow.of(ast.Return):
-        if not isinstance(node, ast.Return) or node.value is None or not order:
+        if not isinstance(node, ast.Return) or node.value is None or not (order or inline):
             continue
         value = flow.inner(node.value)
         found = _mixture(value)
@@ -135,7 +135,7 @@ def labels_unmixed(scope: Scope) -> Iterator[Found]:
             continue
         parts = [_permuted(flow, part, order) for part in found[1:]]
         reads = [n for n in flow.nodes if isinstance(n, ast.Name) and n.id in order and isinstance(n.ctx, ast.Load)]
-        if parts[0] == parts[1] or len(reads) != 1 or len(flow.scope.args.args) > 3:
+        if parts[0] == parts[1] or len(reads) != (not inline) or len(flow.scope.args.args) > 3:
             continue
         says = (
             f"mixes samples with others of the batch (`{ast.unparse(value)}`) and gives neither their labels "
@@ -203,6 +203,21 @@ def _fed(inside: list[ast.AST], stored: set[str]) -> ast.Name | None:
     return None
 
 
+def _gives_states(source: Source, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether forward() takes the states from a method with which a recurrent layer begins: ``h, c =
+    self.start(n)``."""
+    kind = source.parents.get(function)
+    forward = [n for n in getattr(kind, "body", ()) if isinstance(n, Function) and n.name == "forward"]
+    for node in (n for f in forward for n in flow_of(source, f).of(ast.Assign)):
+        if isinstance(node, ast.Assign) and ast.unparse(getattr(node.value, "func", node.value)) == f"self.{function.name}":
+            names = [name_of(t) for target in node.targets for t in getattr(target, "elts", [target])]
+            read = [n for n in flow_of(source, forward[0]).of(ast.Call) if isinstance(n, ast.Call)]
+            fed = [n for n in read if re.search(r"rnn|lstm|gru|cell", ast.unparse(n.func), re.I)]
+            return all(names) and any({n.id for a in c.args for n in ast.walk(a) if isinstance(n, ast.Name)} & set(names)
+                                      for c in fed)  # fmt: skip
+    return False
+
+
 STARTS = ("forward", "init_hidden", "initHidden", "init_state")
 
 
@@ -211,13 +226,14 @@ def begins_at_random(scope: Scope) -> Iterator[Found]:
     """``h0 = torch.randn(...)`` in forward: each call of the model gives another answer."""
     source, flow = scope.source, scope.flow
     function = flow.scope
-    if not isinstance(function, Function) or function.name not in STARTS:
+    if not isinstance(function, Function) or not (function.name in STARTS or _gives_states(source, function)):
         return
     for node in flow.nodes:
-        if called(node) not in ("randn", "rand", "randn_like", "normal") or not isinstance(node, ast.Call):
+        drawn = called(node) in ("randn", "rand", "randn_like", "normal", "normal_", "uniform_")
+        if not drawn or not isinstance(node, ast.Call):
             continue
         above = source.parents.get(node)
-        while isinstance(above, ast.Tuple | ast.Call | ast.Attribute):
+        while isinstance(above, ast.Tuple | ast.Call | ast.Attribute | ast.GeneratorExp | ast.ListComp):
             above = source.parents.get(above)
         name = name_of(above.targets[0]) if isinstance(above, ast.Assign) else ""
         made = isinstance(above, ast.Return) or re.match(r"(h|c|h_?0|c_?0|hidden|state|hx|cx|h_?t|c_?t)\w{0,3}$", name)

@@ -17,6 +17,9 @@ from .dimension_order import ATTENDING as LAYERS
 
 PADDING = {"key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask", "memory_key_padding_mask"}
 BETWEEN = {"dropout", "cast", "float", "to", "type_as", "div", "contiguous", "clone"}
+RECURRENT = {"gru", "lstm", "rnn_tanh", "rnn_relu"}
+PLACEWISE = {"cross_entropy", "nll_loss", "log_softmax", "linear", "relu", "gelu", "tanh", "dropout", "layer_norm", "mul",
+             "view", "reshape", "transpose", "permute", "flatten", "contiguous", "silu", "add", "native_dropout"}  # fmt: skip
 MASKS = {"eq", "ne", "lt", "le", "gt", "ge", "cast", "float", "to", "where", "logical_not", "type_as"}
 
 
@@ -38,7 +41,25 @@ def no_causal_mask(trace: Trace, explained: set[Leaf]) -> list[Found]:
             return [_sees(trace, loss, row)]
         if told.same > 0.99 > told.following and attends and all(masks[row] for row in attends):
             return [_not_shifted(trace, loss, told)]
+        if told.same > 0.99 > told.following and not attends and _reads_forwards(trace, loss, told.embedding):
+            return [_not_shifted(trace, loss, told)]
     return []
+
+
+def _reads_forwards(trace: Trace, loss: Row, embedding: Row) -> bool:
+    """Whether one recurrent layer in one direction, and what works on each place by itself, stand between what a model
+    reads and its loss: none that sums the places up, as in an encoder of whole sequences."""
+    stack, between = [loss], set()
+    while stack:
+        row = stack.pop()
+        if row is not embedding and row not in between and row.requires_grad:
+            between.add(row)
+            stack += [r for r in row.refs if isinstance(r, Row)]
+    ran = [r.op for r in between]
+    one = sum(op in RECURRENT for op in ran) == 1
+    places = PLACEWISE | {r.op for r in between if r.view and r.op not in ("select", "slice", "getitem", "narrow")}
+    alone = all(op in RECURRENT or op in places for op in ran)
+    return one and alone and not any("bidirectional" in source.text for source in sources(trace))
 
 
 def _causal(trace: Trace, row: Row) -> bool | None:
