@@ -33,8 +33,10 @@ def ratio_of_logarithms(scope: Scope) -> Iterator[Found]:
         both = [_is_logarithm(flow, side) for side in (node.left, node.right)]
         taken = next((p for p in source.around(node) if isinstance(p, ast.Assign)), None)
         name = ast.unparse(taken.targets[0]) if taken is not None and taken.value is node else ""
-        clipped = isinstance(node.op, ast.Div) and name.isidentifier() and any(
-            called(n) in CLIPS and ast.unparse(operands(n)[0]) == name for n in flow.nodes
+        clipped = (
+            isinstance(node.op, ast.Div)
+            and name.isidentifier()
+            and any(called(n) in CLIPS and ast.unparse(operands(n)[0]) == name for n in flow.nodes)
         )
         if not all(both) or "log" in name.lower() or not (RATIO.search(name) or clipped):
             continue
@@ -104,7 +106,9 @@ def _turns_around(source: Source, node: ast.AST) -> int:
         found += isinstance(above, ast.For | ast.While)
         if isinstance(above, Function):
             calls = source.calls.get(above.name, [])
-            return found + (_turns_around(source, calls[0]) if len(calls) == 1 and calls[0].lineno > above.lineno else 0)
+            return found + (
+                _turns_around(source, calls[0]) if len(calls) == 1 and calls[0].lineno > above.lineno else 0
+            )
     return found
 
 

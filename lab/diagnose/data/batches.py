@@ -4,11 +4,15 @@ several."""
 from __future__ import annotations
 
 import ast
+import itertools
+from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ..finding import Found, code_of, last_line, library, listed, where
 from ..order import rule
-from ..reading.sources import called
+from ..reading.expressions import flow_of
+from ..reading.scope import Scope, scopes, spread
+from ..reading.sources import Function, called, own_nodes
 
 PICKS = {"getitem", "index", "index_select"}
 
@@ -79,9 +83,10 @@ def _shuffled(trace: Trace, of: str) -> bool:
 @rule(530)
 def apart(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Inputs and targets that were shuffled by two different permutations."""
+    read = next((one for scope in scopes(trace, "permutation") for one in _shuffled_apart(scope)), None)
     picks = [row for row in trace.rows if row.op in PICKS and len(row.refs) == 2 and not row.cut and _permutes(row)]
-    if len(picks) < 2:
-        return []
+    if len(picks) < 2 or read is not None:
+        return [read] if read is not None else []
     for losses in trace.roots.values():
         for loss in losses:
             compares = [r for r in ancestors([loss]) if isinstance(r, Row) and r.reached and len(r.refs) > 1]
@@ -105,6 +110,28 @@ def apart(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 remedy = f"Draw one and use it for both: p = {library(trace)}.randperm(n); x[p], y[p]."
                 return [Found("loop", "warning", line, col, message, remedy, [a, b])]
     return []
+
+
+def _shuffled_apart(scope: Scope) -> Iterator[Found]:
+    """Told of two calls of a function that draws a permutation in each: of inputs, and of what was made of them."""
+    source, flow = scope.source, scope.flow
+    for function in (n for n in source.nodes if isinstance(n, Function)):
+        draws = [n for n in own_nodes(function) if called(n) in ("permutation", "randperm")]
+        ends = [n.value for n in own_nodes(function) if isinstance(n, ast.Return) and n.value is not None]
+        if len(draws) != 1 or len(ends) != 1 or not isinstance(ends[0], ast.Subscript):
+            continue
+        if draws[0] not in set(ast.walk(flow_of(source, function).inner(ends[0].slice))):
+            continue
+        here = [n for n in scope.calls(function.name) if len(n.args) == 1]
+        for one, other in itertools.permutations(here, 2):
+            words = {n.id for n in spread(flow, other.args[0], 60) if isinstance(n, ast.Name)}
+            if isinstance(one.args[0], ast.Name) and one.args[0].id in words - {ast.unparse(other.args[0])}:
+                says = (
+                    f"brings what was made of {one.args[0].id} into another order than that (`{ast.unparse(other)}` and "
+                    f"`{ast.unparse(one)}` draw a permutation each), so inputs and targets no longer belong together."
+                )
+                remedy = "Draw one and use it for both: p = rng.permutation(n); x[p], y[p]."
+                yield scope.tell(other, "loop", says, remedy)
 
 
 def _permutes(row: Row) -> bool:

@@ -118,7 +118,9 @@ def _in_place(node: ast.AST, name: str) -> bool:
             return False  # an erased patch, say, is no more erased the next time
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         function = node.value.func
-        while isinstance(function, ast.Attribute) and isinstance(function.value, ast.Call) and function.attr.endswith("_"):
+        while (
+            isinstance(function, ast.Attribute) and isinstance(function.value, ast.Call) and function.attr.endswith("_")
+        ):
             function = function.value.func  # ``x.sub_(m).div_(s)``
         ends = isinstance(function, ast.Attribute) and function.attr.endswith("_") and not function.attr.endswith("__")
         return ends and isinstance(function.value, ast.Name) and function.value.id == name  # type: ignore[attr-defined]
@@ -196,7 +198,9 @@ def target_in_window(trace: Trace, explained: set[Leaf]) -> list[Found]:
                             f"{place} takes as target what the window holds: `{ast.unparse(seen)}` is the last value of "
                             f"`{ast.unparse(window)}`, so the model has only to copy it."
                         )
-                        remedy = "Make the windows one longer: all but the last value are read, and that one is the target."
+                        remedy = (
+                            "Make the windows one longer: all but the last value are read, and that one is the target."
+                        )
                         return [Found("data", "warning", line, col, message, remedy)]
                     held = _window(window)
                     target = next((t for t in elements if held and _last_of(t, *held)), None)

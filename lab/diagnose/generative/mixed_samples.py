@@ -10,18 +10,20 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Trace
 from ..finding import Found
 from ..order import text_rule
-from ..reading.calls import name_of
+from ..reading.calls import name_of, operands
 from ..reading.expressions import Flow, flow_of
-from ..reading.scope import Scope, scope_around
+from ..reading.scope import Scope, flow_around, scope_around
 from ..reading.sources import Function, Source, called
 
 DRAWN = {"randperm", "permutation"}
 CHOOSE = {"argmax", "multinomial", "choice", "topk"}
-SHARE = re.compile(r"^(lam\w*|lmbda|l|alpha|ratio|r|w|mix|weight|beta)$", re.I)
+SHARE = re.compile(r"^(lam\w*|lmbda|l|alpha|ratio|r|w|mix|weight|beta|share)$", re.I)
 
 
 def _mixture(node: ast.AST) -> tuple[str, ast.expr, ast.expr] | None:
     """The share, what it multiplies, and what 1 minus it does: of ``l * a + (1 - l) * b``."""
+    if called(node) == "lerp" and len(parts := operands(node)) == 3 and SHARE.match(name_of(parts[2])):
+        return name_of(parts[2]), parts[1], parts[0]
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
         return None
     found: dict[bool, tuple[str, ast.expr]] = {}
@@ -63,7 +65,7 @@ def shares_exchanged(scope: Scope) -> Iterator[Found]:
     if not DRAWN & source.calls.keys():
         return
     order = _orders(flow)
-    turned = _turned_by(trace, source, flow)
+    turned = _turned_by(trace, source, flow) or _handed_turned(trace, source, flow)
     if not order and not turned:
         return
     mixed: list[tuple[bool, ast.AST]] = []
@@ -88,6 +90,17 @@ def shares_exchanged(scope: Scope) -> Iterator[Found]:
         f"{source.place(mixed[0][1]).words}: `{ast.unparse(mixed[0][1])}`): what a sample has most of counts least."
     )
     yield scope.tell(weighed[0][1], "loss", says, "Weigh both labels by the shares of their samples.")
+
+
+def _handed_turned(trace: Trace, source: Source, flow: Flow) -> dict[str, tuple[ast.AST, bool]]:
+    """The arguments of a function that its one call gives labels in the other order."""
+    function = flow.scope
+    found = source.calls.get(function.name, []) if isinstance(function, Function) else []
+    if len(found) != 1 or not isinstance(function, Function):
+        return {}
+    turned = _turned_by(trace, source, flow_around(source, found[0]))
+    pairs = zip(function.args.args, found[0].args, strict=False)
+    return {own.arg: turned[name_of(given)] for own, given in pairs if name_of(given) in turned}
 
 
 def _turned_by(trace: Trace, source: Source, flow: Flow) -> dict[str, tuple[ast.AST, bool]]:
@@ -209,7 +222,10 @@ def _gives_states(source: Source, function: ast.FunctionDef | ast.AsyncFunctionD
     kind = source.parents.get(function)
     forward = [n for n in getattr(kind, "body", ()) if isinstance(n, Function) and n.name == "forward"]
     for node in (n for f in forward for n in flow_of(source, f).of(ast.Assign)):
-        if isinstance(node, ast.Assign) and ast.unparse(getattr(node.value, "func", node.value)) == f"self.{function.name}":
+        if (
+            isinstance(node, ast.Assign)
+            and ast.unparse(getattr(node.value, "func", node.value)) == f"self.{function.name}"
+        ):
             names = [name_of(t) for target in node.targets for t in getattr(target, "elts", [target])]
             read = [n for n in flow_of(source, forward[0]).of(ast.Call) if isinstance(n, ast.Call)]
             fed = [n for n in read if re.search(r"rnn|lstm|gru|cell", ast.unparse(n.func), re.I)]

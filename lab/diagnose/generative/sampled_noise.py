@@ -88,7 +88,11 @@ def towards_the_noise(scope: Scope) -> Iterator[Found]:
         head = loop.iter
         while called(head) in ("tqdm", "list", "enumerate") and isinstance(head, ast.Call) and head.args:
             head = head.args[0]
-        if called(head) not in ("range", "arange") or not isinstance(head, ast.Call) or not isinstance(loop.target, ast.Name):
+        if (
+            called(head) not in ("range", "arange")
+            or not isinstance(head, ast.Call)
+            or not isinstance(loop.target, ast.Name)
+        ):
             continue
         if len(head.args) == 3 or "-1" in ast.unparse(head).replace(" - 1", ""):
             continue
@@ -146,7 +150,9 @@ def product_of_betas(scope: Scope) -> Iterator[Found]:
                 f"multiplies shares of noise (`{ast.unparse(call)}`; none of `{ast.unparse(rates)}` is above one half): "
                 "after a few steps nothing is left of the signal, and all levels are the same."
             )
-            yield scope.tell(call, "loss", message, f"Multiply what is kept: torch.cumprod(1 - {ast.unparse(rates)}, 0).")
+            yield scope.tell(
+                call, "loss", message, f"Multiply what is kept: torch.cumprod(1 - {ast.unparse(rates)}, 0)."
+            )
         if called(call) == "exp":
             continue
         of = stripped(index.flow, operands(call)[0]) if operands(call) else call
@@ -167,7 +173,9 @@ def _back_by_variance(flow: Flow, asked: ast.Call, wanted: ast.expr) -> bool:
     """Whether a model is asked at a noisy place, and is to give the way there divided by a square: ``(noisy - x) /
     sigma ** 2``."""
     top = flow.inner(wanted.left) if isinstance(wanted, ast.BinOp) and isinstance(wanted.op, ast.Div) else None
-    square = isinstance(wanted, ast.BinOp) and isinstance(wanted.right, ast.BinOp) and isinstance(wanted.right.op, ast.Pow)
+    square = (
+        isinstance(wanted, ast.BinOp) and isinstance(wanted.right, ast.BinOp) and isinstance(wanted.right.op, ast.Pow)
+    )
     if not square or not isinstance(top, ast.BinOp) or not isinstance(top.op, ast.Sub):
         return False
     return ast.unparse(top.left) in map(ast.unparse, asked.args) and ast.unparse(top.right) != ast.unparse(top.left)

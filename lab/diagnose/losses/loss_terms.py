@@ -267,7 +267,9 @@ def _summands(root: Row) -> Iterator[tuple[int, Row, Row | None]]:
         sign, row, at, depth = stack.pop()
         refs = [r for r in row.refs if isinstance(r, Row)]
         if row.op in ("sub", "sub_") and len(row.refs) == 2 and depth < 12:
-            stack += [(sign if r is row.refs[0] else -sign, r, at if r is row.refs[0] else row, depth + 1) for r in refs]
+            stack += [
+                (sign if r is row.refs[0] else -sign, r, at if r is row.refs[0] else row, depth + 1) for r in refs
+            ]
         elif row.op in ("add", "add_") and depth < 12:
             stack += [(sign, r, at, depth + 1) for r in refs]
         elif row.op in ("mul", "div", "neg") and len(refs) == 1 == len(row.refs) and depth < 12 and not refs[0].shape:
@@ -281,9 +283,21 @@ def _of_weights(row: Row) -> bool:
     """Whether a number is made of matrices that are trained alone, and by their squares or sizes."""
     above = [row, *ancestors([row])]
     leaves = [r for r in above if isinstance(r, Leaf) and r.requires_grad]
-    squares = {r.op for r in above if isinstance(r, Row)} & {"pow", "square", "abs", "vector_norm", "norm", "linalg_norm"}
+    squares = {r.op for r in above if isinstance(r, Row)} & {
+        "pow",
+        "square",
+        "abs",
+        "vector_norm",
+        "norm",
+        "linalg_norm",
+    }
     others = [r for r in above if isinstance(r, Leaf) and not r.requires_grad and r.shape]
-    return bool(leaves and squares) and not others and all(r.module and len(r.shape) > 1 for r in leaves) and row.shape == ()
+    return (
+        bool(leaves and squares)
+        and not others
+        and all(r.module and len(r.shape) > 1 for r in leaves)
+        and row.shape == ()
+    )
 
 
 def _penalties_read(scope: Scope) -> Iterator[Found]:

@@ -362,7 +362,9 @@ def sums_to_more(scope: Scope) -> Iterator[Found]:
                 f"smooths labels so that they sum to more than 1 (`{ast.unparse(made)}`; {scope.place(call).words}: "
                 f"`{ast.unparse(call)}`): each class gets {ast.unparse(made.args[1])}, and not each its part of it."
             )
-            yield scope.tell(made, "loss", says, f"Divide it among the other classes: {ast.unparse(made.args[1])} / (n - 1).")
+            yield scope.tell(
+                made, "loss", says, f"Divide it among the other classes: {ast.unparse(made.args[1])} / (n - 1)."
+            )
     for node in flow.of(ast.BinOp):
         if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
             continue

@@ -130,7 +130,11 @@ def friends_apart(scope: Scope) -> Iterator[Found]:
         label = stripped(index.flow, call.args[0]) if len(call.args) == 3 else call
         label = operands(label)[0] if called(label) == "bool" and operands(label) else label
         same, other = SAME.match(name_of(label)) is not None, OTHER.match(name_of(label)) is not None
-        if same == other or not _pushes(index, call.args[1 if same else 2]) or _pushes(index, call.args[2 if same else 1]):
+        if (
+            same == other
+            or not _pushes(index, call.args[1 if same else 2])
+            or _pushes(index, call.args[2 if same else 1])
+        ):
             continue
         message = (
             f"keeps what belongs together at least a margin apart (`{ast.unparse(call)}`): the hinge is taken where "

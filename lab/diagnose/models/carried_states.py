@@ -304,7 +304,11 @@ def _row_of_the_size(flow: Flow, node: ast.expr) -> ast.Subscript | None:
     """Return the row of a table of the model's that has the number of the tokens, ``self.table[x.size(1)]``: it may be
     one of their lengths only by its name."""
     part = flow.inner(node)
-    if not isinstance(part, ast.Subscript) or not isinstance(part.value, ast.Attribute) or _LENGTH.search(part.value.attr):
+    if (
+        not isinstance(part, ast.Subscript)
+        or not isinstance(part.value, ast.Attribute)
+        or _LENGTH.search(part.value.attr)
+    ):
         return None
     index = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
     return part if any(_size(flow.inner(i)) == "1" for i in index) else None

@@ -189,6 +189,9 @@ def samples_as_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
             taken = f"takes `{code_of(trace, after)}` {over}"
             message = f"{place} {taken}: {name} ({kind}) has no batch_first=True, so it {reads}."
             made = [at for s in sources(trace) if (at := _made_at(s, name.rpartition(".")[2], kind)) is not None]
+            if kind in ("TransformerEncoder", "TransformerDecoder"):  # what is set where its layer is made
+                made = [s.place(n) for s in sources(trace) for n in s.calls.get(f"{kind}Layer", ())]
+                kind = f"{kind}Layer"
             if len(made) == 1:
                 there, (line, col, place) = place, made[0]
                 message = f"{place} makes {name} ({kind}) without batch_first=True, so it {reads}; {there} {taken}."
