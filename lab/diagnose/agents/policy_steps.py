@@ -102,10 +102,8 @@ def _falls_with_the_new(scope: Scope, call: ast.Call, of: ast.BinOp) -> bool:
     """Whether a ratio is clipped, and has the policy that is trained below: what is taken away alone has a gradient."""
     index = scope.index
     names = {pair.name for pair in index.given if pair.value is call}
-    clipped = any(called(n) in CLIPS and (n.func.value is call or name_of(n.func.value) in names)
-                  for n in index.flow.nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))  # fmt: skip
-    clipped = clipped or any(name_of(o) in names for c in index.called(*CLIPS) for o in operands(c)[:1])
-    if not clipped:
+    clipped = [o for c in index.called(*CLIPS) for o in operands(c)[:1]]
+    if not any(of_it is call or name_of(of_it) in names for of_it in clipped):
         return False
     rows = [r for r in rows_at(scope.trace, scope.source, of) if r.op == "sub" and len(r.refs) == 2 and r.reached]
     return bool(rows) and all(r.refs[1].requires_grad and not r.refs[0].requires_grad for r in rows)

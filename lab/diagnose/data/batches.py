@@ -127,8 +127,9 @@ def _shuffled_apart(scope: Scope) -> Iterator[Found]:
             words = {n.id for n in spread(flow, other.args[0], 60) if isinstance(n, ast.Name)}
             if isinstance(one.args[0], ast.Name) and one.args[0].id in words - {ast.unparse(other.args[0])}:
                 says = (
-                    f"brings what was made of {one.args[0].id} into another order than that (`{ast.unparse(other)}` and "
-                    f"`{ast.unparse(one)}` draw a permutation each), so inputs and targets no longer belong together."
+                    f"brings what was made of {one.args[0].id} into another order than that "
+                    f"(`{ast.unparse(other)}` and `{ast.unparse(one)}` draw a permutation each), so "
+                    "inputs and targets no longer belong together."
                 )
                 remedy = "Draw one and use it for both: p = rng.permutation(n); x[p], y[p]."
                 yield scope.tell(other, "loop", says, remedy)

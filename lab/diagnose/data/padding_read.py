@@ -222,8 +222,8 @@ def cut_to_whole(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         if ast.unparse(of.right) in ("255", "255.0"):
             says = (
-                f"cuts what it has brought to 0 to 1 to whole numbers (`{ast.unparse(node)}`): all but the largest become "
-                "0, and there is nothing to tell apart."
+                f"cuts what it has brought to 0 to 1 to whole numbers (`{ast.unparse(node)}`): all but the largest "
+                "become 0, and there is nothing to tell apart."
             )
             remedy = "Keep the class numbers as they are stored, without a division; a fraction stays a float."
             return tell(source, node, "data", "warning", says, remedy)

@@ -195,8 +195,8 @@ def target_in_window(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     if seen is not None:
                         line, col, place = source.place(seen)
                         message = capital(
-                            f"{place} takes as target what the window holds: `{ast.unparse(seen)}` is the last value of "
-                            f"`{ast.unparse(window)}`, so the model has only to copy it."
+                            f"{place} takes as target what the window holds: `{ast.unparse(seen)}` is the last value "
+                            f"of `{ast.unparse(window)}`, so the model has only to copy it."
                         )
                         remedy = (
                             "Make the windows one longer: all but the last value are read, and that one is the target."

@@ -31,7 +31,7 @@ def _scores(flow: Flow, of: ast.expr) -> list[tuple[int, ast.Call]]:
 
 
 def _asked(call: ast.Call) -> bool:
-    """Whether a call may ask a critic: a name, or an attribute of an object, is called, and no function of a package."""
+    """Whether a call may ask a critic: a name, or an attribute of self, is called, and no function of a package."""
     return isinstance(call.func, ast.Name) or ast.unparse(call.func).startswith("self.")
 
 

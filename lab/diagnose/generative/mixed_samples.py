@@ -229,8 +229,8 @@ def _gives_states(source: Source, function: ast.FunctionDef | ast.AsyncFunctionD
             names = [name_of(t) for target in node.targets for t in getattr(target, "elts", [target])]
             read = [n for n in flow_of(source, forward[0]).of(ast.Call) if isinstance(n, ast.Call)]
             fed = [n for n in read if re.search(r"rnn|lstm|gru|cell", ast.unparse(n.func), re.I)]
-            return all(names) and any({n.id for a in c.args for n in ast.walk(a) if isinstance(n, ast.Name)} & set(names)
-                                      for c in fed)  # fmt: skip
+            given = {n.id for c in fed for a in c.args for n in ast.walk(a) if isinstance(n, ast.Name)}
+            return all(names) and bool(given & set(names))
     return False
 
 

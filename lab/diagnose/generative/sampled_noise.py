@@ -139,22 +139,7 @@ def _below_half(scope: Scope, call: ast.Call) -> bool:
 def product_of_betas(scope: Scope) -> Iterator[Found]:
     """``torch.cumprod(betas, 0)``: what is kept of the signal is the product of 1 - beta."""
     index = scope.index
-    for call in index.called("cumprod", "exp"):
-        if called(call) == "exp":
-            rates = _summed_logarithms(index.flow, call)
-            low = rates is not None and _below_half(scope, call)
-        else:
-            rates, low = (operands(call)[0] if operands(call) else call), _below_half(scope, call)
-        if rates is not None and low:
-            message = (
-                f"multiplies shares of noise (`{ast.unparse(call)}`; none of `{ast.unparse(rates)}` is above one half): "
-                "after a few steps nothing is left of the signal, and all levels are the same."
-            )
-            yield scope.tell(
-                call, "loss", message, f"Multiply what is kept: torch.cumprod(1 - {ast.unparse(rates)}, 0)."
-            )
-        if called(call) == "exp":
-            continue
+    for call in index.called("cumprod"):
         of = stripped(index.flow, operands(call)[0]) if operands(call) else call
         given = operands(call)[0] if operands(call) else call
         if not re.match(r"^betas?(_t)?$", name_of(given), re.I) or (
@@ -167,6 +152,16 @@ def product_of_betas(scope: Scope) -> Iterator[Found]:
             "left of the signal, and all levels are the same."
         )
         yield scope.tell(call, "loss", message, f"Multiply what is kept: torch.cumprod(1 - {ast.unparse(given)}, 0).")
+    for call in index.called("cumprod", "exp"):
+        rates = _summed_logarithms(index.flow, call) if called(call) == "exp" else next(iter(operands(call)), None)
+        if rates is None or not _below_half(scope, call):
+            continue
+        message = (
+            f"multiplies shares of noise (`{ast.unparse(call)}`; none of `{ast.unparse(rates)}` is above one half): "
+            "after a few steps nothing is left of the signal, and all levels are the same."
+        )
+        remedy = f"Multiply what is kept: torch.cumprod(1 - {ast.unparse(rates)}, 0)."
+        yield scope.tell(call, "loss", message, remedy)
 
 
 def _back_by_variance(flow: Flow, asked: ast.Call, wanted: ast.expr) -> bool:

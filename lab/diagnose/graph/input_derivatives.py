@@ -360,8 +360,8 @@ def momentum_turned(scope: Scope) -> Iterator[Found]:
     for call in index.called("stack", "cat"):
         if (halves := _exchanged(index, call)) is not None:
             message = (
-                f"exchanges the two halves of a gradient (`{ast.unparse(call)}`) without a sign: of Hamilton's equations "
-                "one has a minus, and without it the energy does not stay what it is."
+                f"exchanges the two halves of a gradient (`{ast.unparse(call)}`) without a sign: of Hamilton's "
+                "equations one has a minus, and without it the energy does not stay what it is."
             )
             yield scope.tell(call, "loss", message, f"Put a minus before the second one: -{halves[1]}.")
     given = {p.name: p for p in index.given if re.match(r"^(d?q_?(dot|dt)?|dqdt|dq_dt|dp|p_?dot|dpdt|dp_dt)$", p.name)}
@@ -394,9 +394,9 @@ def _exchanged(index: Index, call: ast.Call) -> tuple[str, str] | None:
         of = name_of(operands(value)[0]) if operands(value) else ""
         for other in index.kinds.get(ast.Assign, ()):
             given = other.value.value if isinstance(other.value, ast.Subscript) else other.value
-            if of in {name_of(n) for t in other.targets for n in ast.walk(t)} and isinstance(given, ast.Call):
-                if _by_inputs(given):
-                    return names  # type: ignore[return-value]
+            taken_of = {name_of(n) for t in other.targets for n in ast.walk(t)}
+            if of in taken_of and isinstance(given, ast.Call) and _by_inputs(given):
+                return names  # type: ignore[return-value]
     return None
 
 
@@ -411,6 +411,8 @@ def stages_out_of_weight(scope: Scope) -> Iterator[Found]:
         above = source.parents.get(node)
         if len(stages) < 4 or isinstance(above, ast.BinOp):
             continue
+        if stages & known and not any(STEP.match(n) for n in names):
+            continue  # layers one after another, whose results are added up
         weight = _weight(node, known)
         if weight is None or abs(weight) < 1e-6 or abs(weight - 1) < 1e-6:
             continue

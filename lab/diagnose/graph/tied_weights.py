@@ -26,7 +26,11 @@ def copied(trace: Trace, explained: set[Leaf]) -> list[Found]:
         lines = source.text.splitlines()
         for node in source.nodes:
             value = node.value if isinstance(node, ast.Assign | ast.Expr) else None
-            if not isinstance(value, ast.Call) or called(value) not in ("Parameter", "copy_"):
+            if (
+                not isinstance(node, ast.stmt)
+                or not isinstance(value, ast.Call)
+                or called(value) not in ("Parameter", "copy_")
+            ):
                 continue
             if isinstance(node, ast.Assign) == (called(value) == "copy_"):
                 continue

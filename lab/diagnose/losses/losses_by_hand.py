@@ -385,7 +385,7 @@ def sums_to_more(scope: Scope) -> Iterator[Found]:
 
 
 def _filled_beside_one(scope: Scope, call: ast.Call) -> ast.Call | None:
-    """The call that fills shares with what smooths them, where the right class's is then set to 1, or to 1 less that."""
+    """The call that fills shares with what smooths them, where the right one is then set to 1, or to 1 less that."""
     flow = scope.flow
     of = getattr(call.func, "value", call)
     made = flow.inner(of)

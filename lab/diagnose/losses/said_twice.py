@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
-from ..order import rule, text_rule
 from ..models.attention_scores import FILLS, one_number
+from ..order import rule, text_rule
 from ..reading.calls import operands
 from ..reading.expressions import Flow, flow_of
 from ..reading.scope import Scope

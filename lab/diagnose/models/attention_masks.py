@@ -18,8 +18,8 @@ from .dimension_order import ATTENDING as LAYERS
 PADDING = {"key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask", "memory_key_padding_mask"}
 BETWEEN = {"dropout", "cast", "float", "to", "type_as", "div", "contiguous", "clone"}
 RECURRENT = {"gru", "lstm", "rnn_tanh", "rnn_relu"}
-PLACEWISE = {"cross_entropy", "nll_loss", "log_softmax", "linear", "relu", "gelu", "tanh", "dropout", "layer_norm", "mul",
-             "view", "reshape", "transpose", "permute", "flatten", "contiguous", "silu", "add", "native_dropout"}  # fmt: skip
+PLACEWISE = {"cross_entropy", "nll_loss", "log_softmax", "linear", "relu", "gelu", "tanh", "dropout", "layer_norm",
+             "mul", "view", "reshape", "transpose", "permute", "flatten", "contiguous", "silu", "add"}  # fmt: skip
 MASKS = {"eq", "ne", "lt", "le", "gt", "ge", "cast", "float", "to", "where", "logical_not", "type_as"}
 
 
