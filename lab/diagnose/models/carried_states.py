@@ -252,6 +252,15 @@ def one_position_for_all(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for source in sources(trace):
         first = any(any(k.arg == "batch_first" and getattr(k.value, "value", 0) is True for k in n.keywords)
                     for n in source.nodes if isinstance(n, ast.Call))  # fmt: skip
+        for node in source.calls.get("arange", ()) if first else ():
+            if (column := _counts_samples(source, node)) is not None and not _turns(source, node):
+                line, col, place = source.place(node)
+                said = (
+                    f"numbers the samples of a batch and not the tokens (`{ast.unparse(column)}`): with "
+                    "batch_first=True dimension 0 is the batch, so all tokens of a sequence get the same position."
+                )
+                remedy = "Count the tokens: torch.arange(x.size(1)).unsqueeze(0)."
+                return [Found("layout", "warning", line, col, capital(f"{place} {said}"), remedy)]
         for node in source.nodes:
             if not isinstance(node, ast.BinOp | ast.AugAssign) or not isinstance(node.op, ast.Add):
                 continue
@@ -298,6 +307,22 @@ def _positions(node: ast.AST) -> bool:
         )
         is not None
     )
+
+
+def _counts_samples(source: Source, node: ast.Call) -> ast.expr | None:
+    """Return a column of numbers from 0 to the size of a batch that a table of positions is asked for:
+    ``self.pos(torch.arange(x.size(0)).unsqueeze(1))``."""
+    column = next((a for a in source.around(node) if called(a) == "unsqueeze"), None)
+    flow = flow_around(source, node)
+    if not isinstance(column, ast.Call) or [ast.unparse(a) for a in column.args] != ["1"] or not node.args:
+        return None
+    if _size(flow.inner(node.args[0])) != "0":
+        return None
+    for call in (n for n in flow.nodes if isinstance(n, ast.Call) and len(n.args) == 1):
+        table = ast.unparse(call.func)
+        if table.startswith("self.") and re.search(r"pos", table, re.I) and flow.inner(call.args[0]) is column:
+            return column
+    return None
 
 
 def _row_of_the_size(flow: Flow, node: ast.expr) -> ast.Subscript | None:

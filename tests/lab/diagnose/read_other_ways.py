@@ -366,4 +366,32 @@ for it in range(60):
     loss_m.backward()
 """,
     ),
+    "positions counted along the batch": (
+        "carried_states.one_position_for_all",
+        7,
+        """
+class Order(nn.Module):
+    def __init__(self):
+        self.pos_embed = nn.Embedding(64, 32)
+        self.enc = nn.TransformerEncoderLayer(32, 4, batch_first=True)
+    def forward(self, x):
+        length = x.size(1)
+        pos = torch.arange(x.size(0)).unsqueeze(1)
+        return self.enc(self.tok(x) + self.pos_embed(pos))
+""",
+    ),
+    "positions counted along the tokens": (
+        "carried_states.one_position_for_all",
+        None,
+        """
+class Order(nn.Module):
+    def __init__(self):
+        self.pos_embed = nn.Embedding(64, 32)
+        self.enc = nn.TransformerEncoderLayer(32, 4, batch_first=True)
+    def forward(self, x):
+        rows = torch.arange(x.size(0)).unsqueeze(1)
+        pos = torch.arange(x.size(1)).unsqueeze(0)
+        return self.enc(self.tok(x) + self.pos_embed(pos))[rows, 0]
+""",
+    ),
 }
