@@ -55,6 +55,14 @@ def end_of(node: ast.AST) -> tuple[int, int]:
     return last_line(node), node.end_col_offset  # type: ignore[attr-defined]
 
 
+Span = tuple[int, int, int, int]
+
+
+def span(node: ast.expr) -> Span:
+    """Where an expression of a cell begins and ends: lines and columns."""
+    return node.lineno, node.col_offset, *end_of(node)
+
+
 def made_to_train(leaf: Leaf) -> bool:
     """Whether a leaf is a module's parameter by its type, and not an input whose gradient is looked at."""
     return leaf.module

@@ -7,7 +7,7 @@ import ast
 import re
 
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
-from ..finding import Found, code_of, end_of, library, listed, verb, where
+from ..finding import Found, Span, code_of, library, listed, span, verb, where
 from ..order import rule
 
 _GRADIENT = re.compile(r"\.grad\b")
@@ -23,8 +23,9 @@ def rebound(trace: Trace, explained: set[Leaf]) -> list[Found]:
     explained.update(leaf for _, leaf in steps)
     rows = [row for row, _ in steps]
     lines = list(dict.fromkeys(line for row in rows if (line := where(trace, row.chain)[0]) is not None))
-    statement = _statement(trace, rows[0])
-    names = list(dict.fromkeys(name for row in rows if (name := _name(_statement(trace, row)))))
+    bound = _assignments(trace)
+    statement = _statement(trace, rows[0], bound)
+    names = list(dict.fromkeys(name for row in rows if (name := _name(_statement(trace, row, bound)))))
     code = ast.unparse(statement) if statement is not None and names else code_of(trace, rows[0])
     off = "under no_grad" if rows[0].quiet else "of values off the graph"
     at = f"line {lines[0]}" if len(lines) == 1 else f"lines {listed([str(line) for line in lines])}"
@@ -68,6 +69,7 @@ def _steps(trace: Trace) -> list[tuple[Row, Leaf]]:
     """Ops without a graph that compute a new value of a parameter by its gradient, where a later loss is computed from
     what they gave."""
     used: dict[Ref, None] | None = None
+    bound = _assignments(trace)
     found = []
     for row in trace.rows:
         if row.requires_grad or row.cut or row.op.endswith("_") or row.phase != "forward":
@@ -75,7 +77,7 @@ def _steps(trace: Trace) -> list[tuple[Row, Leaf]]:
         leaf = next((leaf for ref in row.refs if (leaf := _parameter(ref)) in trace.gradients), None)
         if leaf is None:
             continue
-        if not _GRADIENT.search(code_of(trace, row)) and _name(_statement(trace, row)) != leaf.name:
+        if not _GRADIENT.search(code_of(trace, row)) and _name(_statement(trace, row, bound)) != leaf.name:
             continue
         if used is None:
             used = ancestors([*(r for r in trace.rows if r.reached), *(ref for ref, _ in trace.failed)])
@@ -91,17 +93,15 @@ def _parameter(ref: Ref) -> Leaf | None:
     return ref if isinstance(ref, Leaf) and ref.requires_grad else None
 
 
-def _statement(trace: Trace, row: Row) -> ast.Assign | None:
+def _assignments(trace: Trace) -> dict[Span, ast.Assign]:
+    """The assignments of the cell by where their values stand."""
+    return {span(node.value): node for node in trace.nodes() if isinstance(node, ast.Assign)}
+
+
+def _statement(trace: Trace, row: Row, bound: dict[Span, ast.Assign]) -> ast.Assign | None:
     """The assignment whose value an op computes."""
     place = trace.own_place(row.chain[:1])
-    for node in trace.nodes():
-        if not isinstance(node, ast.Assign) or place is None:
-            continue
-        value = node.value
-        begin, end = (value.lineno, value.col_offset), end_of(value)
-        if begin == (place.line, place.col) and end == (place.end_line, place.end_col):
-            return node
-    return None
+    return None if place is None else bound.get((place.line, place.col, place.end_line, place.end_col))
 
 
 def _name(statement: ast.Assign | None) -> str:

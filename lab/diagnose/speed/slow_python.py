@@ -202,8 +202,7 @@ def stepped(shares: Shares) -> Iterator[Saving]:
         bends = {row.op.rstrip("_") for row in rows} & {"sigmoid", "tanh", "relu", "gru_cell", "lstm_cell", "rnn_cell"}
         cells = {cell for row in rows if (cell := _cell(trace, row))}
         runs = sum(row.runs for row in products)
-        carried = _carried(trace, loop, chain)
-        if runs < STEPS or not (bends or cells) or not carried or not _walks(loop):
+        if runs < STEPS or not (bends or cells) or not _walks(loop) or not (carried := _carried(trace, loop, chain)):
             continue
         fed = {"argmax", "max", "max_dim", "multinomial", "topk", "where"} & {row.op for row in rows}
         if fed or any(isinstance(node, ast.If | ast.IfExp) for node in ast.walk(loop)):
