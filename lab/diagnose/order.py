@@ -22,6 +22,8 @@ from functools import wraps
 from ..recorder.cell_trace import Leaf, Trace
 from .finding import Found
 from .reading.scope import Scope, scopes
+from .reading.sources import sources
+from .reading.spelling import as_written
 
 Rule = Callable[[Trace, set[Leaf]], list[Found]]
 TextRule = Callable[[Scope], Iterator[Found]]
@@ -34,10 +36,24 @@ def rule(place: int) -> Callable[[Rule], Rule]:
     def decorate(look: Rule) -> Rule:
         if place in _places:
             raise ValueError(f"the rule {_places[place].__name__} has the place {place} already; choose another one")
-        _places[place] = look
-        return look
+        _places[place] = as_the_user_writes(look)
+        return _places[place]
 
     return decorate
+
+
+def as_the_user_writes(look: Rule) -> Rule:
+    """Return a rule whose messages have the user's own spelling, where `reading/spelling.py` has changed it."""
+
+    @wraps(look)
+    def written(trace: Trace, explained: set[Leaf]) -> list[Found]:
+        found = look(trace, explained)
+        for one in found:
+            for source in sources(trace):
+                one.message = as_written(source.tree, source.text, one.message)
+        return found
+
+    return written
 
 
 def text_rule(place: int, *words: str, trains: bool = False, earlier: bool = False) -> Callable[[TextRule], Rule]:

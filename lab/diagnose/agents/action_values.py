@@ -195,14 +195,20 @@ def index_for_value(scope: Scope) -> Iterator[Found]:
 def larger_critic(scope: Scope) -> Iterator[Found]:
     """``torch.max(q1_target(s2, a2), q2_target(s2, a2))`` of two critics: what errs upwards is believed."""
     index = scope.index
-    for call in index.called("max", "maximum"):
+    values = {id(n) for _, product in _sums(index) for n in spread(index.flow, product, 60)}
+    for call in index.called("max", "maximum", "amax"):
         both = [stripped(index.flow, o) for o in operands(call)]
+        if both and called(both[0]) in ("stack", "cat") and isinstance(both[0], ast.Call) and both[0].args:
+            several = both[0].args[0]
+            both = [stripped(index.flow, o) for o in getattr(several, "elts", ())]
         if len(both) != 2 or not all(isinstance(o, ast.Call) and o.args for o in both):
             continue
         names = [ast.unparse(o.func) for o in both]  # type: ignore[attr-defined]
         arguments = [[ast.unparse(a) for a in o.args] for o in both]  # type: ignore[attr-defined]
         alike = re.sub(r"\d|_?[ab]$", "", names[0]) == re.sub(r"\d|_?[ab]$", "", names[1])
-        if names[0] == names[1] or arguments[0] != arguments[1] or not alike or not CRITIC.search(names[0]):
+        if names[0] == names[1] or arguments[0] != arguments[1] or not alike:
+            continue
+        if not CRITIC.search(names[0]) and id(call) not in values:
             continue
         message = (
             f"takes the larger of two critics (`{ast.unparse(call)}`): what one of them overestimates goes into "

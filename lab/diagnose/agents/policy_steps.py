@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from ..finding import Found
 from ..order import text_rule
-from ..reading.calls import mentions, name_of, operands, rows_at
+from ..reading.calls import function_of, mentions, name_of, operands, rows_at
 from ..reading.expressions import Flow
 from ..reading.scope import Index, Scope, stripped, words
-from ..reading.sources import Source, called, names_in
+from ..reading.sources import Source, called, names_in, own_nodes
 from ..training.left_unused import DISCOUNT
 from .policy_gradients import REWARDED
 from .probability_ratios import LOG, OLD
@@ -72,11 +72,12 @@ def ratio_turned(scope: Scope) -> Iterator[Found]:
         if not isinstance(of, ast.BinOp) or not isinstance(of.op, ast.Sub):
             continue
         left, right = ast.unparse(of.left), ast.unparse(of.right)
-        if not OLD.search(left) or OLD.search(right) or not (LOG.search(left) and LOG.search(right)):
+        named = OLD.search(left) and not OLD.search(right) and LOG.search(left) and LOG.search(right)
+        if not named and not _falls_with_the_new(scope, call, of):
             continue
         names = {pair.name for pair in index.given if pair.value is call}
         used = [p for p in index.products if call in (p.left, p.right) or names & names_in(p)]
-        if not any(REWARDED.search(w) for p in used for w in names_in(p)):
+        if named and not any(REWARDED.search(w) for p in used for w in names_in(p)):
             continue  # a divergence, maybe
         message = (
             f"takes the old policy's probability over the new one's (`{ast.unparse(call)}`): the more likely an "
@@ -95,6 +96,17 @@ def ratio_turned(scope: Scope) -> Iterator[Found]:
             "becomes, the smaller is its gain, so what was good is made less likely."
         )
         yield scope.tell(node, "loss", message, f"Take it the other way round: {right} / {left}.")
+
+
+def _falls_with_the_new(scope: Scope, call: ast.Call, of: ast.BinOp) -> bool:
+    """Whether a ratio is clipped, and has the policy that is trained below: what is taken away alone has a gradient."""
+    index = scope.index
+    names = {pair.name for pair in index.given if pair.value is call}
+    clipped = [o for c in index.called(*CLIPS) for o in operands(c)[:1]]
+    if not any(of_it is call or name_of(of_it) in names for of_it in clipped):
+        return False
+    rows = [r for r in rows_at(scope.trace, scope.source, of) if r.op == "sub" and len(r.refs) == 2 and r.reached]
+    return bool(rows) and all(r.refs[1].requires_grad and not r.refs[0].requires_grad for r in rows)
 
 
 def _recursions(index: Index) -> Iterator[tuple[ast.For, ast.Assign, ast.expr, ast.expr]]:
@@ -149,6 +161,8 @@ def from_the_front(scope: Scope) -> Iterator[Found]:
         if re.search(r"reversed|::-1|flip|, -1\)|\[-", head) or any(map(REWARDED.search, names_in(loop.iter))):
             continue  # of rewards that are gone through one by one another rule tells
         names = {name_of(n) for n in ast.walk(fresh)} | {name_of(n) for n in ast.walk(index.flow.inner(fresh))}
+        if name_of(fresh) and name_of(fresh) == name_of(loop.target):
+            names |= {name_of(n) for n in ast.walk(loop.iter)}
         if not any(STEPWISE.match(n) or REWARDED.search(n) for n in names):
             continue
         inside = [n for s in loop.body for n in ast.walk(s)]
@@ -180,7 +194,9 @@ def parts_never_summed(scope: Scope) -> Iterator[Found]:
         if not isinstance(of, ast.BinOp) or not isinstance(of.op, ast.Sub):
             continue
         new = next((s for s in map(flow.inner, (of.left, of.right)) if called(s) == "log_prob"), None)
-        if new is None:
+        own = [f for s in (of.left, of.right) if isinstance(s, ast.Call) and (f := function_of(source, s)) is not None]
+        ends = [n.value for f in own for n in own_nodes(f) if isinstance(n, ast.Return) and n.value is not None]
+        if new is None and not any(called(end) == "log_prob" for end in ends):
             continue
         rows = [r for r in rows_at(trace, source, call) if r.op == "exp" and len(r.shape) > 1 and r.shape[-1] > 1]
         if not rows or any(r.op in ("sum", "prod") for r in trace.rows if rows[0] in r.refs):
@@ -264,7 +280,7 @@ def chance_turned(scope: Scope) -> Iterator[Found]:
     """``if random() < epsilon: return q(state).argmax()``: the less it is to explore, the more it acts at random."""
     source, index = scope.source, scope.index
     for node in (*index.kinds.get(ast.If, ()), *index.kinds.get(ast.IfExp, ())):
-        below = _drawn_below(index.flow, node.test)
+        below = _drawn_below(index.flow, index.flow.inner(node.test))
         if below is None or not mentions(FALLS, source.text):
             continue  # a share of greedy actions, maybe
         body = node.body if isinstance(node.body, list) else [node.body]

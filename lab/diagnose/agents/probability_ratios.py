@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
 from ..order import rule, text_rule
+from ..reading.calls import operands
 from ..reading.expressions import Flow, flow_of, losses
 from ..reading.scope import Scope
-from ..reading.sources import called, sources
+from ..reading.sources import Function, Source, called, sources
 from .policy_gradients import LOG_PROBABILITY
 
 RATIO = re.compile(r"ratio|(^|_)(rt|r_t|iw|importance)(_|$)", re.I)
@@ -32,7 +33,12 @@ def ratio_of_logarithms(scope: Scope) -> Iterator[Found]:
         both = [_is_logarithm(flow, side) for side in (node.left, node.right)]
         taken = next((p for p in source.around(node) if isinstance(p, ast.Assign)), None)
         name = ast.unparse(taken.targets[0]) if taken is not None and taken.value is node else ""
-        if not all(both) or not RATIO.search(name) or "log" in name.lower():
+        clipped = (
+            isinstance(node.op, ast.Div)
+            and name.isidentifier()
+            and any(called(n) in CLIPS and ast.unparse(operands(n)[0]) == name for n in flow.nodes)
+        )
+        if not all(both) or "log" in name.lower() or not (RATIO.search(name) or clipped):
             continue
         does = "divides" if isinstance(node.op, ast.Div) else "subtracts"
         message = (
@@ -45,6 +51,8 @@ def ratio_of_logarithms(scope: Scope) -> Iterator[Found]:
 
 def _is_logarithm(flow: Flow, node: ast.expr) -> bool:
     """Whether an expression is a logarithm of a probability, by its name or by what it was given."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
     name = str(getattr(node, "id", getattr(node, "attr", "")))
     inner = ast.unparse(flow.inner(node))
     return bool(LOG_PROBABILITY.search(name) or LOG.search(name) or re.search(r"log_softmax|log_prob\(", inner)) and (
@@ -66,11 +74,12 @@ def always_one(scope: Scope) -> Iterator[Found]:
         if not clipped or not isinstance(inner, ast.BinOp) or not isinstance(inner.op, ast.Sub):
             continue
         right = flow.inner(inner.right)
-        if called(right) != "detach" or not isinstance(right, ast.Call):
+        if not isinstance(right, ast.Call):
             continue
-        if ast.unparse(getattr(right.func, "value", right)) != ast.unparse(inner.left):
+        cut = called(right) == "detach" and ast.unparse(getattr(right.func, "value", right)) == ast.unparse(inner.left)
+        if not cut and not _anew(source, flow, inner.left, right):
             continue
-        if sum(isinstance(n, ast.For | ast.While) for n in source.around(node)) < 2:
+        if _turns_around(source, node) < 2:
             continue  # one step for each batch of samples, maybe: then the policy that acted is this one
         message = (
             f"takes the old log-probability from the new one (`{ast.unparse(right)}`): their ratio "
@@ -78,6 +87,29 @@ def always_one(scope: Scope) -> Iterator[Found]:
         )
         remedy = "Keep the log-probabilities of the policy that acted, from when it acted, for all steps."
         yield scope.tell(right, "loss", message, remedy)
+
+
+def _anew(source: Source, flow: Flow, new: ast.expr, old: ast.Call) -> bool:
+    """Whether an old log-probability is computed just as the new one in the same block, under no_grad."""
+    made = flow.inner(new)
+    if not isinstance(made, ast.Call) or ast.unparse(made) != ast.unparse(old) or made is old:
+        return False
+    loops = [[a for a in source.around(call) if isinstance(a, ast.For | ast.While)] for call in (made, old)]
+    quiet = any(isinstance(a, ast.With) and "no_grad" in ast.unparse(a.items[0]) for a in source.around(old))
+    return bool(loops[0]) and loops[0] == loops[1] and quiet
+
+
+def _turns_around(source: Source, node: ast.AST) -> int:
+    """In how many loops a node stands, with those around the one call of its function."""
+    found = 0
+    for above in source.around(node):
+        found += isinstance(above, ast.For | ast.While)
+        if isinstance(above, Function):
+            calls = source.calls.get(above.name, [])
+            return found + (
+                _turns_around(source, calls[0]) if len(calls) == 1 and calls[0].lineno > above.lineno else 0
+            )
+    return found
 
 
 def _exponent(node: ast.AST) -> ast.expr | None:

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from ..finding import Found
 from ..order import text_rule
 from ..reading.calls import name_of, operands
-from ..reading.expressions import Flow, losses
-from ..reading.scope import Scope, spread, stripped
+from ..reading.expressions import Flow, flow_of, losses
+from ..reading.scope import Scope, goals, index_of, spread, stripped, whole
 from ..reading.sources import called, names_in
 
-TEMPERATURE = re.compile(r"^(log_?)?alpha(_temp)?$|temperature|ent_coef", re.I)
+TEMPERATURE = re.compile(r"^(log_?)?(alpha(_temp)?|temp)$|temperature|ent_coef", re.I)
 CRITIC = re.compile(r"(^|_)(q|qf|q_?net|critic|min_q|q_?min|qs?_?pi|q_value)s?\d*(_|\d|$)", re.I)
 ACTOR = re.compile(r"(^|_)(actor|policy|mu|pi)(_|$)", re.I)
-LOG_PI = re.compile(r"(^|_)log_?(prob|pi|p)(s|a)?(_|\d|$)|^logp", re.I)
+LOG_PI = re.compile(r"(^|_)log_?(prob|pi|p)(s|a)?(_|\d|$)|^logp|^lp\d?$", re.I)
 WHOLE = re.compile(r"target_ent|^log_?(prob|pi|p)", re.I)
 COST = re.compile(r"cost|risk|penalt|constraint", re.I)
 
@@ -49,6 +49,8 @@ def _value_term(flow: Flow, node: ast.expr) -> bool:
     if CRITIC.search(name_of(node)):
         return True
     if called(inner) in ("min", "minimum"):
+        if any(isinstance(o, ast.Starred) and isinstance(o.value, ast.Call) for o in operands(inner)):
+            return True  # of all that a twin critic gives
         return any(CRITIC.search(n) for o in operands(inner) for n in names_in(o))
     return isinstance(inner, ast.Call) and bool(CRITIC.search(called(inner)))
 
@@ -70,6 +72,13 @@ def entropy_taken_off(scope: Scope) -> Iterator[Found]:
             )
             remedy = f"Subtract it: {ast.unparse(value)} - {ast.unparse(other)}."
             yield scope.tell(node, "loss", message, remedy)
+
+
+def _wanted(scope: Scope, node: ast.expr) -> bool:
+    """Whether an expression is the entropy that is aimed at: by its name, or minus the number of an action's parts."""
+    given = [p.value for p in index_of(flow_of(scope.source, whole(scope.source))).given if p.name == name_of(node)]
+    negative = [isinstance(v, ast.UnaryOp) and isinstance(v.op, ast.USub) for v in [scope.flow.inner(node), *given]]
+    return "target_ent" in ast.unparse(node) or any(negative)
 
 
 @text_rule(482, "backward", trains=True)
@@ -106,12 +115,11 @@ def _asked_of_actor(flow: Flow, node: ast.expr) -> bool:
                for n in calls)  # fmt: skip
 
 
-@text_rule(483, "target_ent", "backward")
+@text_rule(483, "backward")
 def temperature_turned(scope: Scope) -> Iterator[Found]:
     """``alpha_loss = (log_alpha * (log_pi + target_entropy)).mean()``: it grows where it is to shrink."""
-    flow, index = scope.flow, scope.index
-    flow = index.flow
-    for of, _ in losses(flow):
+    flow = scope.flow
+    for of in goals(scope.source, flow):
         for sign, node in _signed(flow, of):
             if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
                 continue
@@ -119,7 +127,7 @@ def temperature_turned(scope: Scope) -> Iterator[Found]:
                 if not any(TEMPERATURE.search(name_of(n)) for n in ast.walk(factor)):
                     continue
                 inner = stripped(flow, rest)
-                parts = {("log" if _log_pi(flow, n) else "goal" if "target_ent" in ast.unparse(n) else ""): s
+                parts = {("log" if _log_pi(flow, n) else "goal" if _wanted(scope, n) else ""): s
                          for s, n in _signed(flow, inner)}  # fmt: skip
                 if parts.get("log", 0) * parts.get("goal", 0) <= 0 or sign * parts["log"] < 0:
                     continue

@@ -4,11 +4,15 @@ several."""
 from __future__ import annotations
 
 import ast
+import itertools
+from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ..finding import Found, code_of, last_line, library, listed, where
 from ..order import rule
-from ..reading.sources import called, sources
+from ..reading.expressions import flow_of
+from ..reading.scope import Scope, scopes, spread
+from ..reading.sources import Function, called, own_nodes, sources
 
 PICKS = {"getitem", "index", "index_select"}
 
@@ -79,9 +83,10 @@ def _shuffled(trace: Trace, of: str) -> bool:
 @rule(530)
 def apart(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Inputs and targets that were shuffled by two different permutations."""
+    read = next((one for scope in scopes(trace, "permutation") for one in _shuffled_apart(scope)), None)
     picks = [row for row in trace.rows if row.op in PICKS and len(row.refs) == 2 and not row.cut and _permutes(row)]
-    if len(picks) < 2:
-        return []
+    if len(picks) < 2 or read is not None:
+        return [read] if read is not None else []
     for losses in trace.roots.values():
         for loss in losses:
             compares = [r for r in ancestors([loss]) if isinstance(r, Row) and r.reached and len(r.refs) > 1]
@@ -105,6 +110,29 @@ def apart(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 remedy = f"Draw one and use it for both: p = {library(trace)}.randperm(n); x[p], y[p]."
                 return [Found("loop", "warning", line, col, message, remedy, [a, b])]
     return []
+
+
+def _shuffled_apart(scope: Scope) -> Iterator[Found]:
+    """Told of two calls of a function that draws a permutation in each: of inputs, and of what was made of them."""
+    source, flow = scope.source, scope.flow
+    for function in (n for n in source.nodes if isinstance(n, Function)):
+        draws = [n for n in own_nodes(function) if called(n) in ("permutation", "randperm")]
+        ends = [n.value for n in own_nodes(function) if isinstance(n, ast.Return) and n.value is not None]
+        if len(draws) != 1 or len(ends) != 1 or not isinstance(ends[0], ast.Subscript):
+            continue
+        if draws[0] not in set(ast.walk(flow_of(source, function).inner(ends[0].slice))):
+            continue
+        here = [n for n in scope.calls(function.name) if len(n.args) == 1]
+        for one, other in itertools.permutations(here, 2):
+            words = {n.id for n in spread(flow, other.args[0], 60) if isinstance(n, ast.Name)}
+            if isinstance(one.args[0], ast.Name) and one.args[0].id in words - {ast.unparse(other.args[0])}:
+                says = (
+                    f"brings what was made of {one.args[0].id} into another order than that "
+                    f"(`{ast.unparse(other)}` and `{ast.unparse(one)}` draw a permutation each), so "
+                    "inputs and targets no longer belong together."
+                )
+                remedy = "Draw one and use it for both: p = rng.permutation(n); x[p], y[p]."
+                yield scope.tell(other, "loop", says, remedy)
 
 
 def _permutes(row: Row) -> bool:
@@ -136,12 +164,15 @@ def one_for_all(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []
     own = {n.name for s in sources(trace) for n in s.nodes if isinstance(n, ast.ClassDef) and _is_module(n)}
     for node in trace.nodes():
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            parts = [p for p in (node.left, node.right) if isinstance(p, ast.List)]
+            made = [
+                c for p in parts for c in ast.walk(p) if isinstance(c, ast.Call) and (_of_layers(c) or called(c) in own)
+            ]
+        elif isinstance(node, ast.ListComp | ast.GeneratorExp):
+            made = _same_each_time(trace, node)
+        else:
             continue
-        parts = [p for p in (node.left, node.right) if isinstance(p, ast.List)]
-        made = [
-            c for p in parts for c in ast.walk(p) if isinstance(c, ast.Call) and (_of_layers(c) or called(c) in own)
-        ]
         if not made:
             continue
         shared = [leaf for leaf in trace.gradients if leaf.module and _twice(trace, leaf)]
@@ -159,6 +190,15 @@ def one_for_all(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 def _is_module(kind: ast.ClassDef) -> bool:
     return any(ast.unparse(base).endswith("Module") for base in kind.bases)
+
+
+def _same_each_time(trace: Trace, node: ast.ListComp | ast.GeneratorExp) -> list[ast.Call]:
+    """The call that makes the layer which a comprehension repeats: ``(block for _ in range(n))``."""
+    targets = {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
+    if not isinstance(node.elt, ast.Name) or node.elt.id in targets or called(node.generators[0].iter) != "range":
+        return []
+    made = [n.value for n in trace.nodes() if isinstance(n, ast.Assign) and node.elt.id in map(ast.unparse, n.targets)]
+    return [n for n in made if isinstance(n, ast.Call)]
 
 
 def _twice(trace: Trace, leaf: Leaf) -> bool:

@@ -11,7 +11,7 @@ from ..finding import Found, capital, code_of, where
 from ..losses.losses import DIFFERENCES, EACH
 from ..order import rule
 from ..reading.calls import given, name_of, speaks
-from ..reading.scope import calls, flow_around, tell
+from ..reading.scope import calls, flow_around, tell, unpacked
 from ..reading.sources import Function, Source, called, names_in
 from ..training.start_values import _range
 
@@ -95,7 +95,7 @@ def padding_overwritten(trace: Trace, explained: set[Leaf]) -> list[Found]:
                             for n in ast.walk(a))
                 for a in source.around(node)
             )  # fmt: skip
-            if table not in (text, method) and not every:
+            if table not in (text, method) and not every and not _of_each_embedding(source, node, (text, method)):
                 continue
             says = (
                 f"draws the whole table anew (`{ast.unparse(node)}`), and with it the vector of the padding "
@@ -107,6 +107,20 @@ def padding_overwritten(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
+def _of_each_embedding(source: Source, node: ast.Call, texts: tuple[str, str]) -> bool:
+    """Whether a draw is of the weights of every module that is an embedding: in a loop over modules(), or in a function
+    that apply() is given."""
+    branch = next((a for a in source.around(node) if isinstance(a, ast.If)), None)
+    tests = re.search(r"isinstance\((\w+), .*Embedding", ast.unparse(branch.test)) if branch is not None else None
+    if tests is None or branch is None or f"{tests[1]}.weight" not in texts:
+        return False
+    if not any(n is node for statement in branch.body for n in ast.walk(statement)):
+        return False
+    return "padding_idx" not in " ".join(map(ast.unparse, branch.body)) and "Embedding" not in " ".join(
+        ast.unparse(n.test) for n in branch.orelse if isinstance(n, ast.If)
+    )
+
+
 @rule(523)
 def class_left_out(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``CrossEntropyLoss(ignore_index=0)`` where 0 is a class: its samples teach nothing."""
@@ -115,8 +129,9 @@ def class_left_out(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if not flat or len(flat) < len(rows):
         return []
     for source, node in calls(trace, "CrossEntropyLoss", "cross_entropy", "NLLLoss", "nll_loss"):
-        left = given(node, "ignore_index")
-        number = flow_around(source, node).number(left) if left is not None else None
+        flow = flow_around(source, node)
+        left = given(node, "ignore_index") or unpacked(flow, node).get("ignore_index")
+        number = flow.number(left) if left is not None else None
         if number is None or not 0 <= number < flat[0].refs[0].shape[1]:
             continue
         classes = flat[0].refs[0].shape[1]
@@ -199,6 +214,19 @@ def _on_masks(source: Source, node: ast.Call) -> ast.Call:
 @rule(525)
 def cut_to_whole(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``(mask / 255).long()``: targets below 1 are all 0; and targets of a regression without their fractions."""
+    for source, node in calls(trace, "tensor", "as_tensor", "astype"):
+        kind = given(node, "dtype") or (node.args[0] if called(node) == "astype" and node.args else None)
+        whole = kind is not None and re.search(r"(^|\.)u?(int\d*|long)\b|['\"]u?int", ast.unparse(kind))
+        of = node.func.value if called(node) == "astype" else node.args[0] if node.args else None  # type: ignore[attr-defined]
+        if not whole or not isinstance(of, ast.BinOp) or not isinstance(of.op, ast.Div):
+            continue
+        if ast.unparse(of.right) in ("255", "255.0"):
+            says = (
+                f"cuts what it has brought to 0 to 1 to whole numbers (`{ast.unparse(node)}`): all but the largest "
+                "become 0, and there is nothing to tell apart."
+            )
+            remedy = "Keep the class numbers as they are stored, without a division; a fraction stays a float."
+            return tell(source, node, "data", "warning", says, remedy)
     for row in trace.rows:
         if not row.reached or len(row.refs) < 2 or row.op not in EACH | DIFFERENCES | {"cross_entropy"}:
             continue

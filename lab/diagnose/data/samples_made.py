@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
 from ..order import rule
+from ..reading.scope import flow_around, spread
 from ..reading.sources import Function, Source, called, names_in, own_nodes, sources
 
 MAKERS = {"__getitem__", "__getitems__", "__iter__", "collate", "collate_fn", "sample", "get_item", "augment"}
@@ -117,6 +118,10 @@ def _in_place(node: ast.AST, name: str) -> bool:
             return False  # an erased patch, say, is no more erased the next time
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         function = node.value.func
+        while (
+            isinstance(function, ast.Attribute) and isinstance(function.value, ast.Call) and function.attr.endswith("_")
+        ):
+            function = function.value.func  # ``x.sub_(m).div_(s)``
         ends = isinstance(function, ast.Attribute) and function.attr.endswith("_") and not function.attr.endswith("__")
         return ends and isinstance(function.value, ast.Name) and function.value.id == name  # type: ignore[attr-defined]
     else:
@@ -186,6 +191,17 @@ def target_in_window(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 continue
             for elements in parts:
                 for window in elements:
+                    seen = _seen_whole(source, node, window, elements)
+                    if seen is not None:
+                        line, col, place = source.place(seen)
+                        message = capital(
+                            f"{place} takes as target what the window holds: `{ast.unparse(seen)}` is the last value "
+                            f"of `{ast.unparse(window)}`, so the model has only to copy it."
+                        )
+                        remedy = (
+                            "Make the windows one longer: all but the last value are read, and that one is the target."
+                        )
+                        return [Found("data", "warning", line, col, message, remedy)]
                     held = _window(window)
                     target = next((t for t in elements if held and _last_of(t, *held)), None)
                     if held is None or target is None:
@@ -198,6 +214,23 @@ def target_in_window(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     remedy = f"Take the first value after the window: {held[0]}[{ast.unparse(held[1])}]."
                     return [Found("data", "warning", line, col, message, remedy)]
     return []
+
+
+def _seen_whole(source: Source, node: ast.AST, window: ast.expr, elements: list[ast.expr]) -> ast.expr | None:
+    """Return the target that is the last column of the windows that are given beside it, all of them together."""
+    if not isinstance(node, ast.Return) or not re.search(r"sliding_window_view|\.unfold\(|as_strided", source.text):
+        return None
+    flow = flow_around(source, node)
+    whole = _unwrapped(flow.inner(_unwrapped(window)))
+    cut = any(called(n) in ("sliding_window_view", "unfold", "as_strided") for n in spread(flow, whole, 60))
+    for target in elements if cut and isinstance(window, ast.Name | ast.Call) else ():
+        last = _unwrapped(flow.inner(_unwrapped(target)))
+        if not isinstance(last, ast.Subscript):
+            continue
+        column = re.fullmatch(r"\(?(:|\.\.\.), -1:?\)?", ast.unparse(last.slice))
+        if column and ast.unparse(_unwrapped(last.value)) in (ast.unparse(_unwrapped(window)), ast.unparse(whole)):
+            return last
+    return None
 
 
 def _appended(node: ast.For | ast.FunctionDef) -> list[ast.expr]:

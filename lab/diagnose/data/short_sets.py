@@ -42,11 +42,12 @@ def _length(trace: Trace) -> list[tuple[Source, ast.ClassDef, ast.FunctionDef, a
 def counts_fields(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``self.data = {"x": xs, "y": ys}`` and ``return len(self.data)``: the fields are counted and not the samples."""
     for source, kind, item, value in _length(trace):
-        if called(value) != "len" or not isinstance(value, ast.Call) or len(value.args) != 1:
+        if called(value) not in ("len", "__len__") or not isinstance(value, ast.Call):
             continue
-        if not isinstance(value.args[0], ast.Attribute):
+        counted = value.args[0] if len(value.args) == 1 else getattr(value.func, "value", None)
+        if not isinstance(counted, ast.Attribute):
             continue
-        of = ast.unparse(value.args[0])
+        of = ast.unparse(counted)
         made = [n.value for n in ast.walk(kind) if isinstance(n, ast.Assign) and of in map(ast.unparse, n.targets)]
         fields = [
             n
@@ -56,7 +57,9 @@ def counts_fields(trace: Trace, explained: set[Leaf]) -> list[Found]:
             and ast.unparse(n.value.value) == of
             and isinstance(n.value.slice, ast.Constant)
         ]
-        if len(made) != 1 or not fields:
+        each = [n for n in ast.walk(item) if isinstance(n, ast.comprehension | ast.For)
+                and re.fullmatch(rf"{re.escape(of)}(\.items\(\)|\.values\(\))?", ast.unparse(n.iter))]  # fmt: skip
+        if len(made) != 1 or not (fields or each):
             continue
         count = _fields(made[0])
         if count is None:
@@ -65,7 +68,8 @@ def counts_fields(trace: Trace, explained: set[Leaf]) -> list[Found]:
             f"counts the fields of {of} and not its samples (`{ast.unparse(value)}`): the data set has a length of "
             f"{count}, so a loader shows its first {count} samples and no others."
         )
-        return tell(source, value, "data", "warning", says, f"Count one field: len({ast.unparse(fields[0].value)}).")
+        first = ast.unparse(fields[0].value) if fields else f"next(iter({of}.values()))"
+        return tell(source, value, "data", "warning", says, f"Count one field: len({first}).")
     return []
 
 

@@ -12,10 +12,10 @@ from ..order import text_rule
 from ..reading.calls import name_of, operands
 from ..reading.expressions import Flow, losses
 from ..reading.scope import Scope, spread, stripped
-from ..reading.sources import called, names_in
+from ..reading.sources import Function, called, names_in
 
-MADE = re.compile(r"fake|gen|synth|made|(^|_)g_", re.I)
-REAL = re.compile(r"real|true|data", re.I)
+MADE = re.compile(r"fake|gen(?!uine)|synth|made|(^|_)g_", re.I)
+REAL = re.compile(r"real|true|data|genuine", re.I)
 NAMED = re.compile(f"{MADE.pattern}|{REAL.pattern}", re.I)
 CRITIC = re.compile(r"^(self\.)?(d|c|dis|disc|discriminator|critic|netD|net_d|f)\d*$", re.I)
 
@@ -25,9 +25,14 @@ def _scores(flow: Flow, of: ast.expr) -> list[tuple[int, ast.Call]]:
     found = []
     for term in flow.terms(of):
         inner = stripped(flow, term.node)
-        if isinstance(inner, ast.Call) and CRITIC.match(ast.unparse(inner.func)) and len(inner.args) >= 1:
+        if isinstance(inner, ast.Call) and inner.args and _asked(inner):
             found.append((term.sign, inner))
     return found
+
+
+def _asked(call: ast.Call) -> bool:
+    """Whether a call may ask a critic: a name, or an attribute of self, is called, and no function of a package."""
+    return isinstance(call.func, ast.Name) or ast.unparse(call.func).startswith("self.")
 
 
 def _is_made(flow: Flow, call: ast.Call) -> bool:
@@ -46,20 +51,25 @@ def _is_made(flow: Flow, call: ast.Call) -> bool:
 def both_want_the_same(scope: Scope) -> Iterator[Found]:
     """``d_loss = D(x).mean() - D(fake).mean()`` and ``g_loss = -D(fake).mean()``: both want the same."""
     source, index = scope.source, scope.index
-    critic = generator = None
-    for of, node in losses(index.flow):
-        scores = _scores(index.flow, of)
-        made = [(s, c) for s, c in scores if _is_made(index.flow, c)]
-        if len(scores) == 2 and len(made) == 1 and scores[0][0] != scores[1][0]:
-            critic = made[0][0], made[0][1], node, of
-        elif len(scores) == 1 and len(made) == 1:
-            generator = made[0][0], made[0][1], node
-    if critic is None or generator is None or critic[0] != generator[0]:
+    top = not isinstance(index.flow.scope, Function)
+    critics: list[tuple[int, ast.Call, ast.expr]] = []
+    generators: list[tuple[int, ast.Call]] = []
+    for flow in [one.flow for one in index.scopes] if top else [index.flow] if source.name else []:
+        for of, _ in losses(flow):
+            scores = _scores(flow, of)
+            asked = [ast.unparse(call.func) for _, call in scores]
+            both = [score for score, name in zip(scores, asked, strict=True) if asked.count(name) == 2]
+            made = [score for score in both or scores if _is_made(flow, score[1])]
+            if len(both) == 2 and len(made) == 1 and both[0][0] != both[1][0]:
+                critics.append((*made[0], flow.inner(of)))
+            elif len(scores) == len(made) == 1:
+                generators.append(made[0])
+    pairs = [(c, g) for c in critics for g in generators if ast.unparse(c[1].func) == ast.unparse(g[1].func)]
+    if not pairs or any(c[0] != g[0] for c, g in pairs):
         return
-    if ast.unparse(critic[1].func) != ast.unparse(generator[1].func):
-        return
+    critic, generator = pairs[0]
     does = "raise" if critic[0] < 0 else "lower"
-    whole = index.flow.inner(critic[3])
+    whole = critic[2]
     message = (
         f"lets the critic {does} the score of what is made (`{ast.unparse(whole)}`), as the generator does "
         f"({source.place(generator[1]).words}): nobody holds against it, and both losses fall without the samples "

@@ -10,18 +10,20 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Trace
 from ..finding import Found
 from ..order import text_rule
-from ..reading.calls import name_of
+from ..reading.calls import name_of, operands
 from ..reading.expressions import Flow, flow_of
-from ..reading.scope import Scope, scope_around
+from ..reading.scope import Scope, flow_around, scope_around
 from ..reading.sources import Function, Source, called
 
 DRAWN = {"randperm", "permutation"}
 CHOOSE = {"argmax", "multinomial", "choice", "topk"}
-SHARE = re.compile(r"^(lam\w*|lmbda|l|alpha|ratio|r|w|mix|weight|beta)$", re.I)
+SHARE = re.compile(r"^(lam\w*|lmbda|l|alpha|ratio|r|w|mix|weight|beta|share)$", re.I)
 
 
 def _mixture(node: ast.AST) -> tuple[str, ast.expr, ast.expr] | None:
     """The share, what it multiplies, and what 1 minus it does: of ``l * a + (1 - l) * b``."""
+    if called(node) == "lerp" and len(parts := operands(node)) == 3 and SHARE.match(name_of(parts[2])):
+        return name_of(parts[2]), parts[1], parts[0]
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
         return None
     found: dict[bool, tuple[str, ast.expr]] = {}
@@ -44,11 +46,10 @@ def _mixture(node: ast.AST) -> tuple[str, ast.expr, ast.expr] | None:
 def _permuted(flow: Flow, node: ast.AST, order: set[str]) -> bool:
     """Whether an expression reads something in another order: ``y[perm]``, or a variable that was given it."""
     for inner in ast.walk(node):
-        if isinstance(inner, ast.Subscript) and name_of(inner.slice) in order:
-            return True
         value = flow.value(inner) if isinstance(inner, ast.Name) else None
-        if isinstance(value, ast.Subscript) and name_of(value.slice) in order:
-            return True
+        for part in (inner, value):
+            if isinstance(part, ast.Subscript) and (name_of(part.slice) in order or called(part.slice) in DRAWN):
+                return True
     return False
 
 
@@ -64,7 +65,7 @@ def shares_exchanged(scope: Scope) -> Iterator[Found]:
     if not DRAWN & source.calls.keys():
         return
     order = _orders(flow)
-    turned = _turned_by(trace, source, flow)
+    turned = _turned_by(trace, source, flow) or _handed_turned(trace, source, flow)
     if not order and not turned:
         return
     mixed: list[tuple[bool, ast.AST]] = []
@@ -89,6 +90,17 @@ def shares_exchanged(scope: Scope) -> Iterator[Found]:
         f"{source.place(mixed[0][1]).words}: `{ast.unparse(mixed[0][1])}`): what a sample has most of counts least."
     )
     yield scope.tell(weighed[0][1], "loss", says, "Weigh both labels by the shares of their samples.")
+
+
+def _handed_turned(trace: Trace, source: Source, flow: Flow) -> dict[str, tuple[ast.AST, bool]]:
+    """The arguments of a function that its one call gives labels in the other order."""
+    function = flow.scope
+    found = source.calls.get(function.name, []) if isinstance(function, Function) else []
+    if len(found) != 1 or not isinstance(function, Function):
+        return {}
+    turned = _turned_by(trace, source, flow_around(source, found[0]))
+    pairs = zip(function.args.args, found[0].args, strict=False)
+    return {own.arg: turned[name_of(given)] for own, given in pairs if name_of(given) in turned}
 
 
 def _turned_by(trace: Trace, source: Source, flow: Flow) -> dict[str, tuple[ast.AST, bool]]:
@@ -126,8 +138,9 @@ def labels_unmixed(scope: Scope) -> Iterator[Found]:
     if not isinstance(flow.scope, Function) or not DRAWN & source.calls.keys():
         return
     order = _orders(flow)
+    inline = any(isinstance(n, ast.Subscript) and called(n.slice) in DRAWN for n in flow.nodes)
     for node in flow.of(ast.Return):
-        if not isinstance(node, ast.Return) or node.value is None or not order:
+        if not isinstance(node, ast.Return) or node.value is None or not (order or inline):
             continue
         value = flow.inner(node.value)
         found = _mixture(value)
@@ -135,7 +148,7 @@ def labels_unmixed(scope: Scope) -> Iterator[Found]:
             continue
         parts = [_permuted(flow, part, order) for part in found[1:]]
         reads = [n for n in flow.nodes if isinstance(n, ast.Name) and n.id in order and isinstance(n.ctx, ast.Load)]
-        if parts[0] == parts[1] or len(reads) != 1 or len(flow.scope.args.args) > 3:
+        if parts[0] == parts[1] or len(reads) != (not inline) or len(flow.scope.args.args) > 3:
             continue
         says = (
             f"mixes samples with others of the batch (`{ast.unparse(value)}`) and gives neither their labels "
@@ -203,6 +216,24 @@ def _fed(inside: list[ast.AST], stored: set[str]) -> ast.Name | None:
     return None
 
 
+def _gives_states(source: Source, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether forward() takes the states from a method with which a recurrent layer begins: ``h, c =
+    self.start(n)``."""
+    kind = source.parents.get(function)
+    forward = [n for n in getattr(kind, "body", ()) if isinstance(n, Function) and n.name == "forward"]
+    for node in (n for f in forward for n in flow_of(source, f).of(ast.Assign)):
+        if (
+            isinstance(node, ast.Assign)
+            and ast.unparse(getattr(node.value, "func", node.value)) == f"self.{function.name}"
+        ):
+            names = [name_of(t) for target in node.targets for t in getattr(target, "elts", [target])]
+            read = [n for n in flow_of(source, forward[0]).of(ast.Call) if isinstance(n, ast.Call)]
+            fed = [n for n in read if re.search(r"rnn|lstm|gru|cell", ast.unparse(n.func), re.I)]
+            given = {n.id for c in fed for a in c.args for n in ast.walk(a) if isinstance(n, ast.Name)}
+            return all(names) and bool(given & set(names))
+    return False
+
+
 STARTS = ("forward", "init_hidden", "initHidden", "init_state")
 
 
@@ -211,13 +242,14 @@ def begins_at_random(scope: Scope) -> Iterator[Found]:
     """``h0 = torch.randn(...)`` in forward: each call of the model gives another answer."""
     source, flow = scope.source, scope.flow
     function = flow.scope
-    if not isinstance(function, Function) or function.name not in STARTS:
+    if not isinstance(function, Function) or not (function.name in STARTS or _gives_states(source, function)):
         return
     for node in flow.nodes:
-        if called(node) not in ("randn", "rand", "randn_like", "normal") or not isinstance(node, ast.Call):
+        drawn = called(node) in ("randn", "rand", "randn_like", "normal", "normal_", "uniform_")
+        if not drawn or not isinstance(node, ast.Call):
             continue
         above = source.parents.get(node)
-        while isinstance(above, ast.Tuple | ast.Call | ast.Attribute):
+        while isinstance(above, ast.Tuple | ast.Call | ast.Attribute | ast.GeneratorExp | ast.ListComp):
             above = source.parents.get(above)
         name = name_of(above.targets[0]) if isinstance(above, ast.Assign) else ""
         made = isinstance(above, ast.Return) or re.match(r"(h|c|h_?0|c_?0|hidden|state|hx|cx|h_?t|c_?t)\w{0,3}$", name)

@@ -129,6 +129,14 @@ def predicted_noise_added(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
+def noise_taken_off(flow: Flow, mean: ast.expr, noise: ast.expr) -> bool:
+    """Whether a mean has had the predicted noise taken off."""
+    return any(
+        isinstance(n, ast.BinOp) and isinstance(n.op, ast.Sub) and ast.unparse(noise) in names_in(n.right)
+        for n in ast.walk(flow.inner(mean))
+    )
+
+
 def _told_of_noise(source: Source, flow: Flow, node: ast.AST) -> Found | None:
     """Told of a mean to which predicted noise is added where it has to be drawn."""
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
@@ -140,7 +148,12 @@ def _told_of_noise(source: Source, flow: Flow, node: ast.AST) -> Found | None:
             made = flow.value(noise)
             if not isinstance(made, ast.Call) or called(made) in DRAWN or not MODEL.search(ast.unparse(made.func)):
                 continue
-            if not VARIANCE.search(ast.unparse(spread)) or not MEAN.search(ast.unparse(mean)):
+            root = called(spread) == "sqrt" or ast.unparse(spread).endswith("** 0.5")
+            text = ast.unparse(spread)
+            # of 1 - a level it is the part of the noise that stays in a step that draws none
+            root = root and re.search(r"beta|var", text) is not None and "1 -" not in text
+            root = root and noise_taken_off(flow, mean, noise)
+            if not root and (not VARIANCE.search(ast.unparse(spread)) or not MEAN.search(ast.unparse(mean))):
                 continue
             line, col, place = source.place(node)
             name = ast.unparse(noise)

@@ -171,6 +171,12 @@ def _squared_error(flow: Flow, node: ast.expr) -> bool:
         of: ast.expr | None = inner.left
     elif called(inner) in ("pow", "square") and operands(inner):
         of = operands(inner)[0]
+    elif isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mult):
+        if _squared_error(flow, inner.left) and flow.number(inner.right) is not None:
+            return True
+        if _squared_error(flow, inner.right) and flow.number(inner.left) is not None:
+            return True
+        of = inner.left if ast.unparse(inner.left) == ast.unparse(inner.right) else None
     else:
         return called(inner) == "mse_loss"
     return of is not None and isinstance(flow.inner(of), ast.BinOp) and isinstance(flow.inner(of).op, ast.Sub)  # type: ignore[attr-defined]
@@ -186,11 +192,10 @@ def precision_for_variance(scope: Scope) -> Iterator[Found]:
             if called(inner) != "exp" or not operands(inner) or not _squared_error(index.flow, error):
                 continue
             of = operands(inner)[0]
-            if not isinstance(of, ast.Name | ast.Attribute) or not LOG_VARIANCE.search(ast.unparse(of)):
+            if not isinstance(of, ast.Name | ast.Attribute):
                 continue
-            beside = [
-                t for s in index.sums if node in set(ast.walk(s)) for t in index.flow.terms(s, whole=LOG_VARIANCE)
-            ]
+            whole = re.compile(rf"^{re.escape(ast.unparse(of))}$")
+            beside = [t for s in index.sums if node in set(ast.walk(s)) for t in index.flow.terms(s, whole=whole)]
             if not any(ast.unparse(t.node) == ast.unparse(of) and t.sign > 0 for t in beside):
                 continue
             name = ast.unparse(of)
@@ -232,11 +237,11 @@ def _weighed(flow: Flow, node: ast.expr, weight: float, depth: int) -> Iterator[
 def spread_for_variance(scope: Scope) -> Iterator[Found]:
     """``log(sigma) + (y - mu) ** 2 / (2 * sigma)``: the error is divided by the spread, and not by its square."""
     source, index = scope.source, scope.index
-    spreads = [c for c in index.called("log") if any(SPREAD.search(name_of(o)) for o in operands(c)[:1])]
+    spreads = [c for c in index.called("log") if any(name_of(o) for o in operands(c)[:1])]
     for node in index.sums if spreads else ():
         if isinstance(source.parents.get(node), ast.BinOp):
             continue
-        logs = {name: w for w, name in _logs(index.flow, node) if SPREAD.search(name.rpartition(".")[2])}
+        logs = {name: w for w, name in _logs(index.flow, node) if re.fullmatch(r"[\w.]+", name)}
         for weight, term in _weighed(index.flow, node, 1.0, 6) if logs else ():
             if not isinstance(term, ast.BinOp) or not isinstance(term.op, ast.Div):
                 continue

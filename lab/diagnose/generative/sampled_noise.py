@@ -10,10 +10,11 @@ from collections.abc import Iterator
 
 from ..finding import Found
 from ..order import text_rule
-from ..reading.calls import function_of, mentions, name_of, operands
+from ..reading.calls import function_of, mentions, name_of, operands, rows_at
 from ..reading.expressions import Flow
 from ..reading.scope import Scope, spread, stripped
 from ..reading.sources import Function, Source, called, names_in, own_nodes
+from ..training.start_values import _range
 from .noise_schedules import DRAWN, LEVELS
 
 FORWARD = re.compile(r"invert|inversion|encode|forward|add_noise|q_sample|noising", re.I)
@@ -87,7 +88,11 @@ def towards_the_noise(scope: Scope) -> Iterator[Found]:
         head = loop.iter
         while called(head) in ("tqdm", "list", "enumerate") and isinstance(head, ast.Call) and head.args:
             head = head.args[0]
-        if called(head) != "range" or not isinstance(head, ast.Call) or not isinstance(loop.target, ast.Name):
+        if (
+            called(head) not in ("range", "arange")
+            or not isinstance(head, ast.Call)
+            or not isinstance(loop.target, ast.Name)
+        ):
             continue
         if len(head.args) == 3 or "-1" in ast.unparse(head).replace(" - 1", ""):
             continue
@@ -113,7 +118,24 @@ def towards_the_noise(scope: Scope) -> Iterator[Found]:
         yield scope.tell(loop, "loss", message, f"Go backwards: for {t} in reversed({ast.unparse(head)}).")
 
 
-@text_rule(497, "cumprod")
+def _summed_logarithms(flow: Flow, call: ast.Call) -> ast.expr | None:
+    """Of ``x.log().cumsum(0).exp()`` the x."""
+    of = flow.inner(operands(call)[0]) if operands(call) else call
+    if called(of) != "cumsum" or not operands(of):
+        return None
+    of = flow.inner(operands(of)[0])
+    return operands(of)[0] if called(of) == "log" and operands(of) else None
+
+
+def _below_half(scope: Scope, call: ast.Call) -> bool:
+    """Whether a product of ten factors and more has none above one half, and its root is taken: a level of noise."""
+    rows = [r for r in rows_at(scope.trace, scope.source, call) if r.op in ("cumprod", "log") and r.refs]
+    spans = [(_range(r.refs[0]), r) for r in rows]
+    small = any(s is not None and 0 < s[0] < s[1] < 0.5 and r.shape[-1:] > (9,) for s, r in spans)
+    return small and mentions(r"sqrt\(|\*\* ?0?\.5", scope.source.text)
+
+
+@text_rule(497)
 def product_of_betas(scope: Scope) -> Iterator[Found]:
     """``torch.cumprod(betas, 0)``: what is kept of the signal is the product of 1 - beta."""
     index = scope.index
@@ -130,25 +152,48 @@ def product_of_betas(scope: Scope) -> Iterator[Found]:
             "left of the signal, and all levels are the same."
         )
         yield scope.tell(call, "loss", message, f"Multiply what is kept: torch.cumprod(1 - {ast.unparse(given)}, 0).")
+    for call in index.called("cumprod", "exp"):
+        rates = _summed_logarithms(index.flow, call) if called(call) == "exp" else next(iter(operands(call)), None)
+        if rates is None or not _below_half(scope, call):
+            continue
+        message = (
+            f"multiplies shares of noise (`{ast.unparse(call)}`; none of `{ast.unparse(rates)}` is above one half): "
+            "after a few steps nothing is left of the signal, and all levels are the same."
+        )
+        remedy = f"Multiply what is kept: torch.cumprod(1 - {ast.unparse(rates)}, 0)."
+        yield scope.tell(call, "loss", message, remedy)
 
 
-@text_rule(498, "score", "randn")
+def _back_by_variance(flow: Flow, asked: ast.Call, wanted: ast.expr) -> bool:
+    """Whether a model is asked at a noisy place, and is to give the way there divided by a square: ``(noisy - x) /
+    sigma ** 2``."""
+    top = flow.inner(wanted.left) if isinstance(wanted, ast.BinOp) and isinstance(wanted.op, ast.Div) else None
+    square = (
+        isinstance(wanted, ast.BinOp) and isinstance(wanted.right, ast.BinOp) and isinstance(wanted.right.op, ast.Pow)
+    )
+    if not square or not isinstance(top, ast.BinOp) or not isinstance(top.op, ast.Sub):
+        return False
+    return ast.unparse(top.left) in map(ast.unparse, asked.args) and ast.unparse(top.right) != ast.unparse(top.left)
+
+
+@text_rule(498)
 def score_turned(scope: Scope) -> Iterator[Found]:
     """``score(x + noise)`` compared with ``noise / sigma ** 2``: a score points back to the data."""
     source, index = scope.source, scope.index
     for pair in index.pairs:
         for own, target in ((pair.one, pair.other), (pair.other, pair.one)):
             asked = stripped(index.flow, own)
-            if not isinstance(asked, ast.Call) or not re.search("score", ast.unparse(asked.func), re.I):
-                continue
             wanted = index.flow.inner(target)
+            moved = isinstance(asked, ast.Call) and _back_by_variance(index.flow, asked, wanted)
+            if not isinstance(asked, ast.Call) or not (moved or re.search("score", ast.unparse(asked.func), re.I)):
+                continue
             terms = list(index.flow.terms(wanted))
             if len(terms) != 1 or terms[0].sign < 0:
                 continue
             of = terms[0].node
             divided = isinstance(wanted, ast.BinOp) and isinstance(wanted.op, ast.Div)
             top = wanted.left if divided and isinstance(wanted, ast.BinOp) else of
-            if not divided or _drawn(index.flow, top) is None:
+            if not divided or (_drawn(index.flow, top) is None and not moved):
                 continue
             upwards = mentions(r"\+ [^-\n]*score\w*\(", source.text)
             message = (

@@ -22,7 +22,7 @@ MATHS = {"norm", "pow", "mean", "sum", "sqrt", "square", "abs", "mse_loss", "l1_
 PLAIN = {"relu", "leaky_relu", "relu6", "prelu", "hardtanh", "threshold", "relu_"}
 CURVED = {"tanh", "sigmoid", "gelu", "silu", "softplus", "sin", "cos", "elu", "exp", "mish", "softmax", "erf", "selu",
           "celu", "logsigmoid", "pow", "softsign", "mul", "square"}  # fmt: skip
-STEP = re.compile(r"^(self\.)?(h|dx|dt|dy|dz|eps|epsilon|delta|step|delta_t|delta_x|hx|step_size)$", re.I)
+STEP = re.compile(r"^(self\.)?(h|dx|dt|dy|dz|eps|epsilon|delta|step|delta_t|delta_x|hx|step_size|spacing)$", re.I)
 ENERGY = re.compile(r"energ|(^|_)pot(ential)?(_|$)|^(E|U|V)(_|\d|$)")
 
 
@@ -137,7 +137,7 @@ def lines_without_a_curve(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
-@text_rule(488, "autograd", "[:")
+@text_rule(488, "grad(")
 def both_columns_at_once(scope: Scope) -> Iterator[Found]:
     """``grad(grads, X, ones_like(grads))`` of a gradient of two columns: the sum of the second derivatives of both."""
     source, index = scope.source, scope.index
@@ -150,7 +150,7 @@ def both_columns_at_once(scope: Scope) -> Iterator[Found]:
         name = ast.unparse(operands(of)[0] if called(of) == "sum" and operands(of) else of)
         if not summed or not re.fullmatch(r"\w+", name):
             continue
-        if not re.search(rf"\b{name}\[(:|\.\.\.), ?\d", source.text):
+        if not re.search(rf"\b{name}\[(:|\.\.\.), ?\d", source.text) and not _added_up(scope, call):
             continue
         message = (
             f"differentiates all columns of {name} at once (`{ast.unparse(call)}`): what comes out is the sum over "
@@ -158,6 +158,18 @@ def both_columns_at_once(scope: Scope) -> Iterator[Found]:
         )
         remedy = f"Differentiate each by itself: grad({name}[:, 0].sum(), {ast.unparse(by)}, create_graph=True)."
         yield scope.tell(call, "gradient", message, remedy)
+
+
+def _added_up(scope: Scope, call: ast.Call) -> bool:
+    """Whether the columns of a second derivative are added up: the Laplacian, if each were of one column alone."""
+    above = scope.source.parents.get(call)
+    above = scope.source.parents.get(above) if isinstance(above, ast.Subscript) else above
+    names = {ast.unparse(n) for t in above.targets for n in ast.walk(t)} if isinstance(above, ast.Assign) else set()
+    for node in scope.calls("sum"):
+        if ast.unparse(operands(node)[0]) in names and option(node, "dim", 1) is not None:
+            rows = [r for r in rows_at(scope.trace, scope.source, node) if r.op == "sum" and r.refs]
+            return any(len(r.refs[0].shape) == 2 and r.refs[0].shape[1] > 1 for r in rows)
+    return False
 
 
 def _quotients(index: Index) -> Iterator[tuple[ast.BinOp, ast.expr, ast.expr, str]]:
@@ -174,6 +186,10 @@ def _moved(index: Index, node: ast.expr, step: str) -> int | None:
     if not isinstance(inner, ast.Call) or not inner.args:
         return None
     for argument in inner.args:
+        for moved in index.kinds.get(ast.AugAssign, ()):  # ``moved[:, j] += step``
+            of_it = isinstance(moved.target, ast.Subscript) and ast.unparse(moved.target.value) == ast.unparse(argument)
+            if of_it and ast.unparse(moved.value) == step and isinstance(moved.op, ast.Add | ast.Sub):
+                return 1 if isinstance(moved.op, ast.Add) else -1
         of = index.flow.inner(argument)
         if not isinstance(of, ast.BinOp) or not isinstance(of.op, ast.Add | ast.Sub):
             continue
@@ -226,7 +242,7 @@ def half_the_distance(scope: Scope) -> Iterator[Found]:
         if not STEP.match(step):
             continue
         moved = _moved(index, left, step), _moved(index, right, step)
-        apart = moved == (1, -1) or _two_apart(left, right)
+        apart = moved == (1, -1) or _two_apart(left, right) or _rolled(index.flow, left, right)
         if not apart:
             continue
         value = index.flow.value(node.right)
@@ -238,6 +254,17 @@ def half_the_distance(scope: Scope) -> Iterator[Found]:
             "large as it is."
         )
         yield scope.tell(node, "loss", message, f"Divide by both: / (2 * {step}).")
+
+
+def _rolled(flow: Flow, left: ast.expr, right: ast.expr) -> bool:
+    """Whether an array is rolled by one place either way: ``torch.roll(u, -1) - torch.roll(u, 1)``."""
+    calls = [flow.inner(left), flow.inner(right)]
+    if any(called(c) != "roll" or not operands(c) for c in calls):
+        return False
+    if ast.unparse(operands(calls[0])[0]) != ast.unparse(operands(calls[1])[0]):
+        return False
+    places = [option(c, "shifts", 1) or option(c, "shift", 1) for c in calls if isinstance(c, ast.Call)]
+    return [p is not None and flow.number(p) for p in places] == [-1, 1]
 
 
 def _two_apart(left: ast.expr, right: ast.expr) -> bool:
@@ -265,12 +292,14 @@ def curvature_by_one_step(scope: Scope) -> Iterator[Found]:
     for node in index.binary.get(ast.Div, ()):
         step = ast.unparse(node.right)
         top = index.flow.inner(node.left)
-        if not STEP.match(step) or not isinstance(top, ast.BinOp):
+        if not STEP.match(step):
             continue
         if index.flow.value(node.right) is not None and re.search(
             r"\*\* ?2|\*", ast.unparse(index.flow.inner(node.right))
         ):
             continue
+        if any(called(n) in ("conv1d", "convolve") and _second_difference(index.flow, n) for n in ast.walk(top)):
+            yield _curved(scope, node, step)
         terms = [(t.sign, ast.unparse(t.node)) for t in index.flow.terms(top)]
         twice = re.search(r"(?<![\w.])2(\.0)? \* ", ast.unparse(top))
         if len(terms) != 3 or sorted(s for s, _ in terms) != [-1, 1, 1] or twice is None:
@@ -278,12 +307,26 @@ def curvature_by_one_step(scope: Scope) -> Iterator[Found]:
         parts = {re.sub(r"\[.*|\(.*", "", t) for _, t in terms}
         if len(parts) != 1 or not all(re.search(r"[\[(]", t) for _, t in terms):
             continue
-        message = (
-            f"divides a second difference by one step (`{ast.unparse(node)}`): it goes with the square of "
-            "the step, "
-            f"and comes out by {step} too small."
-        )
-        yield scope.tell(node, "loss", message, f"Divide by the square: / {step} ** 2.")
+        yield _curved(scope, node, step)
+
+
+def _curved(scope: Scope, node: ast.BinOp, step: str) -> Found:
+    """Told of a second difference that is divided by one step."""
+    message = (
+        f"divides a second difference by one step (`{ast.unparse(node)}`): it goes with the square of "
+        "the step, "
+        f"and comes out by {step} too small."
+    )
+    return scope.tell(node, "loss", message, f"Divide by the square: / {step} ** 2.")
+
+
+def _second_difference(flow: Flow, call: ast.AST) -> bool:
+    """Whether a convolution has the weights 1, -2, 1."""
+    weights = flow.inner(call.args[1]) if isinstance(call, ast.Call) and len(call.args) > 1 else None
+    if called(weights) in ("tensor", "array", "as_tensor") if weights is not None else False:
+        weights = weights.args[0]  # type: ignore[union-attr]
+    lists = [n for n in ast.walk(weights) if isinstance(n, ast.List | ast.Tuple)] if weights is not None else []
+    return any([flow.number(e) for e in one.elts] == [1, -2, 1] for one in lists)
 
 
 @text_rule(492, "autograd")
@@ -291,13 +334,15 @@ def uphill_forces(scope: Scope) -> Iterator[Found]:
     """``forces = autograd.grad(energy, positions)[0]``: a force is minus the gradient of the energy."""
     source, index = scope.source, scope.index
     for name, value, node in index.given:
-        if not re.search(r"force|^F(_pred)?$", name):
+        function = index.flow.scope
+        within = isinstance(function, Function) and re.search(r"force", function.name, re.I) is not None
+        if not re.search(r"force|^F(_pred)?$" + ("|^f$" if within else ""), name):
             continue
         inner = value.value if isinstance(value, ast.Subscript) else value
         if not isinstance(inner, ast.Call) or not _by_inputs(inner):
             continue
         of = option(inner, "outputs", 0)
-        if of is None or not any(ENERGY.search(n) for n in names_in(of) | {name_of(of)}):
+        if of is None or not any(ENERGY.search(n) or (within and n == "e") for n in names_in(of) | {name_of(of)}):
             continue
         if re.search(rf"-\s*{name}\b|{name}\.neg|neg\({name}", source.text):
             continue
@@ -312,6 +357,13 @@ def uphill_forces(scope: Scope) -> Iterator[Found]:
 def momentum_turned(scope: Scope) -> Iterator[Found]:
     """``dq, dp = dH[:, 1], dH[:, 0]``: the momentum changes by minus the derivative by the place."""
     source, index = scope.source, scope.index
+    for call in index.called("stack", "cat"):
+        if (halves := _exchanged(index, call)) is not None:
+            message = (
+                f"exchanges the two halves of a gradient (`{ast.unparse(call)}`) without a sign: of Hamilton's "
+                "equations one has a minus, and without it the energy does not stay what it is."
+            )
+            yield scope.tell(call, "loss", message, f"Put a minus before the second one: -{halves[1]}.")
     given = {p.name: p for p in index.given if re.match(r"^(d?q_?(dot|dt)?|dqdt|dq_dt|dp|p_?dot|dpdt|dp_dt)$", p.name)}
     q = next((p for n, p in given.items() if "q" in n), None)
     p = next((p for n, p in given.items() if re.match("d?p", n)), None)
@@ -330,17 +382,38 @@ def momentum_turned(scope: Scope) -> Iterator[Found]:
     yield scope.tell(p.node, "loss", message, f"Write {p.name} = -{ast.unparse(p.value)}.")
 
 
-@text_rule(494, "k2", "k3")
+def _exchanged(index: Index, call: ast.Call) -> tuple[str, str] | None:
+    """The two halves of what autograd.grad gave, where a call puts them together the other way round."""
+    parts = getattr(call.args[0], "elts", []) if call.args else []
+    names = tuple(name_of(p) for p in parts)
+    for node in index.kinds.get(ast.Assign, ()) if len(names) == 2 and all(names) else ():
+        target, value = node.targets[0], node.value
+        taken = [name_of(t) for t in target.elts] if isinstance(target, ast.Tuple) else []
+        if taken != list(names[::-1]) or called(value) not in ("unbind", "chunk", "split", "tensor_split"):
+            continue
+        of = name_of(operands(value)[0]) if operands(value) else ""
+        for other in index.kinds.get(ast.Assign, ()):
+            given = other.value.value if isinstance(other.value, ast.Subscript) else other.value
+            taken_of = {name_of(n) for t in other.targets for n in ast.walk(t)}
+            if of in taken_of and isinstance(given, ast.Call) and _by_inputs(given):
+                return names  # type: ignore[return-value]
+    return None
+
+
+@text_rule(494)
 def stages_out_of_weight(scope: Scope) -> Iterator[Found]:
     """``s + dt * (k1 + 2 * k2 + 2 * k3 + k4) / 4``: the weights of the stages do not sum to 1."""
     source, index = scope.source, scope.index
+    known = _stages(index)
     for node in index.binary.get(ast.Add, []) + index.binary.get(ast.Mult, []) + index.binary.get(ast.Div, []):
         names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-        stages = {n for n in names if re.fullmatch(r"k_?\d", n)}
+        stages = {n for n in names if re.fullmatch(r"k_?\d", n) or n in known}
         above = source.parents.get(node)
         if len(stages) < 4 or isinstance(above, ast.BinOp):
             continue
-        weight = _weight(node)
+        if stages & known and not any(STEP.match(n) for n in names):
+            continue  # layers one after another, whose results are added up
+        weight = _weight(node, known)
         if weight is None or abs(weight) < 1e-6 or abs(weight - 1) < 1e-6:
             continue
         message = (
@@ -350,19 +423,35 @@ def stages_out_of_weight(scope: Scope) -> Iterator[Found]:
         yield scope.tell(node, "loss", message, "Their weights sum to 1: dt * (k1 + 2 * k2 + 2 * k3 + k4) / 6.")
 
 
-def _weight(node: ast.AST) -> float | None:
+def _stages(index: Index) -> set[str]:
+    """The variables that hold the slopes of a Runge-Kutta step: one function's results, each at a place that the one
+    before has moved."""
+    found: list[str] = []
+    by = ""
+    for name, value, _ in index.given:
+        if not isinstance(value, ast.Call) or not value.args or (found and ast.unparse(value.func) != by):
+            continue
+        moves = found and any(found[-1] in names_in(a) and isinstance(a, ast.BinOp) for a in value.args)
+        if moves:
+            found.append(name)
+        elif len(found) < 4:
+            found, by = [name], ast.unparse(value.func)
+    return set(found) if len(found) >= 4 else set()
+
+
+def _weight(node: ast.AST, stages: set[str]) -> float | None:
     """What an expression is where each stage and the step are 1, and all else is 0; None where nobody can tell."""
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return float(node.value)
     if isinstance(node, ast.Name | ast.Attribute):
         name = name_of(node)
-        return 1.0 if re.fullmatch(r"k_?\d", name) or STEP.match(name) else 0.0
+        return 1.0 if re.fullmatch(r"k_?\d", name) or name in stages or STEP.match(name) else 0.0
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        of = _weight(node.operand)
+        of = _weight(node.operand, stages)
         return None if of is None else -of
     if not isinstance(node, ast.BinOp):
         return None
-    left, right = _weight(node.left), _weight(node.right)
+    left, right = _weight(node.left, stages), _weight(node.right, stages)
     if left is None or right is None:
         return None
     if isinstance(node.op, ast.Add):

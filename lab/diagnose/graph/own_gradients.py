@@ -54,7 +54,7 @@ class _Context:
         """Nothing is differentiated here."""
 
 
-@rule(347)
+@rule(308)
 def not_the_slope(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A backward() whose gradient is another one than the slope of forward(), where both only compute."""
     if backward_ignores(trace, set()):
@@ -230,7 +230,7 @@ def _computes(function: Function, context: str) -> bool:
     return True
 
 
-@rule(348)
+@rule(309)
 def written_over(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``grad_output[x < 0] = 0`` in a backward() or a hook: others may be given the same gradient."""
     for source in sources(trace):

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from ..finding import Found
 from ..order import text_rule
-from ..reading.expressions import Flow
+from ..reading.calls import function_of, name_of
+from ..reading.expressions import Flow, flow_of
 from ..reading.scope import Scope
-from ..reading.sources import called
+from ..reading.sources import Function, called, own_nodes
 
 LOSSES = {"CrossEntropyLoss", "NLLLoss", "cross_entropy", "nll_loss"}
 POSITIVE = re.compile(r"pos(?!_weight)|(^|_)n?_?p1?(_|$)|== ?1", re.I)
@@ -32,6 +33,9 @@ def by_their_counts(scope: Scope) -> Iterator[Found]:
         if given is None or counts is None:
             continue
         inner = flow.inner(given)
+        own = function_of(flow.source, inner) if isinstance(inner, ast.Call) else None
+        if own is not None:  # what it gives
+            inner = next(n.value for n in own_nodes(own) if isinstance(n, ast.Return) and n.value is not None)
         message = (
             f"weighs each class by how many samples it has (`{ast.unparse(inner)}`, given to "
             f"{called(node)}): the frequent classes, which make up most of the loss as it is, count even more, "
@@ -71,6 +75,10 @@ def _share_of_positives(flow: Flow, node: ast.expr, depth: int = 10) -> ast.expr
         above, below = ast.unparse(inner.left), ast.unparse(inner.right)
         if POSITIVE.search(above) and not NEGATIVE.search(above) and not POSITIVE.search(below):
             return inner
+        rest = flow.inner(inner.right)
+        odds = isinstance(rest, ast.BinOp) and isinstance(rest.op, ast.Sub) and flow.number(rest.left) == 1
+        if odds and ast.unparse(rest.right) == above and depth and _share_of_positives(flow, inner.left, depth - 1):  # type: ignore[attr-defined]
+            return inner
     return None
 
 
@@ -97,6 +105,14 @@ def _rising(flow: Flow, node: ast.expr, depth: int = 10) -> ast.expr | None:
     value = flow.value(node)
     if value is not None:
         return _rising(flow, value, depth - 1)
+    own = function_of(flow.source, node) if isinstance(node, ast.Call) else None
+    if own is not None:
+        ends = [n.value for n in own_nodes(own) if isinstance(n, ast.Return) and n.value is not None]
+        return _rising(flow_of(flow.source, own), ends[0], depth - 1) if len(ends) == 1 else None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        sides = [(node.left, node.right), (node.right, node.left)]
+        of = next((a for a, b in sides if flow.number(b) is not None or _argument(flow, b)), None)
+        return _rising(flow, of, depth - 1) if of is not None else None
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
         below = _rising(flow, node.right, depth - 1)
         whole = called(node.right) in ("sum", "len", "max", "numel", "size") or below is None
@@ -110,6 +126,12 @@ def _rising(flow: Flow, node: ast.expr, depth: int = 10) -> ast.expr | None:
     if isinstance(node, ast.ListComp) and len(node.generators) == 1:
         return _of_each(flow, node, depth)
     return None
+
+
+def _argument(flow: Flow, node: ast.expr) -> bool:
+    """Whether an expression is an argument of the function: how many classes there are."""
+    arguments = flow.scope.args.args if isinstance(flow.scope, Function) else []
+    return any(a.arg == name_of(node) for a in arguments)
 
 
 def _of_each(flow: Flow, node: ast.ListComp, depth: int) -> ast.expr | None:

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Row, Trace, ancestors
 from ..finding import Found, capital, code_of, where
-from ..order import rule, text_rule
+from ..order import rule
 from ..reading.expressions import losses
-from ..reading.scope import Scope
+from ..reading.scope import Scope, scopes
 from .losses import DIFFERENCES
 
 AVERAGING = {"mean", "sum", "cast", "float", "to", "double"}
@@ -239,9 +239,69 @@ def _of_width_one(row: Row) -> bool:
     return row.op == "linear" and row.shape[-1:] == (1,)
 
 
-@text_rule(442, trains=True)
-def penalty_subtracted(scope: Scope) -> Iterator[Found]:
+@rule(442)
+def penalty_subtracted(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``loss = data - 1e-4 * sum(p.norm() for p in model.parameters())``: each step makes the weights larger."""
+    if not trace.steps.count:
+        return []
+    read = next((one for scope in scopes(trace) for one in _penalties_read(scope)), None)
+    if read is not None:
+        return [read]
+    for root in (row for rows in trace.roots.values() for row in rows):
+        for sign, row, at in _summands(root):
+            if sign < 0 and at is not None and _of_weights(row):
+                line, col, place = where(trace, at.chain)
+                message = (
+                    f"takes a penalty of the weights away from the loss (`{code_of(trace, at)}`): each step makes the "
+                    "loss smaller, and the weights larger with it."
+                )
+                message = capital(f"{place} {message}")
+                return [Found("loss", "warning", line, col, message, "Add it: loss = data + penalty.", [at, root])]
+    return []
+
+
+def _summands(root: Row) -> Iterator[tuple[int, Row, Row | None]]:
+    """Yield the terms of a loss: the sign, the term, and the difference that gives it a minus."""
+    stack: list[tuple[int, Row, Row | None, int]] = [(1, root, None, 0)]
+    while stack:
+        sign, row, at, depth = stack.pop()
+        refs = [r for r in row.refs if isinstance(r, Row)]
+        if row.op in ("sub", "sub_") and len(row.refs) == 2 and depth < 12:
+            stack += [
+                (sign if r is row.refs[0] else -sign, r, at if r is row.refs[0] else row, depth + 1) for r in refs
+            ]
+        elif row.op in ("add", "add_") and depth < 12:
+            stack += [(sign, r, at, depth + 1) for r in refs]
+        elif row.op in ("mul", "div", "neg") and len(refs) == 1 == len(row.refs) and depth < 12 and not refs[0].shape:
+            turned = _turn(row, refs[0]) < 0
+            stack.append((-sign if turned else sign, refs[0], row if turned else at, depth + 1))
+        else:
+            yield sign, row, at
+
+
+def _of_weights(row: Row) -> bool:
+    """Whether a number is made of matrices that are trained alone, and by their squares or sizes."""
+    above = [row, *ancestors([row])]
+    leaves = [r for r in above if isinstance(r, Leaf) and r.requires_grad]
+    squares = {r.op for r in above if isinstance(r, Row)} & {
+        "pow",
+        "square",
+        "abs",
+        "vector_norm",
+        "norm",
+        "linalg_norm",
+    }
+    others = [r for r in above if isinstance(r, Leaf) and not r.requires_grad and r.shape]
+    return (
+        bool(leaves and squares)
+        and not others
+        and all(r.module and len(r.shape) > 1 for r in leaves)
+        and row.shape == ()
+    )
+
+
+def _penalties_read(scope: Scope) -> Iterator[Found]:
+    """Told of a penalty of all parameters that the text takes away from a loss."""
     flow = scope.flow
     for of, _ in losses(flow):
         terms = list(flow.terms(of))

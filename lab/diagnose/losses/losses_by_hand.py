@@ -7,15 +7,16 @@ import ast
 import re
 from collections.abc import Iterator
 
-from ...recorder.cell_trace import Leaf, Ref, Row, Trace
+from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ..finding import Found, capital, code_of, where
 from ..order import rule, text_rule
-from ..reading.calls import name_of
-from ..reading.expressions import Flow, losses
-from ..reading.scope import Scope
+from ..reading.calls import mentions, name_of
+from ..reading.expressions import Flow, defaults, losses
+from ..reading.scope import Scope, scopes
 from ..reading.sources import called, sources
 from ..training.start_values import _range
 from .losses import EACH, PROBABILITIES, _source
+from .overlaps import share_of
 
 AVERAGES = {"mean", "sum", "div", "nanmean"}
 ASCENDS = re.compile(
@@ -287,14 +288,18 @@ def made_unlike(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``loss = F.cosine_similarity(a, b).mean()``: a step makes the two less alike."""
     for root in _roots(trace):
         inner, passed = _inside(root, AVERAGES)
-        ends = isinstance(inner, Row) and "cosine_similarity" in code_of(trace, inner)
-        if not ends or "mean" not in passed or not isinstance(inner, Row):
+        entered = trace.entered[inner.path] if isinstance(inner, Row) and inner.path < len(trace.entered) else ()
+        ends = isinstance(inner, Row) and (
+            "cosine_similarity" in code_of(trace, inner) or any(kind == "CosineSimilarity" for kind, _ in entered)
+        )
+        averaged = "mean" in passed or {"sum", "div"} <= set(passed)
+        if not ends or not averaged or not isinstance(inner, Row):
             continue
         says = (
             f"makes a similarity the loss (`{code_of(trace, inner)}`): a step brings it down, so what belongs together "
             "is pushed apart."
         )
-        return _say(trace, inner, "note", says, "For pairs that belong together take 1 - similarity.")
+        return _say(trace, root, "note", says, "For pairs that belong together take 1 - similarity.", inner)
     return []
 
 
@@ -351,6 +356,15 @@ def _hinge(row: Row) -> Ref | None:
 def sums_to_more(scope: Scope) -> Iterator[Found]:
     """``one_hot * (1 - eps) + eps``: every class gets eps, and the shares sum to more than 1."""
     flow = scope.flow
+    for call in scope.calls("scatter_"):
+        if (made := _filled_beside_one(scope, call)) is not None:
+            says = (
+                f"smooths labels so that they sum to more than 1 (`{ast.unparse(made)}`; {scope.place(call).words}: "
+                f"`{ast.unparse(call)}`): each class gets {ast.unparse(made.args[1])}, and not each its part of it."
+            )
+            yield scope.tell(
+                made, "loss", says, f"Divide it among the other classes: {ast.unparse(made.args[1])} / (n - 1)."
+            )
     for node in flow.of(ast.BinOp):
         if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
             continue
@@ -370,6 +384,23 @@ def sums_to_more(scope: Scope) -> Iterator[Found]:
             yield scope.tell(node, "loss", says, remedy)
 
 
+def _filled_beside_one(scope: Scope, call: ast.Call) -> ast.Call | None:
+    """The call that fills shares with what smooths them, where the right one is then set to 1, or to 1 less that."""
+    flow = scope.flow
+    of = getattr(call.func, "value", call)
+    made = flow.inner(of)
+    if called(made) not in ("full", "full_like") or not isinstance(made, ast.Call) or len(made.args) < 2:
+        return None
+    fill, hot = flow.inner(made.args[1]), call.args[2] if len(call.args) > 2 else None
+    own = defaults(flow.scope).get(name_of(fill))
+    known = flow.number(fill) if own is None else flow.number(own)
+    if hot is None or known is None or not 0.0 < known < 0.5:
+        return None
+    one = flow.number(hot) == 1 or _one_less(hot, made.args[1])
+    mixes = mentions(r"log_softmax|cross_entropy|kl_div|KLDivLoss", scope.source.text)
+    return made if one and mixes else None
+
+
 def _one_less(node: ast.expr, rest: ast.expr) -> bool:
     """Whether an expression is 1 minus another."""
     less = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and ast.unparse(node.left) in ("1", "1.0")
@@ -380,9 +411,35 @@ SCORES = re.compile(r"(^|_)(dice|iou|jaccard|tversky|f1|ssim|psnr|acc|accuracy|o
                     r"(dice|iou|jaccard|overlap)(_?(score|coef|coeff|index))?$", re.I)  # fmt: skip
 
 
-@text_rule(543, earlier=True)
-def score_lowered(scope: Scope) -> Iterator[Found]:
+@rule(543)
+def score_lowered(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``loss = dice(pred, y)`` of a score that is 1 at its best: a step brings it down."""
+    read = next((one for scope in scopes(trace, earlier=True) for one in _scores_read(scope)), None)
+    if read is not None:
+        return [read]
+    for root in _roots(trace):
+        inner, _ = _inside(root, {"mean", "sum", "cast"})
+        if not isinstance(inner, Row) or inner.op != "div" or not inner.requires_grad or _signed_by_values(root) <= 0:
+            continue
+        products = [r for r in ancestors([inner]) if isinstance(r, Row) and r.op == "mul" and len(r.refs) == 2]
+        common = next((r for r in products if share_of(trace, r) is inner and _held_to_a_mask(r)), None)
+        if common is not None:
+            says = (
+                f"makes an overlap the loss (`{code_of(trace, inner)}`): it is 1 where everything is right, and a step "
+                "brings it down."
+            )
+            return _say(trace, root, "warning", says, "Take 1 minus it.", common)
+    return []
+
+
+def _held_to_a_mask(row: Row) -> bool:
+    """Whether a product is of something on the graph with zeros and ones."""
+    masks = [r for r in row.refs if not r.requires_grad and r.shape]
+    return len(masks) == 1 and _range(masks[0]) == (0.0, 1.0)
+
+
+def _scores_read(scope: Scope) -> Iterator[Found]:
+    """Told of a score that the text makes the loss, by its name."""
     source, flow = scope.source, scope.flow
     for of, _ in losses(flow):
         for term in flow.terms(of):

@@ -7,10 +7,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from ...recorder.cell_trace import Leaf, Trace
+from ...recorder.cell_trace import Leaf, Row, Trace, ancestors
 from ..finding import Found, capital, code_of, where
 from ..order import rule, text_rule
-from ..reading.calls import name_of
+from ..reading.calls import name_of, operands
 from ..reading.expressions import Flow
 from ..reading.scope import Scope
 from ..reading.sources import Function, Source, called, names_in
@@ -124,7 +124,8 @@ def overlap_of_logits(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if row.op != "mul" or not row.reached or len(row.refs) != 2 or not row.chain:
             continue
         place_names = [code.co_qualname for code, _ in row.chain[:2]]
-        if not any(re.search(r"dice|iou|jaccard|tversky", name, re.I) for name in place_names):
+        named = any(re.search(r"dice|iou|jaccard|tversky", name, re.I) for name in place_names)
+        if not named and share_of(trace, row) is None:
             continue
         one = next((r for r in row.refs if r.requires_grad), None)
         mask = next((r for r in row.refs if not r.requires_grad and r.shape), None)
@@ -144,6 +145,24 @@ def overlap_of_logits(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
+def share_of(trace: Trace, row: Row) -> Row | None:
+    """Return the quotient that is an overlap: a product with a mask, summed up, over a sum of both; None for any other
+    product."""
+    mask = next((r for r in row.refs if not r.requires_grad and r.shape), None)
+    one = next((r for r in row.refs if r.requires_grad), None)
+    stack = [(row, False, 0)]
+    while stack:
+        below, summed, depth = stack.pop()
+        for above in trace.consumers().get(below, ()):
+            if above.op == "div" and len(above.refs) == 2 and above.refs[0] is below and summed:
+                parts = ancestors([above.refs[1]])
+                if mask in parts and one in parts:
+                    return above
+            elif above.reached and depth < 8 and (above.op in ("sum", "mul", "add", "cast") or above.view):
+                stack.append((above, summed or above.op == "sum", depth + 1))
+    return None
+
+
 @text_rule(545, earlier=True)
 def boxes_apart(scope: Scope) -> Iterator[Found]:
     """``inter = (x2 - x1) * (y2 - y1)`` of boxes that may lie apart: two negative sides have a positive area."""
@@ -154,14 +173,18 @@ def boxes_apart(scope: Scope) -> Iterator[Found]:
     if any(isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Gt | ast.Lt) and _sides(flow, n)
            for n in flow.nodes):  # fmt: skip
         return
-    for node in flow.of(ast.BinOp):
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+    for node in flow.of(ast.BinOp, ast.Call):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            sides = [node.left, node.right]
+        elif called(node) == "prod" and isinstance(node, ast.Call):
+            sides = operands(node)[:1]
+        else:
             continue
         above = source.parents.get(node)
         name = name_of(above.targets[0]) if isinstance(above, ast.Assign) else ""
         if not re.search(r"inter|overlap|common", name, re.I):
             continue
-        if not all(_length(flow, side) for side in (node.left, node.right)):
+        if not all(_length(flow, side) for side in sides):
             continue
         says = (
             f"multiplies the sides of what two boxes have in common (`{ast.unparse(node)}`) and lets them be "
@@ -195,9 +218,9 @@ def lowest_first(scope: Scope) -> Iterator[Found]:
     if not isinstance(function, Function) or not re.search(r"nms|suppress", function.name, re.I):
         return
     for node in flow.of(ast.Assign):
-        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call | ast.Subscript):
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call | ast.Subscript | ast.Attribute):
             continue
-        made = node.value.value if isinstance(node.value, ast.Subscript) else node.value
+        made = node.value if isinstance(node.value, ast.Call) else node.value.value
         if called(made) not in ("argsort", "sort") or not isinstance(made, ast.Call):
             continue
         text = ast.unparse(node.value)
@@ -225,7 +248,7 @@ def lowest_first(scope: Scope) -> Iterator[Found]:
 def sides_exchanged(scope: Scope) -> Iterator[Found]:
     """``boxes / torch.tensor([H, W, H, W])`` of boxes that are x, y, x, y; ``boxes[:, 0] * h``."""
     flow = scope.flow
-    for node in flow.of(ast.List, ast.Tuple, ast.AugAssign, ast.BinOp):
+    for node in flow.of(ast.List, ast.Tuple, ast.AugAssign, ast.BinOp, ast.Call):
         wrong = _exchanged(flow, node)
         if wrong is None:
             continue
@@ -241,6 +264,8 @@ def sides_exchanged(scope: Scope) -> Iterator[Found]:
 
 def _listed(node: ast.AST) -> str:
     """ "tall" for ``[H, W, H, W]``, "wide" for ``[W, H, W, H]``, "" for anything else."""
+    if called(node) == "repeat" and re.search(r"\.(shape|size\(\))\[-2:\]", ast.unparse(node)):
+        return "tall"  # the last two sizes are height and width
     if not isinstance(node, ast.List | ast.Tuple) or len(node.elts) not in (2, 4):
         return ""
     names = [name_of(e) for e in node.elts]
@@ -253,7 +278,7 @@ def _listed(node: ast.AST) -> str:
 
 def _exchanged(flow: Flow, node: ast.AST) -> ast.AST | None:
     if _listed(node) == "tall":
-        scope = {n.id for n in flow.nodes if isinstance(n, ast.Name)}
+        scope = {name_of(n) for n in flow.nodes if isinstance(n, ast.Name | ast.Attribute)}
         return node if any(re.search(r"box|bbox|anchor|rel|coord", n, re.I) for n in scope) else None
     target: ast.expr | None = None
     value: ast.expr | None = None

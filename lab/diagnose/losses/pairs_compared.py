@@ -59,14 +59,20 @@ def _products(node: ast.expr) -> bool:
     return called(node) in PRODUCTS or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult))
 
 
-@text_rule(455, "normalize")
+def _zero(along: ast.expr | None) -> bool:
+    return along is not None and ast.unparse(along) == "0"
+
+
+@text_rule(455, "norm")
 def normalised_along_the_batch(scope: Scope) -> Iterator[Found]:
     """``F.normalize(z, dim=0)`` of (N, D), whose products with others are logits: each feature has length 1."""
     trace, source, index = scope.trace, scope.source, scope.index
-    for call in index.called("normalize"):
-        along = option(call, "dim", 2)
-        if along is None or ast.unparse(along) != "0":
-            continue
+    calls: list[ast.expr] = [c for c in index.called("normalize") if _zero(option(c, "dim", 2))]
+    for node in index.binary.get(ast.Div, ()):
+        norms = [n for n in spread(index.flow, node.right, 40) if called(n) in ("norm", "vector_norm")]
+        if any(_zero(option(n, "dim", 2)) for n in norms):  # type: ignore[arg-type]
+            calls.append(node)
+    for call in calls:
         rows = [r for r in rows_at(trace, source, call) if r.op in ("div", "normalize") and len(r.shape) == 2]
         if not rows:
             continue
@@ -82,6 +88,13 @@ def normalised_along_the_batch(scope: Scope) -> Iterator[Found]:
             "a cosine."
         )
         yield scope.tell(call, "layout", message, "Normalise each sample: dim=-1.", rows=rows[:1])
+
+
+def _pushes(index: Index, node: ast.expr) -> bool:
+    """Whether a term is small where two are at least a margin apart: ``relu(margin - d)``."""
+    hinge = [n for n in spread(index.flow, node, 40) if called(n) in ("relu", "clamp", "clamp_min", "maximum")]
+    margin = [t for h in hinge for o in operands(h)[:1] for t in index.flow.terms(o)]
+    return any("margin" in ast.unparse(t.node) and t.sign > 0 for t in margin)
 
 
 @text_rule(460, "margin")
@@ -113,6 +126,21 @@ def easiest_for_hardest(scope: Scope) -> Iterator[Found]:
 def friends_apart(scope: Scope) -> Iterator[Found]:
     """``(1 - same) * d ** 2 + same * relu(margin - d) ** 2``: what is the same is pushed apart."""
     index = scope.index
+    for call in index.called("where"):
+        label = stripped(index.flow, call.args[0]) if len(call.args) == 3 else call
+        label = operands(label)[0] if called(label) == "bool" and operands(label) else label
+        same, other = SAME.match(name_of(label)) is not None, OTHER.match(name_of(label)) is not None
+        if (
+            same == other
+            or not _pushes(index, call.args[1 if same else 2])
+            or _pushes(index, call.args[2 if same else 1])
+        ):
+            continue
+        message = (
+            f"keeps what belongs together at least a margin apart (`{ast.unparse(call)}`): the hinge is taken where "
+            f"{name_of(label)} says that the two are alike, and it is for pairs that differ."
+        )
+        yield scope.tell(call, "loss", message, "Exchange the two: the distance for pairs that are alike.")
     for node in index.products:
         for factor, rest in ((node.left, node.right), (node.right, node.left)):
             turned = (
@@ -124,10 +152,7 @@ def friends_apart(scope: Scope) -> Iterator[Found]:
             same = SAME.match(name_of(label)) is not None
             if not same and not OTHER.match(name_of(label)):
                 continue
-            hinge = [n for n in spread(index.flow, rest, 40) if called(n) in ("relu", "clamp", "clamp_min", "maximum")]
-            margin = [t for h in hinge for o in operands(h)[:1] for t in index.flow.terms(o)]
-            pushes = any("margin" in ast.unparse(t.node) and t.sign > 0 for t in margin)
-            if not pushes or same == turned:
+            if not _pushes(index, rest) or same == turned:
                 continue
             message = (
                 f"keeps what belongs together at least a margin apart (`{ast.unparse(node)}`): "

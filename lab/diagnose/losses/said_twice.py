@@ -9,11 +9,14 @@ from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
+from ..models.attention_scores import FILLS, one_number
 from ..order import rule, text_rule
+from ..reading.calls import operands
 from ..reading.expressions import Flow, flow_of
 from ..reading.scope import Scope
 from ..reading.sources import Function, Source, called, names_in, own_nodes, sources
 
+MASKED = -1000.0  # a number that is put in for what is masked
 COMPARE = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div"}
 COMPARES = re.compile(
     r"^(self\.)?(criterion|loss_fn|loss_func|lossfn|loss_function|bce|mse|kl|kl_loss|ce|ce_loss)$", re.I
@@ -182,14 +185,11 @@ def masked_too_late(scope: Scope) -> Iterator[Found]:
     """``w = scores.softmax(-1)`` and ``w.masked_fill(mask == 0, -1e9)``: weights far below zero."""
     flow = scope.flow
     for node in flow.nodes:
-        if called(node) not in ("masked_fill", "masked_fill_") or not isinstance(node, ast.Call) or len(node.args) != 2:
+        if called(node) not in FILLS or not isinstance(node, ast.Call) or len(args := operands(node)) != 3:
             continue
-        of, fill = getattr(node.func, "value", None), ast.unparse(node.args[1])
-        if of is None or not re.match(
-            r"-(\d*e\+?\d+|float\(|1000|9999|(np|math|torch)\.inf)|float\(['\"]-inf|torch\.finfo", fill
-        ):
-            continue
-        if called(flow.inner(of)) != "softmax":
+        weights, fills = (args[1:], args[1:]) if called(node) == "where" else (args[:1], args[2:])
+        fill = next((ast.unparse(a) for a in fills if (one_number(flow, a) or 0.0) <= MASKED), None)
+        if fill is None or not any(called(flow.inner(of)) == "softmax" for of in weights):
             continue
         message = (
             f"masks what a softmax has given (`{ast.unparse(node)}`): there {fill} is a weight and "

@@ -17,6 +17,9 @@ from .dimension_order import ATTENDING as LAYERS
 
 PADDING = {"key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask", "memory_key_padding_mask"}
 BETWEEN = {"dropout", "cast", "float", "to", "type_as", "div", "contiguous", "clone"}
+RECURRENT = {"gru", "lstm", "rnn_tanh", "rnn_relu"}
+PLACEWISE = {"cross_entropy", "nll_loss", "log_softmax", "linear", "relu", "gelu", "tanh", "dropout", "layer_norm",
+             "mul", "view", "reshape", "transpose", "permute", "flatten", "contiguous", "silu", "add"}  # fmt: skip
 MASKS = {"eq", "ne", "lt", "le", "gt", "ge", "cast", "float", "to", "where", "logical_not", "type_as"}
 
 
@@ -38,7 +41,25 @@ def no_causal_mask(trace: Trace, explained: set[Leaf]) -> list[Found]:
             return [_sees(trace, loss, row)]
         if told.same > 0.99 > told.following and attends and all(masks[row] for row in attends):
             return [_not_shifted(trace, loss, told)]
+        if told.same > 0.99 > told.following and not attends and _reads_forwards(trace, loss, told.embedding):
+            return [_not_shifted(trace, loss, told)]
     return []
+
+
+def _reads_forwards(trace: Trace, loss: Row, embedding: Row) -> bool:
+    """Whether one recurrent layer in one direction, and what works on each place by itself, stand between what a model
+    reads and its loss: none that sums the places up, as in an encoder of whole sequences."""
+    stack, between = [loss], set()
+    while stack:
+        row = stack.pop()
+        if row is not embedding and row not in between and row.requires_grad:
+            between.add(row)
+            stack += [r for r in row.refs if isinstance(r, Row)]
+    ran = [r.op for r in between]
+    one = sum(op in RECURRENT for op in ran) == 1
+    places = PLACEWISE | {r.op for r in between if r.view and r.op not in ("select", "slice", "getitem", "narrow")}
+    alone = all(op in RECURRENT or op in places for op in ran)
+    return one and alone and not any("bidirectional" in source.text for source in sources(trace))
 
 
 def _causal(trace: Trace, row: Row) -> bool | None:
@@ -271,7 +292,9 @@ def _lines(trace: Trace) -> Iterator[tuple[str, int]]:
 def not_applied(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A mask of ones and zeros that is added to the scores of a softmax, or multiplied with them."""
     for row in trace.rows:
-        if row.op != "softmax" or len(row.shape) < 3 or row.stats is None or row.stats.zeros or not row.refs:
+        if row.op != "softmax" or len(row.shape) < 2 or row.stats is None or row.stats.zeros or not row.refs:
+            continue
+        if len(row.shape) == 2 and not _weighs(trace, row):
             continue
         ref = row.refs[0]
         while isinstance(ref, Row) and ref.refs and (ref.view or ref.op in BETWEEN) and len(ref.refs) == 1:
@@ -292,6 +315,16 @@ def not_applied(trace: Trace, explained: set[Leaf]) -> list[Found]:
         remedy = "Write scores.masked_fill(mask == 0, float('-inf')) before the softmax."
         return [Found("mask", "warning", line, col, message, remedy, [ref, row])]
     return []
+
+
+def _weighs(trace: Trace, row: Row, depth: int = 3) -> bool:
+    """Whether a softmax gives weights for the places of samples, which a product with a third dimension reads."""
+    for after in trace.consumers().get(row, ()):
+        if after.op in ("matmul", "bmm", "einsum", "mul") and any(len(r.shape) == 3 for r in after.refs):
+            return True
+        if depth and after.view and _weighs(trace, after, depth - 1):
+            return True
+    return False
 
 
 def _is_mask(ref: Ref) -> bool:

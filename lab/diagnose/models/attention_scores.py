@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, where
 from ..order import rule, text_rule
+from ..reading.calls import operands
 from ..reading.expressions import Flow
 from ..reading.scope import Scope
 from ..reading.sources import called
@@ -51,18 +52,35 @@ def _filled(flow: Flow, node: ast.Call) -> tuple[ast.Call, float] | None:
         return None
     place = FILLS[called(inner)]
     if called(inner) == "where" and len(inner.args) == 3:
-        numbers = [flow.number(a) for a in inner.args[1:]]
+        numbers = [one_number(flow, a) for a in inner.args[1:]]
         if sum(n is not None for n in numbers) != 1:
             return None
         number = next(n for n in numbers if n is not None)
     elif len(inner.args) > place:
-        found = flow.number(inner.args[place])
+        found = one_number(flow, inner.args[place])
         if found is None:
             return None
         number = found
     else:
         return None
     return (inner, number) if number > LOW else None
+
+
+def one_number(flow: Flow, node: ast.expr) -> float | None:
+    """Return the number that an expression is, or that every element of a tensor is which it makes: ``-1e9``,
+    ``torch.full_like(x, -1e9)``, ``torch.zeros_like(x)``."""
+    inner = flow.inner(node)
+    name, args = called(inner), inner.args if isinstance(inner, ast.Call) else []
+    if name in ("zeros", "zeros_like", "ones", "ones_like"):
+        return float(name.startswith("one"))
+    filled = args[1] if name in ("full", "full_like") and len(args) > 1 else None
+    filled = args[0] if name in ("tensor", "as_tensor", "float", "scalar_tensor") and len(args) == 1 else filled
+    if filled is not None:
+        return one_number(flow, filled)
+    text = ast.unparse(inner)
+    if re.fullmatch(r"-((np|math|torch)\.)?inf|['\"]-inf(inity)?['\"]|torch\.finfo\(.*\)\.min", text):
+        return float("-inf")
+    return flow.number(inner)
 
 
 @text_rule(459)
@@ -72,6 +90,8 @@ def weights_cut(scope: Scope) -> Iterator[Found]:
     divided = any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div) and called(n.right) == "sum"
                   for n in flow.nodes)  # fmt: skip
     for node in flow.nodes:
+        if not divided and called(node) in ("tril", "tril_") and called(flow.inner(operands(node)[0])) == "softmax":
+            yield _cut(scope, node)
         if divided or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
             continue
         for weights, mask in ((node.left, node.right), (node.right, node.left)):
@@ -79,13 +99,17 @@ def weights_cut(scope: Scope) -> Iterator[Found]:
                 continue
             if not CAUSAL.search(ast.unparse(mask) + ast.unparse(flow.inner(mask))):
                 continue
-            message = (
-                f"cuts weights after the softmax (`{ast.unparse(node)}`): later positions are in the "
-                "sum that the weights of the earlier ones were divided by, so these tell of the future, and "
-                "they do not sum to 1."
-            )
-            remedy = "Mask the scores with float('-inf'), and take the softmax of those."
-            yield scope.tell(node, "mask", message, remedy)
+            yield _cut(scope, node)
+
+
+def _cut(scope: Scope, node: ast.AST) -> Found:
+    """Told of weights that are cut after the softmax."""
+    message = (
+        f"cuts weights after the softmax (`{ast.unparse(node)}`): later positions are in the "
+        "sum that the weights of the earlier ones were divided by, so these tell of the future, and "
+        "they do not sum to 1."
+    )
+    return scope.tell(node, "mask", message, "Mask the scores with float('-inf'), and take the softmax of those.")
 
 
 @rule(461)

@@ -10,13 +10,16 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
 from ..order import rule
+from ..reading.expressions import Flow
 from ..reading.loaders import fetched_at
+from ..reading.scope import flow_around
 from ..reading.sources import Function, Source, called, names_in, own_nodes, sources
 
 RECURRENT = {"GRU", "LSTM", "RNN"}
 BATCH_FIRST = RECURRENT | {"TransformerEncoder", "TransformerEncoderLayer", "TransformerDecoderLayer", "Transformer",
                            "MultiheadAttention"}  # fmt: skip
 STATE = re.compile(r"^(h|c|hc|hx|cx|hid|hidden|states?|memory|mem|h_?[nt0]|c_?[nt0]|rnn_state|hidden_states?)$", re.I)
+_LENGTH = re.compile(r"len|dur|size|count", re.I)
 LENGTHS = re.compile(r"^(x_|seq_|src_|text_|batch_|input_)?(lens?|lengths?)$|^(seq|text|src)lens?$", re.I)
 
 
@@ -175,8 +178,11 @@ def _layers(source: Source, kinds: set[str]) -> dict[str, bool]:
 def _outputs(nodes: list[ast.AST], layers: dict[str, bool]) -> Iterator[tuple[str, str, bool]]:
     """Yield the variables that hold the outputs of layers, with the layer and whether it takes the batch first."""
     for node in nodes:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            layer, target = ast.unparse(node.value.func), node.targets[0]
+        value = node.value if isinstance(node, ast.Assign) else None
+        if isinstance(value, ast.Subscript) and ast.unparse(value.slice) == "0":
+            value = value.value
+        if isinstance(node, ast.Assign) and isinstance(value, ast.Call):
+            layer, target = ast.unparse(value.func), node.targets[0]
             first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target
             if layer in layers and isinstance(first, ast.Name):
                 yield first.id, layer, layers[layer]
@@ -246,17 +252,29 @@ def one_position_for_all(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for source in sources(trace):
         first = any(any(k.arg == "batch_first" and getattr(k.value, "value", 0) is True for k in n.keywords)
                     for n in source.nodes if isinstance(n, ast.Call))  # fmt: skip
+        for call in source.calls.get("arange", ()) if first else ():
+            if (column := _counts_samples(source, call)) is not None and not _turns(source, call):
+                line, col, place = source.place(call)
+                said = (
+                    f"numbers the samples of a batch and not the tokens (`{ast.unparse(column)}`): with "
+                    "batch_first=True dimension 0 is the batch, so all tokens of a sequence get the same position."
+                )
+                remedy = "Count the tokens: torch.arange(x.size(1)).unsqueeze(0)."
+                return [Found("layout", "warning", line, col, capital(f"{place} {said}"), remedy)]
         for node in source.nodes:
             if not isinstance(node, ast.BinOp | ast.AugAssign) or not isinstance(node.op, ast.Add):
                 continue
             sides = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
             table = next((p for side in sides for p in ast.walk(side) if _positions(p)), None)
+            flow = flow_around(source, node)
+            if table is None:
+                table = next((p for side in sides if (p := _row_of_the_size(flow, side)) is not None), None)
             if not isinstance(table, ast.Subscript):
                 continue
             index = list(table.slice.elts) if isinstance(table.slice, ast.Tuple) else [table.slice]
             while len(index) > 1 and ast.unparse(index[-1]) == ":":
                 index.pop()
-            one = next((i for i in index if _size(i) is not None), None)
+            one = next((i for i in index if _size(flow.inner(i)) is not None), None)
             if one is not None:
                 said = (
                     f"adds the encoding of one position to all (`{ast.unparse(table)}`): an index takes row "
@@ -289,6 +307,36 @@ def _positions(node: ast.AST) -> bool:
         )
         is not None
     )
+
+
+def _counts_samples(source: Source, node: ast.Call) -> ast.expr | None:
+    """Return a column of numbers from 0 to the size of a batch that a table of positions is asked for:
+    ``self.pos(torch.arange(x.size(0)).unsqueeze(1))``."""
+    column = next((a for a in source.around(node) if called(a) == "unsqueeze"), None)
+    flow = flow_around(source, node)
+    if not isinstance(column, ast.Call) or [ast.unparse(a) for a in column.args] != ["1"] or not node.args:
+        return None
+    if _size(flow.inner(node.args[0])) != "0":
+        return None
+    for call in (n for n in flow.nodes if isinstance(n, ast.Call) and len(n.args) == 1):
+        table = ast.unparse(call.func)
+        if table.startswith("self.") and re.search(r"pos", table, re.I) and flow.inner(call.args[0]) is column:
+            return column
+    return None
+
+
+def _row_of_the_size(flow: Flow, node: ast.expr) -> ast.Subscript | None:
+    """Return the row of a table of the model's that has the number of the tokens, ``self.table[x.size(1)]``: it may be
+    one of their lengths only by its name."""
+    part = flow.inner(node)
+    if (
+        not isinstance(part, ast.Subscript)
+        or not isinstance(part.value, ast.Attribute)
+        or _LENGTH.search(part.value.attr)
+    ):
+        return None
+    index = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
+    return part if any(_size(flow.inner(i)) == "1" for i in index) else None
 
 
 def _size(node: ast.expr) -> str | None:

@@ -189,11 +189,15 @@ def samples_as_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
             taken = f"takes `{code_of(trace, after)}` {over}"
             message = f"{place} {taken}: {name} ({kind}) has no batch_first=True, so it {reads}."
             made = [at for s in sources(trace) if (at := _made_at(s, name.rpartition(".")[2], kind)) is not None]
+            layer = kind
+            if kind in ("TransformerEncoder", "TransformerDecoder"):  # what is set where its layer is made
+                made = [s.place(n) for s in sources(trace) for n in s.calls.get(f"{kind}Layer", ())]
+                layer = f"{kind}Layer"
             if len(made) == 1:
                 there, (line, col, place) = place, made[0]
                 message = f"{place} makes {name} ({kind}) without batch_first=True, so it {reads}; {there} {taken}."
             message = capital(message)
-            remedy = f"Make it with batch_first=True: nn.{kind}(..., batch_first=True)."
+            remedy = f"Make it with batch_first=True: nn.{layer}(..., batch_first=True)."
             return [Found("layout", "warning", line, col, message, remedy, [after])]
     return []
 

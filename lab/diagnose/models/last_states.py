@@ -28,10 +28,7 @@ def both_directions(trace: Trace, explained: set[Leaf]) -> list[Found]:
         for scope in (n for n in source.nodes if isinstance(n, Function) and layers):
             nodes = list(own_nodes(scope))
             for node in nodes:
-                if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
-                    continue
-                layer, target = ast.unparse(node.value.func), node.targets[0]
-                first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else None
+                layer, first = _output(node)
                 if layer not in layers or not isinstance(first, ast.Name):
                     continue
                 wanted = f"{first.id}[:, -1]" if layers[layer] else f"{first.id}[-1]"
@@ -50,6 +47,21 @@ def both_directions(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
+def _output(node: ast.AST) -> tuple[str, ast.expr | None]:
+    """What a statement calls, and the variable that it gives the first of the results: ``out, _ = f(x)``, ``out =
+    f(x)[0]``."""
+    if not isinstance(node, ast.Assign):
+        return "", None
+    target, value = node.targets[0], node.value
+    if isinstance(target, ast.Tuple):
+        first = target.elts[0] if target.elts else None
+    elif isinstance(value, ast.Subscript) and ast.unparse(value.slice) == "0":
+        first, value = target, value.value
+    else:
+        return "", None
+    return (ast.unparse(value.func), first) if isinstance(value, ast.Call) else ("", None)
+
+
 @rule(447)
 def sample_for_step(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``out, _ = lstm(x)`` with batch_first=True, and ``out[-1]``: the last sample, and not the last step."""
@@ -65,10 +77,7 @@ def sample_for_step(trace: Trace, explained: set[Leaf]) -> list[Found]:
         for scope in source.scopes():
             nodes = list(own_nodes(scope))
             for node in nodes:
-                if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
-                    continue
-                layer, target = ast.unparse(node.value.func), node.targets[0]
-                first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else None
+                layer, first = _output(node)
                 if layer not in batch_first or not isinstance(first, ast.Name):
                     continue
                 moved = any(isinstance(n, ast.Assign) and n is not node and first.id in map(ast.unparse, n.targets)

@@ -3,12 +3,14 @@ after the last layer, a softmax for several labels, a rate that is taken for its
 
 from __future__ import annotations
 
+import ast
 import re
 
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ..finding import Found, capital, code_of, where
 from ..losses.losses import EACH, WITH_LOGITS, _source
 from ..order import rule
+from ..reading.scope import calls
 from ..reading.sources import sources
 
 LINEAR = {"linear", "addmm", "convolution", "conv1d", "conv2d", "conv3d"}
@@ -172,9 +174,17 @@ def shares_for_labels(trace: Trace, explained: set[Leaf]) -> list[Found]:
         line, col, place = where(trace, soft.chain)
         there = where(trace, row.chain)[2]
         at = "" if there == place else f" on {there}"
+        softmaxes = [(s, n) for s, n in calls(trace, "Softmax") if "softmax" not in code_of(trace, soft).lower()]
+        code, does = code_of(trace, soft), "takes"
+        if len(softmaxes) == 1:
+            (line, col, place), code, does = (
+                softmaxes[0][0].place(softmaxes[0][1]),
+                ast.unparse(softmaxes[0][1]),
+                "makes",
+            )
         several = "" if labels is None else f", {labels * soft.shape[-1]:.2g} of them a sample"
         message = capital(
-            f"{place} takes a softmax (`{code_of(trace, soft)}`) for what binary_cross_entropy{at} compares with "
+            f"{place} {does} a softmax (`{code}`) for what binary_cross_entropy{at} compares with "
             f"labels that are independent{several}: its outputs sum to 1, so no two can be sure at once."
         )
         remedy = "Leave the softmax out and take binary_cross_entropy_with_logits."

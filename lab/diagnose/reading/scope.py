@@ -194,6 +194,34 @@ def value_of(flow: Flow, node: ast.AST) -> ast.expr | None:
     return next((value for line, value in reversed(given) if line < node.lineno), None)
 
 
+def unpacked(flow: Flow, call: ast.Call) -> dict[str, ast.expr]:
+    """Return what the dictionaries give that a call unpacks, by name: ``f(**config["loss"])``, where they are written
+    out in the program."""
+    found: dict[str, ast.expr] = {}
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            known = _items(flow, keyword.value)
+            found.update(known or {})
+    return found
+
+
+def _items(flow: Flow, node: ast.expr, depth: int = 4) -> dict[str, ast.expr] | None:
+    """What a dictionary holds: one written out, a variable, an item of another one."""
+    inner = flow.inner(node)
+    if isinstance(inner, ast.Name):
+        given = [p.value for p in index_of(flow_of(flow.source, whole(flow.source))).given if p.name == inner.id]
+        inner = given[0] if len(given) == 1 else inner
+    if isinstance(inner, ast.Dict):
+        return {k.value: v for k, v in zip(inner.keys, inner.values, strict=True) if isinstance(k, ast.Constant)}  # type: ignore[misc]
+    if called(inner) == "dict" and isinstance(inner, ast.Call) and not inner.args:
+        return {k.arg: k.value for k in inner.keywords if k.arg is not None}
+    if isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Constant) and depth:
+        outer = _items(flow, inner.value, depth - 1) or {}
+        item = outer.get(str(inner.slice.value))
+        return None if item is None else _items(flow, item, depth - 1)
+    return None
+
+
 def taken_out(flow: Flow, name: ast.Name) -> ast.Subscript | None:
     """Return what a variable is of a call's results, as if it had been asked for by its place: ``f(x)[1]`` of
     ``a, b = f(x)``."""

@@ -14,6 +14,7 @@ from core.base import source
 
 from ...recorder.cell_trace import Trace
 from ...recorder.user_files import is_users, shown_name
+from .spelling import respelled
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 FILES = 8  # of them, those from which they import names
@@ -152,7 +153,7 @@ def sources(trace: Trace) -> list[Source]:
 def _sources(trace: Trace) -> list[Source]:
     tree = trace.tree()
     made = _makers(trace, tree) if tree is not None else {}
-    found = [Source("", tree, trace.code, _numbered(made))] if tree is not None else []
+    found = [Source("", respelled(tree, trace.code), trace.code, _numbered(made))] if tree is not None else []
     files = dict.fromkeys(code.co_filename for row in trace.rows for code, _ in row.chain)
     for chain in (*trace.backwards, trace.steps.last_step):
         files.update(dict.fromkeys(code.co_filename for code, _ in chain))
@@ -233,7 +234,7 @@ def _numbered(cells: dict[str, str]) -> tuple[Earlier, ...]:
     found, shift = [], 0
     for file, text in reversed(cells.items()):
         shift += text.count("\n") + 1
-        tree = ast.parse(text)
+        tree = respelled(ast.parse(text), text)
         found.append(Earlier(shown_name(file), ast.increment_lineno(tree, -shift), shift))  # type: ignore[type-var]
     return tuple(reversed(found))
 
@@ -241,7 +242,7 @@ def _numbered(cells: dict[str, str]) -> tuple[Earlier, ...]:
 @lru_cache(128)
 def _parsed(text: str) -> ast.Module | None:
     try:
-        return ast.parse(text) if text else None
+        return respelled(ast.parse(text), text) if text else None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

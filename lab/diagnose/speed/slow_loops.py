@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...recorder.cell_trace import Trace
+from ...recorder.user_files import shown_name
 from ..finding import Found, capital
-from ..reading.sources import called, names_in, own_nodes, sources
+from ..reading.sources import Source, called, names_in, own_nodes, sources
 from .time_shares import LEAST_NS, Saving, Shares, spent
 
 TURNS = 4
@@ -29,6 +31,8 @@ def used_after(shares: Shares) -> Iterator[Saving]:
                         continue
                     if not _idle(loop, statement, target.id, nodes) or target.id in names_in(statement.value):  # type: ignore[attr-defined]
                         continue
+                    if _trains(trace, source, statement):
+                        continue
                     ns = shares.at_lines(source.name, statement.lineno, statement.end_lineno or statement.lineno)
                     turns = shares.beats_at(source.name, statement.lineno)
                     share = shares.worth(0.8 * ns)
@@ -42,6 +46,22 @@ def used_after(shares: Shares) -> Iterator[Saving]:
                     )
                     remedy = "Move it behind the loop, one indentation less, or run it every so many turns."
                     yield Saving(share, Found("slow", "note", line, col, message, remedy))
+
+
+def _trains(trace: Trace, source: Source, statement: ast.stmt) -> bool:
+    """Whether a statement leads to a backward() or an optimizer's step: it has an effect in each turn."""
+    for code, lasti in dict.fromkeys(f for chain in (*trace.backwards, trace.steps.last_step) for f in chain):
+        place = trace.place(code, lasti)
+        own = place.file in trace.files
+        line = place.line + trace.files[place.file] if own else place.line
+        if ("" if own else shown_name(place.file)) == source.name and in_lines(statement, line):
+            return True
+    return False
+
+
+def in_lines(statement: ast.stmt, line: int) -> bool:
+    """Return whether a line is one of a statement's."""
+    return statement.lineno <= line <= (statement.end_lineno or statement.lineno)
 
 
 def _idle(loop: ast.For, statement: ast.stmt, name: str, nodes: list[ast.AST]) -> bool:

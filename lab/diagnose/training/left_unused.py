@@ -184,7 +184,7 @@ def _reads(source: Source, argument: ast.AST, name: str) -> bool:
     return function is None or name in names_in(function)
 
 
-@rule(592)
+@rule(307)
 def backward_ignores(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A function with a gradient of the user's own whose backward() reads nothing of what forward() kept for it."""
     ran = {row.op for row in trace.rows if row.reached}

@@ -144,7 +144,7 @@ def _schedulers(trace: Trace) -> list[str]:
     return sorted(n for n in names if re.search(r"(LR|WarmRestarts|LROnPlateau|Scheduler)$", n))
 
 
-@text_rule(307, "load_state_dict", trains=True)
+@text_rule(311, "load_state_dict", trains=True)
 def begun_again(scope: Scope) -> Iterator[Found]:
     """``opt.load_state_dict(saved)`` and then a scheduler that is made from the start: it sets the first rate again."""
     for pair in scope.index.given:
@@ -197,8 +197,8 @@ def first_alone(scope: Scope) -> Iterator[Found]:
         if not _from_zero(loop, counter.id) or flow.number(every) == 1:
             continue
         backward = [n for n in ast.walk(loop) if called(n) == "backward" and n.lineno < node.lineno]  # type: ignore[attr-defined]
-        if not backward:
-            continue
+        if not backward or "backward" in inside:
+            continue  # or what steps there has a loss of its own: an actor that is trained in every other turn
         by = ast.unparse(every)
         says = (
             f"steps where {counter.id} is 0 already (`{ast.unparse(test)}`): the first step has the gradient "

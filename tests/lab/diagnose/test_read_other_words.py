@@ -9,6 +9,7 @@ import pytest
 from lab.diagnose.graph.own_gradients import not_the_slope
 from lab.diagnose.order import in_order
 
+from . import read_other_ways, read_ways_of_data
 from .read_other_words import NOT_TOLD, TOLD
 from .test_read_rules import found_in
 
@@ -24,6 +25,16 @@ def test_it_is_told_in_other_words_too(name: str) -> None:
     rule, line, text = TOLD[name]
     look = next(look for look in in_order() if f"{look.__module__}.{look.__name__}".endswith(f".{rule}"))
     assert [found.line for found in found_in(look, text)] == [line]
+
+
+WAYS = read_other_ways.WAYS | read_ways_of_data.WAYS
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_spelling_is_told_and_what_looks_like_it_is_not(name: str) -> None:
+    rule, line, text = WAYS[name]
+    look = next(look for look in in_order() if f"{look.__module__}.{look.__name__}".endswith(f".{rule}"))
+    assert [found.line for found in found_in(look, text)] == ([] if line is None else [line])
 
 
 @pytest.mark.parametrize("name", NOT_TOLD)
