@@ -232,7 +232,7 @@ def _masked(e: observe.OpEvent) -> bool:
 
 
 def _future(e: observe.OpEvent) -> bool:
-    """Return whether a mask keeps what lies above the diagonal, and nothing else; or a softmax gives that no weight."""
+    """Return whether a mask keeps all above the diagonal and nothing below it, or a softmax gives the past none."""
     if e.op == "softmax":
         weights = on_host(e.outputs[0]._a)
         if weights.ndim < 3 or weights.shape[-1] != weights.shape[-2] or not 2 < weights.shape[-1] <= 256:
@@ -251,7 +251,8 @@ def _future(e: observe.OpEvent) -> bool:
         if one.dtype.kind != "f" or not np.isinf(one).any():
             return False
         one = np.isfinite(one)
-    return bool((one == np.triu(np.ones_like(one), 1)).all())
+    past, later = one[np.tril_indices(len(one), -1)], one[np.triu_indices(len(one), 1)]
+    return bool(not past.any() and later.all())
 
 
 def _classes(facts: ValueFacts, row: Row, e: observe.OpEvent) -> None:

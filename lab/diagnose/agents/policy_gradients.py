@@ -16,10 +16,14 @@ from ..reading.sources import called, names_in, sources
 
 LOG_PROBABILITY = re.compile(r"^(new_|saved_|action_|curr_|pi_)?log_?(prob|pi|p)(s|a|abilities|ability)?(_\w+)?$", re.I)
 REWARDED = re.compile(
-    r"(^|_)(rewards?|returns?|rets?|rtgs?|advs?|advantages?|rs?|rws?|gt?|td_error|delta|discounted\w*)(_|$|\d)", re.I
+    r"(^|_)(rewards?|returns?|rets?|rtgs?|advs?|advantages?|rs?|rws?|gt?|td_error|delta|discounted\w*|prizes?|gains?|"
+    r"pay_?offs?|profits?|surprise|utilit(y|ies)|wins?|to_?go)(_|$|\d)",
+    re.I,
 )
 EXPECTED = re.compile(r"(^|_)(baselines?|values?|vals?|vs?|critic|mean)(_|$|\d)", re.I)
-LOST = re.compile(r"cost|loss|penalt|regret|neg|nll|kl|temperature|target_entropy", re.I)
+LOST = re.compile(
+    r"cost|delay|latency|effort|fuel|spent|loss|penalt|regret|neg|nll|kl|temperature|target_entropy", re.I
+)
 ENTROPY = re.compile(r"entropy|entropies|(^|_)ent$", re.I)
 PROBABILITY = re.compile(r"^(self\.)?(p|pi|probs?|probabilit(y|ies)|action_probs?)$")
 POLICY = re.compile(r"polic|actor|surr|ratio|log_?prob|logp|advant|(^|_)pg(_|$)|reinforce", re.I)
@@ -134,7 +138,7 @@ def entropy_lowered(scope: Scope) -> Iterator[Found]:
                 "has tried the others."
             )
             remedy = "Subtract it: loss = policy_loss - 0.01 * entropy.mean()."
-            yield scope.tell(node, "loss", message, remedy)
+            yield scope.tell(flow.entrance(of, node), "loss", message, remedy)
 
 
 def _entropy(flow: Flow, node: ast.expr) -> int:

@@ -204,7 +204,7 @@ def norm_of_a_part(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     continue
                 norm = flow.inner(node.left)
                 taken = _norm(norm)
-                if taken is None or not GRADIENTS.search(ast.unparse(taken[0])):
+                if taken is None:
                     continue
                 of, dim = taken
                 given = flow.inner(of)

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
 from ..order import rule, text_rule
-from ..reading.calls import name_of, operands, option, rows_at
-from ..reading.expressions import losses
-from ..reading.scope import Index, Scope, indices, spread, stripped, told
+from ..reading.calls import mentions, name_of, operands, option, rows_at
+from ..reading.expressions import Term, losses
+from ..reading.scope import Index, Scope, flow_around, indices, spread, stripped, taken_out, told
 from ..reading.sources import Function, Source, called
 
 LOGDET = re.compile(r"log_?(abs_?)?det|ldj|(^|_)logabsdet|^ld$|log_j", re.I)
@@ -58,11 +58,23 @@ def _layers(trace: Trace) -> list[tuple[Source, Index, ast.expr, int, str]]:
         terms = list(index.flow.terms(given, whole=re.compile(r"^(log_?)?s(cale)?(_\d)?$")))
         if len(terms) != 1:
             continue
-        name = ast.unparse(terms[0].node)
+        of = terms[0].node
+        while isinstance(value := index.flow.value(of), ast.Name):
+            of = value  # what a list of them holds
+        name = ast.unparse(of)
         direction = _direction(index, name)
         if direction:
             found.append((source, index, given, terms[0].sign * direction, name))
     return found
+
+
+def _second(source: Source, node: ast.expr) -> bool:
+    """Whether a variable is the second of what a layer gives, which has given the first to the next one."""
+    if not isinstance(node, ast.Name):
+        return False
+    taken = taken_out(flow_around(source, node), node)
+    place = taken.slice if taken is not None else None
+    return isinstance(place, ast.Constant) and place.value == 1
 
 
 @rule(401)
@@ -70,16 +82,17 @@ def volume_turned(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``y = x * s.exp()`` that returns ``-s.sum(1)``, and ``-(log_p + log_det)``: the volume is turned."""
     if not trace.steps.count:
         return []
-    for source, _, given, sign, name in _layers(trace):
+    for source, index, given, sign, name in _layers(trace):
+        value = index.flow.inner(given)
         for other, at in indices(trace, "backward"):
             for of, _ in losses(at.flow):
                 terms = list(at.flow.terms(of, whole=LOGDET))
-                dets = [t for t in terms if LOGDET.search(name_of(t.node))]
+                dets = [t for t in terms if LOGDET.search(name_of(t.node)) or _second(other, t.node)]
                 logs = [t for t in terms if called(t.node) == "log_prob" or re.search("log_?p", name_of(t.node))]
                 if len(dets) != 1 or not any(t.sign < 0 for t in logs) or dets[0].sign * sign < 0:
                     continue
                 right = sign > 0
-                node: ast.AST = dets[0].node if right else given
+                node: ast.AST = dets[0].node if right else value
                 where = other if right else source
                 message = (
                     f"gives the change of volume the other sign (`{ast.unparse(node)}`): the layer multiplies with "
@@ -240,30 +253,56 @@ def chances_over_the_batch(scope: Scope) -> Iterator[Found]:
         yield scope.tell(call, "layout", message, "Take it over the last dimension: dim=-1.", rows=rows[:1])
 
 
-@text_rule(407, "log", "gumbel")
+@text_rule(407, "log", "rand")
 def gumbel_turned(scope: Scope) -> Iterator[Found]:
     """``torch.log(-torch.log(u))``: minus a Gumbel variable."""
-    source, index = scope.source, scope.index
-    for call in index.called("log"):
-        of = index.flow.inner(operands(call)[0]) if operands(call) else None
-        while isinstance(of, ast.BinOp) and isinstance(of.op, ast.Add):
-            of = of.left
-        if (
-            not isinstance(of, ast.UnaryOp)
-            or not isinstance(of.op, ast.USub)
-            or called(index.flow.inner(of.operand)) != "log"
-        ):
-            continue
-        drawn = any(called(n) in ("rand", "rand_like", "uniform_", "uniform") for n in spread(index.flow, call, 60))
-        above = source.parents.get(call)
+    index = scope.index
+    for user in scope.calls("softmax", "log_softmax", "argmax", "gumbel_softmax"):
+        given = operands(user)[0] if operands(user) else None
+        while isinstance(given, ast.BinOp) and isinstance(given.op, ast.Div):
+            given = index.flow.inner(given.left)  # by a temperature
+        for term in index.flow.terms(index.flow.inner(given)) if given is not None else ():
+            while isinstance(term.node, ast.BinOp) and isinstance(term.node.op, ast.Div):
+                inner = index.flow.inner(term.node.left)
+                term = next((t for t in index.flow.terms(inner) if _turned(index, t.node)), Term(term.sign, inner))
+            if term.sign > 0 and _turned(index, term.node):
+                yield _gumbel(scope, term.node)
+    for call in scope.calls("log"):
+        above = scope.source.parents.get(call)
         function = index.flow.scope
         named = (isinstance(function, Function) and "gumbel" in function.name.lower()) or any(
             "gumbel" in p.name.lower() for p in index.given if p.value is call
         )
-        if not drawn or not named or isinstance(above, ast.UnaryOp):
-            continue
-        message = (
-            f"leaves out the outer minus (`{ast.unparse(call)}`): a Gumbel variable is -log(-log(u)), and its "
-            "negative prefers small logits' tail, so the drawn classes have not the probabilities of the softmax."
-        )
-        yield scope.tell(call, "loss", message, f"Put a minus before it: -{ast.unparse(call)}.")
+        if _turned(index, call) and (_added(scope, call) or (named and not isinstance(above, ast.UnaryOp))):
+            yield _gumbel(scope, call)
+
+
+def _added(scope: Scope, call: ast.expr) -> bool:
+    """Whether a function returns a value that is added wherever the function is called, in a program that chooses."""
+    source, function = scope.source, scope.flow.scope
+    ends = [scope.flow.inner(n.value) for n in scope.index.kinds.get(ast.Return, ()) if n.value is not None]
+    if not isinstance(function, Function) or ends != [call] or not mentions(r"softmax|argmax", source.text):
+        return False
+    uses = [source.parents.get(c) for c in source.calls.get(function.name, ())]
+    return bool(uses) and all(isinstance(u, ast.BinOp) and isinstance(u.op, ast.Add) for u in uses)
+
+
+def _gumbel(scope: Scope, call: ast.expr) -> Found:
+    message = (
+        f"leaves out the outer minus (`{ast.unparse(call)}`): a Gumbel variable is -log(-log(u)), and its "
+        "negative prefers small logits' tail, so the drawn classes have not the probabilities of the softmax."
+    )
+    return scope.tell(call, "loss", message, f"Put a minus before it: -{ast.unparse(call)}.")
+
+
+def _turned(index: Index, call: ast.expr) -> bool:
+    """Whether it is ``log(-log(u))`` of uniform numbers."""
+    of = index.flow.inner(operands(call)[0]) if called(call) == "log" and operands(call) else None
+    while isinstance(of, ast.BinOp) and isinstance(of.op, ast.Add):
+        of = of.left
+    of = index.flow.operator(of) if of is not None else None
+    if not isinstance(of, ast.UnaryOp) or not isinstance(of.op, ast.USub):
+        return False
+    if called(index.flow.inner(of.operand)) != "log":
+        return False
+    return any(called(n) in ("rand", "rand_like", "uniform_", "uniform") for n in spread(index.flow, call, 60))

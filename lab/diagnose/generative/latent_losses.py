@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from ..finding import Found
 from ..order import text_rule
 from ..reading.expressions import Flow, losses
-from ..reading.scope import Scope
+from ..reading.scope import Scope, flow_around
 from ..reading.sources import Function, called, names_in
 
 LOG_VARIANCE = re.compile(
     r"^(z_|q_|self\.)?(log_?var(iance)?|lv|log_?sigma_?(2|sq|squared)|logvars?)(_\w+)?$|_log_?var$", re.I
 )
 UNIFORM = {"rand_like", "rand"}
-SPREAD = re.compile(r"(^|_)(std|sd|sigma|scale|stddev)(_|$)|log_?var|logvar", re.I)
+SPREAD = re.compile(r"(^|_)(std|sd|sigma|scale|stddev|dev|deviation)(_|$)|log_?v(ar)?(_|$)|log_?var", re.I)
 LOSSES = {"mse_loss", "smooth_l1_loss", "l1_loss"}
 DRAWS = {"randn_like", "randn", "normal", "normal_", "standard_normal"}
 
@@ -42,6 +42,8 @@ def variance_as_spread(scope: Scope) -> Iterator[Found]:
 
 def _spreads(flow: Flow, node: ast.AST) -> list[ast.expr]:
     """By what a node multiplies noise, or what it gives a normal distribution as its standard deviation."""
+    if called(node) == "addcmul" and isinstance(node, ast.Call):
+        node = getattr(flow.operator(node), "right", node)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         sides = [node.left, node.right]
     elif isinstance(node, ast.Call) and called(node) in ("mul", "mul_") and len(node.args) == 1:
@@ -71,7 +73,7 @@ def divergence_subtracted(scope: Scope) -> Iterator[Found]:
         roots += [n.value for n in flow.nodes if isinstance(n, ast.Return) and n.value is not None]
     for root in roots:
         parts = root.elts[:1] if isinstance(root, ast.Tuple) else [root]
-        terms = [term for part in parts for term in flow.terms(part)]
+        terms = [term for part in parts for term in flow.terms(part, whole=LOG_VARIANCE)]
         logs = [
             t
             for t in terms
@@ -125,14 +127,18 @@ def _words(flow: Flow, node: ast.expr) -> set[str]:
 def codes_without_gradient(scope: Scope) -> Iterator[Found]:
     """``q = codebook(distances.argmin(1))`` and ``decoder(q)``: what the decoder learns does not reach the encoder."""
     source, flow = scope.source, scope.flow
-    if any(_straight_through(n) for n in flow.nodes):
+    if any(_straight_through(n) for n in source.nodes):
         return
     for node in flow.nodes:
         code = next((a for a in node.args if _looked_up(flow, a)), None) if isinstance(node, ast.Call) else None
         if code is None or not isinstance(code, ast.Name) or called(node) in LOSSES | {"len", "print"}:
             continue
-        committed = [n for n in flow.nodes if called(n) in LOSSES and "detach" in ast.unparse(n)
-                     and code.id in names_in(n)]  # fmt: skip
+        first: ast.Name = code  # where it was looked up, in a function of its own or in this one
+        while isinstance(value := flow.value(first), ast.Name):
+            first = value
+        beside = [*flow.nodes, *flow_around(source, first).nodes]
+        committed = [n for n in beside if called(n) in LOSSES and "detach" in ast.unparse(n)
+                     and names_in(n) & {code.id, first.id}]  # fmt: skip
         if not committed:
             continue
         message = (
@@ -165,7 +171,7 @@ def another_spread(scope: Scope) -> Iterator[Found]:
     for node in scope.nodes:
         if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub | ast.Add):
             continue
-        terms = list(_added(node))
+        terms = list(added(node))
         one = any(getattr(t, "value", None) in (1, 1.0) for _, t in terms)
         grown = [(t, of) for _, t in terms if (of := _times_in_exponent(t)) is not None]
         if not one or len(grown) != 1 or len(terms) < 4:
@@ -184,11 +190,11 @@ def another_spread(scope: Scope) -> Iterator[Found]:
         yield scope.tell(exponential, "loss", message, remedy)
 
 
-def _added(node: ast.expr, sign: int = 1) -> Iterator[tuple[int, ast.expr]]:
+def added(node: ast.expr, sign: int = 1) -> Iterator[tuple[int, ast.expr]]:
     """Yield the terms of a sum as it is written, each with its sign."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
-        yield from _added(node.left, sign)
-        yield from _added(node.right, sign if isinstance(node.op, ast.Add) else -sign)
+        yield from added(node.left, sign)
+        yield from added(node.right, sign if isinstance(node.op, ast.Add) else -sign)
     else:
         yield sign, node
 

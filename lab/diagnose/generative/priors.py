@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from ..finding import Found
 from ..order import text_rule
-from ..reading.calls import mentions, name_of, operands, rows_at
+from ..reading.calls import mentions, name_of, operands, rows_under
 from ..reading.expressions import Flow
-from ..reading.scope import Index, Scope, goals, stripped
-from ..reading.sources import Source, called, names_in
+from ..reading.scope import Index, Scope, flow_around, goals, indices, spread, stripped
+from ..reading.sources import Source, called, key, names_in
 from .latent_losses import LOG_VARIANCE
 
 POSTERIOR = re.compile(r"log_?(var_?)?(post(erior)?|variational(_\w+)?|q(_\w+)?|qw|qz)$|^log_?q", re.I)
@@ -86,6 +86,21 @@ def _fixed(text: str, flow: Flow, node: ast.expr) -> bool | None:
 def prior_held_against(scope: Scope) -> Iterator[Found]:
     """``loss = nll + (log_prior - log_posterior)``: the complexity of a posterior has the other sign."""
     source, index = scope.source, scope.index
+    for of in goals(source, index.flow) if "log_prob" in source.text else ():
+        terms = list(index.flow.terms(of))
+        drawn = [(t, _of_prior(source, t.node)) for t in terms if called(t.node) == "log_prob"]
+        known = [(t, prior) for t, prior in drawn if prior is not None]
+        turned = all((t.sign > 0) == prior for t, prior in known)
+        if turned and len({prior for _, prior in known}) == 2 and len(terms) > len(known):
+            one, other = (next(t.node for t, prior in known if prior is which) for which in (True, False))
+            message = (
+                f"gives the loss the prior's log-probability with a plus (`{ast.unparse(one)}`) and the posterior's "
+                f"with a minus (`{ast.unparse(other)}`): that is minus the divergence, so each step makes the prior "
+                "less likely and the posterior narrower."
+            )
+            sums = [s for _, at in indices(scope.trace) for s in at.sums]
+            both = [s for s in sums if {t.node for t in flow_around(source, s).terms(s)} == {one, other}]
+            yield scope.tell(both[0] if both else of, "loss", message, "Turn them round: posterior - prior.")
     for of in goals(source, index.flow) if mentions(COMPLEXITY, source.text) else ():
         terms = list(index.flow.terms(of, whole=WHOLE))
         mine = [t for t in terms if POSTERIOR.search(name_of(t.node)) or POSTERIOR.search(called(t.node))]
@@ -102,10 +117,38 @@ def prior_held_against(scope: Scope) -> Iterator[Found]:
         yield scope.tell(node, "loss", message, f"Turn them round: + {names[1]} - {names[0]}.")
 
 
+def _of_prior(source: Source, node: ast.expr) -> bool | None:
+    """Whether a log-probability is by a distribution of plain numbers, or by one of parameters; None of data."""
+    owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    if owner is None or not isinstance(node, ast.Call) or len(node.args) != 1:
+        return None
+    flow = flow_around(source, node)
+    if not any(called(n) == "rsample" for n in spread(flow, node.args[0])):
+        return None
+    fixed = _fixed(source.text, flow, owner)
+    if fixed is False and not any(called(n) == "rsample" and ast.unparse(n.func.value) == ast.unparse(owner)  # type: ignore[attr-defined]
+                                  for n in spread(flow, node.args[0])):  # fmt: skip
+        return None
+    return fixed
+
+
 @text_rule(435, "exp")
 def never_below_one(scope: Scope) -> Iterator[Found]:
     """``logvar = F.relu(self.fc_logvar(h))``: a log-variance that is never negative is a variance of 1 and more."""
     source, index = scope.source, scope.index
+    for call in scope.calls("exp"):
+        of = operands(call)[0] if operands(call) else None
+        made = index.flow.inner(of) if of is not None and LOG_VARIANCE.search(ast.unparse(of)) else None
+        layers = _layers(source, made) if made is not None else []
+        if layers and called(layers[-1]) in ("ReLU", "Softplus", "Sigmoid", "ReLU6"):
+            message = (
+                f"lets a log-variance be no smaller than 0 (`{ast.unparse(layers[-1])}` gives "
+                f"{ast.unparse(of or call)}), and its exponential is taken: the variance is 1 or more for every "
+                "sample, however sure the model could be."
+            )
+            yield scope.tell(
+                layers[-1], "loss", message, "Leave it as the linear layer gives it: a logarithm may be negative."
+            )
     for call in index.called("relu", "softplus", "sigmoid", "relu_"):
         given = operands(call)[0] if operands(call) else None
         names = {p.name for p in index.given if p.value is call}
@@ -122,6 +165,17 @@ def never_below_one(scope: Scope) -> Iterator[Found]:
         yield scope.tell(call, "loss", message, "Leave it as the layer gives it: a logarithm may be negative.")
 
 
+def _layers(source: Source, node: ast.expr) -> list[ast.expr]:
+    """The layers of the Sequential that a call runs, which an attribute or a variable was given."""
+    func = node.func if isinstance(node, ast.Call) else None
+    made = source.given.get(key(func), []) if func is not None else []
+    return (
+        list(made[0].args)
+        if len(made) == 1 and isinstance(made[0], ast.Call) and called(made[0]) == "Sequential"
+        else []
+    )
+
+
 @text_rule(437, "range(", ".eval()")
 def sleeping_dropout(scope: Scope) -> Iterator[Found]:
     """``torch.stack([net(x) for _ in range(20)]).std(0)`` in evaluation mode: 20 times the same."""
@@ -135,9 +189,8 @@ def sleeping_dropout(scope: Scope) -> Iterator[Found]:
             again = operands(again)[0]
         if not isinstance(again, ast.Call) or name_of(turn) in names_in(given):
             continue
-        rows = rows_at(trace, source, given)
-        lines = {r.line for r in rows}
-        if not rows or any(r.op.lstrip("~") in RANDOM for r in trace.rows if r.line in lines):
+        rows = rows_under(trace, source, given)
+        if not rows or any(r.op.lstrip("~") in RANDOM for r in rows):
             continue
         texts = " ".join(ast.unparse(n) for n in index.flow.nodes if isinstance(n, ast.Call))
         if not re.search(r"\.(std|var)\(|std\(|var\(", texts) and not mentions(r"std|var|uncert|entrop", source.text):

@@ -15,6 +15,7 @@ from ..reading.expressions import Flow
 from ..reading.scope import Scope, spread, stripped
 from ..reading.sources import Function, Source, called, names_in, own_nodes
 from ..training.start_values import _range
+from .latent_losses import added
 from .noise_schedules import DRAWN, LEVELS
 
 FORWARD = re.compile(r"invert|inversion|encode|forward|add_noise|q_sample|noising", re.I)
@@ -214,9 +215,7 @@ def quiet_walk(scope: Scope) -> Iterator[Found]:
     for node in index.sums:
         if isinstance(source.parents.get(node), ast.BinOp):
             continue
-        parts = [
-            t.node for t in index.flow.terms(node) if isinstance(t.node, ast.BinOp) and isinstance(t.node.op, ast.Mult)
-        ]
+        parts = [p for _, p in added(node) if isinstance(p, ast.BinOp) and isinstance(p.op, ast.Mult)]
         noisy = [(f, r) for p in parts for f, r in _sides(p) if called(index.flow.inner(r)) in ("randn", "randn_like")]
         if len(noisy) != 1:
             continue

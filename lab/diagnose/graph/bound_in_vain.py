@@ -80,13 +80,12 @@ def one_tensor_in_the_list(scope: Scope) -> Iterator[Found]:
                 continue
             node = changes[0]
             message = (
-                f"changes {name} in place (`{ast.unparse(node)}`), which {source.place(call).words} puts "
-                "into a list in "
-                f"each round (`{ast.unparse(call)}`): it is the same tensor each time, so all entries are "
-                "the last one."
+                f"puts {name} into a list in each round (`{ast.unparse(call)}`), and {source.place(node).words} "
+                f"changes it in place (`{ast.unparse(node)}`): it is the same tensor each time, so all entries are the "
+                "last one."
             )
             remedy = f"Keep a copy: append({name}.clone()); or write {name} = {name} + ..."
-            yield scope.tell(node, "alias", message, remedy)
+            yield scope.tell(call, "alias", message, remedy)
 
 
 def _changes(node: ast.AST, name: str) -> bool:
@@ -103,7 +102,7 @@ def _changes(node: ast.AST, name: str) -> bool:
     )
 
 
-@text_rule(351, "mask", "weight", trains=True)
+@text_rule(351, "weight", trains=True)
 def masked_once(scope: Scope) -> Iterator[Found]:
     """``self.weight.data *= mask`` in __init__ alone: the first step fills what was masked."""
     source, index = scope.source, scope.index
@@ -111,18 +110,23 @@ def masked_once(scope: Scope) -> Iterator[Found]:
     if not isinstance(function, Function) or function.name != "__init__":
         return
     kind = next((a for a in source.around(function) if isinstance(a, ast.ClassDef)), None)
-    rest = "".join(ast.unparse(n) for n in kind.body if n is not function) if kind is not None else "mask"
-    if re.search(r"mask", rest) or mentions(r"register_hook|parametriz|prune|grad \*=|grad\.mul_", source.text):
+    if kind is None or mentions(r"register_hook|parametriz|prune|grad \*=|grad\.mul_", source.text):
         return
+    rest = "".join(ast.unparse(n) for n in kind.body if n is not function)
     for node in index.flow.nodes:
-        changed = (
-            isinstance(node, ast.AugAssign)
-            and isinstance(node.op, ast.Mult)
-            and "weight" in ast.unparse(node.target)
-            and "mask" in ast.unparse(node.value)
+        target: ast.expr | None = None
+        factor: ast.expr | None = None
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult):
+            target, factor = node.target, node.value
+        elif called(node) == "mul_" and isinstance(node, ast.Call) and len(node.args) == 1:
+            target, factor = operands(node)
+        if target is None or factor is None or "weight" not in ast.unparse(target):
+            continue
+        name = name_of(factor)
+        buffer = re.search(
+            rf"register_buffer\(['\"]{re.escape(name)}['\"], .*(tril|triu|ones|zeros|bool|\beye)", source.text
         )
-        changed = changed or (called(node) == "mul_" and "weight" in ast.unparse(node) and "mask" in ast.unparse(node))
-        if not changed:
+        if not name or not ("mask" in name or buffer) or re.search(rf"mask|\b{re.escape(name)}\b", rest):
             continue
         message = (
             f"puts the mask on the weights when the layer is made (`{ast.unparse(node)}`), and nothing does "
@@ -191,11 +195,46 @@ def _by_round(inside: list[ast.AST], variables: set[str], given: ast.Assign) -> 
     return bool(names & variables)
 
 
-@text_rule(353, "+=")
+def _kept_from_the_start(scope: Scope) -> Iterator[Found]:
+    """``self.total = torch.empty(n)`` in __init__, to which other methods add."""
+    source, function = scope.source, scope.flow.scope
+    if not isinstance(function, Function) or function.name != "__init__":
+        return
+    kind = source.parents.get(function)
+    inside = [n for n in ast.walk(kind) if n not in set(scope.nodes)] if kind is not None else []
+    for node in scope.index.kinds.get(ast.Assign, ()):
+        text, value = ast.unparse(node.targets[0]), node.value
+        made = ast.unparse(getattr(value, "func", value))
+        if called(value) not in EMPTY - {"Tensor", "FloatTensor"} or not re.match(r"(torch|core)\.", made):
+            continue
+        uses = [n for n in ast.walk(source.tree) if isinstance(n, ast.Attribute) and n.attr == text.rpartition(".")[2]]
+        above = [(n, source.parents.get(n)) for n in uses if n is not node.targets[0]]
+        adds = [n for n, a in above if n in inside and _adds(a, n)]
+        writes = [a for n, a in above if (isinstance(n.ctx, ast.Store) and not isinstance(a, ast.AugAssign))
+                  or (isinstance(a, ast.Subscript) and isinstance(a.ctx, ast.Store))
+                  or (isinstance(a, ast.Attribute) and re.search(r"_$", a.attr) and not _adds(a, n))]  # fmt: skip
+        if not adds or writes or not text.startswith("self."):
+            continue
+        message = (
+            f"makes {text} without values (`{ast.unparse(node)}`), and {source.place(adds[0]).words} adds to it: it "
+            "begins with whatever its memory held, and sometimes that is 0."
+        )
+        yield scope.tell(node, "data", message, f"Begin with zeros: {ast.unparse(value).replace('empty', 'zeros')}.")
+
+
+def _adds(above: ast.AST | None, node: ast.AST) -> bool:
+    """Whether a statement or a method adds to a tensor in place."""
+    if isinstance(above, ast.AugAssign):
+        return above.target is node and isinstance(above.op, ast.Add | ast.Sub)
+    return isinstance(above, ast.Attribute) and above.attr in ("add_", "index_add_", "scatter_add_", "sub_", "addmm_")
+
+
+@text_rule(353)
 def what_was_there(scope: Scope) -> Iterator[Found]:
     """``total = torch.empty(n)`` and ``total[i] += x``: it begins with whatever the memory held."""
     source, index = scope.source, scope.index
-    for name, value, node in index.given:
+    yield from _kept_from_the_start(scope) if "torch.empty(" in source.text else ()
+    for name, value, node in index.given if "+=" in source.text else ():
         text = ast.unparse(getattr(value, "func", value))
         if called(value) not in EMPTY or not re.match(r"(torch|core|np|numpy)\.|\w+\.new_empty", text):
             continue

@@ -7,6 +7,9 @@ import ast
 from ...recorder.cell_trace import Leaf, Row, Trace
 from ..finding import Found, code_of, where
 from ..order import rule
+from ..reading.expressions import Flow
+from ..reading.scope import flow_around
+from ..reading.sources import sources
 from . import value_flow
 
 
@@ -33,21 +36,22 @@ def number_added(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 terms = (node.value,)
             else:
                 continue
-            if any(_scaled(term, value_flow._span(place)) for term in terms):
+            flow = flow_around(sources(trace)[0], node)
+            if any(_scaled(flow, term, value_flow._span(place)) for term in terms):
                 return [_told(trace, cut)]
     return []
 
 
-def _scaled(term: ast.expr, span: value_flow.Span) -> bool:
+def _scaled(flow: Flow, term: ast.expr, span: value_flow.Span) -> bool:
     """Whether a term is the expression at `span`, or a multiple of it."""
-    if value_flow._of(term) == span:
+    if value_flow._of(flow.inner(term)) == span:
         return True
     if isinstance(term, ast.UnaryOp):
-        return _scaled(term.operand, span)
+        return _scaled(flow, term.operand, span)
     if isinstance(term, ast.BinOp) and isinstance(term.op, ast.Mult):
-        return any(_scaled(a, span) and _plain(b) for a, b in ((term.left, term.right), (term.right, term.left)))
+        return any(_scaled(flow, a, span) and _plain(b) for a, b in ((term.left, term.right), (term.right, term.left)))
     if isinstance(term, ast.BinOp) and isinstance(term.op, ast.Div):
-        return _scaled(term.left, span) and _plain(term.right)
+        return _scaled(flow, term.left, span) and _plain(term.right)
     return False
 
 

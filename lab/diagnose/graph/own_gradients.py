@@ -29,7 +29,7 @@ FUNCTIONS = {"exp", "log", "sin", "cos", "tan", "tanh", "sigmoid", "sqrt", "rsqr
              "minimum", "reciprocal", "softmax", "log_softmax", "logsumexp", "transpose", "clone", "unsqueeze",
              "squeeze", "view", "reshape", "t", "expand_as", "float", "size", "norm", "max", "min", "addmm",
              "outer", "dot", "type_as", "to", "logsigmoid", "silu", "expand", "view_as", "contiguous", "atan2",
-             "amax", "amin", "sign", "gt", "lt", "ge", "le", "detach"}  # fmt: skip
+             "amax", "amin", "clamp_min", "sign", "gt", "lt", "ge", "le", "detach"}  # fmt: skip
 """Functions and methods that compute and do nothing else."""
 NODES = (
     ast.Expr, ast.Assign, ast.AugAssign, ast.Return, ast.Name, ast.Attribute, ast.Call, ast.BinOp, ast.UnaryOp,

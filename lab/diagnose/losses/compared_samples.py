@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from ..finding import Found
 from ..order import text_rule
+from ..reading.calls import operands
 from ..reading.expressions import Flow, speaks_of
 from ..reading.scope import Scope
 from ..reading.sources import called, names_in
@@ -27,8 +28,8 @@ def pushed_the_wrong_way(scope: Scope) -> Iterator[Found]:
         if inside is None:
             continue
         terms = list(flow.terms(inside, whole=re.compile(r"\w")))
-        pos = [t for t in terms if speaks_of(t.node, POSITIVE, NEGATIVE)]
-        neg = [t for t in terms if speaks_of(t.node, NEGATIVE, POSITIVE)]
+        pos = [t for t in terms if _speaks(flow, t.node, POSITIVE, NEGATIVE)]
+        neg = [t for t in terms if _speaks(flow, t.node, NEGATIVE, POSITIVE)]
         if len(pos) != 1 or len(neg) != 1 or pos[0].sign != -1 or neg[0].sign != 1:
             continue
         if not all(_distance(flow, t.node) for t in (pos[0], neg[0])):
@@ -39,6 +40,19 @@ def pushed_the_wrong_way(scope: Scope) -> Iterator[Found]:
         )
         remedy = f"Turn them round: {ast.unparse(pos[0].node)} - {ast.unparse(neg[0].node)} + margin."
         yield scope.tell(node, "loss", message, remedy)
+
+
+def _speaks(flow: Flow, node: ast.expr, one: re.Pattern[str], other: re.Pattern[str]) -> bool:
+    """Whether the names in a term are of one kind, or those of what its distance is between."""
+    if speaks_of(node, one, other) or speaks_of(node, other, one):
+        return speaks_of(node, one, other)
+    inner = flow.inner(node)
+    between = [flow.inner(a) for a in operands(inner)] if called(inner) in DISTANCES else []
+    if len(between) == 2:
+        return sum(speaks_of(b, one, other) for b in between) == 1 and not any(
+            speaks_of(b, other, one) for b in between
+        )
+    return False
 
 
 def _hinged(node: ast.AST) -> ast.expr | None:
@@ -115,6 +129,10 @@ def _with_itself(node: ast.expr) -> str | None:
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Mult):
         node = node.left
     sides: list[ast.expr] = []
+    if called(node) == "einsum" and isinstance(node, ast.Call) and len(node.args) == 3:
+        of, other = (ast.unparse(a) for a in node.args[1:])
+        rows = re.fullmatch(r"(\w)(\w),(\w)\2->\1\3", str(getattr(node.args[0], "value", "")).replace(" ", ""))
+        return of if of == other and rows is not None else None
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
         sides = [node.left, node.right]
     elif called(node) in ("matmul", "mm") and isinstance(node, ast.Call):

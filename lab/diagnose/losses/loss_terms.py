@@ -16,6 +16,8 @@ from ..reading.scope import Scope, scopes
 from .losses import DIFFERENCES
 
 AVERAGING = {"mean", "sum", "cast", "float", "to", "double"}
+GATHERED = {"stack", "cat"}  # of one step each
+PICKED = {"gather", "index", "getitem", "take_along_dim", "neg", "squeeze", *GATHERED}
 PENALTIES = re.compile(r"\.(norm|abs|pow|square)\(|\*\* ?2")
 FEW = 16  # values of a sample from which a mean and a sum are different things
 COLLAPSED = 0.02  # nats of a latent dimension that has nothing to say
@@ -156,6 +158,12 @@ def _averaged(row: Row) -> int | None:
     return math.prod(shape[1:]) if len(shape) > 1 else None
 
 
+def _same(row: Row) -> bool:
+    """Whether a product leaves the one value as it is: a weight of 1."""
+    before = row.refs[0].stats if row.refs and isinstance(row.refs[0], Row) else None
+    return not row.shape and before is not None and row.stats is not None and before.mean == row.stats.mean
+
+
 def _divergence(row: Row) -> int | None:
     """Over how many latents a divergence between normal distributions is summed, with no factor of somebody's."""
     chain, one = [row], row
@@ -167,7 +175,7 @@ def _divergence(row: Row) -> int | None:
     ops = _near(one, 6)
     if "exp" not in ops or not ops & {"pow", "square", "mul"}:
         return None
-    halves = [r for r in (*chain, one.refs[0]) if isinstance(r, Row) and r.op in ("mul", "div")]
+    halves = [r for r in (*chain, one.refs[0]) if isinstance(r, Row) and r.op in ("mul", "div") and not _same(r)]
     if len(halves) != 1:
         return None
     before, after = one.stats.mean, row.stats.mean
@@ -226,7 +234,7 @@ def _log_probability(ref: object) -> Row | None:
             ref.op == "sub" and any(getattr(r, "op", "") == "logsumexp" for r in ref.refs)
         ):
             return ref
-        if not (ref.view or ref.op in ("gather", "index", "getitem", "take_along_dim", "neg", "squeeze")):
+        if not (ref.view or ref.op in PICKED):
             return None
         ref = ref.refs[0]
     return None
@@ -234,7 +242,7 @@ def _log_probability(ref: object) -> Row | None:
 
 def _of_width_one(row: Row) -> bool:
     """Whether values come from a layer with one output."""
-    while row.view and row.refs and isinstance(row.refs[0], Row):
+    while (row.view or row.op in GATHERED) and row.refs and isinstance(row.refs[0], Row):
         row = row.refs[0]
     return row.op == "linear" and row.shape[-1:] == (1,)
 

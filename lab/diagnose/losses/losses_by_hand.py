@@ -11,7 +11,7 @@ from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ..finding import Found, capital, code_of, where
 from ..order import rule, text_rule
 from ..reading.calls import mentions, name_of
-from ..reading.expressions import Flow, defaults, losses
+from ..reading.expressions import Flow, defaults, losses, reduced
 from ..reading.scope import Scope, scopes
 from ..reading.sources import called, sources
 from ..training.start_values import _range
@@ -442,14 +442,17 @@ def _scores_read(scope: Scope) -> Iterator[Found]:
     """Told of a score that the text makes the loss, by its name."""
     source, flow = scope.source, scope.flow
     for of, _ in losses(flow):
-        for term in flow.terms(of):
-            node = term.node
+        for term in flow.terms(of, whole=SCORES):
+            node = flow.inner(term.node)
+            while (inner := reduced(node)) is not None:
+                node = flow.inner(inner)
             if term.sign < 0 or not isinstance(node, ast.Call):
                 continue
             function = called(node)
             if not SCORES.search(function) or re.search(r"loss|dist|err|_cost", function, re.I):
                 continue
-            alone = len(list(flow.terms(of))) == 1 or re.search(r"dice|iou|jaccard|tversky", function, re.I)
+            many = len(list(flow.terms(of, whole=SCORES)))
+            alone = many == 1 or re.search(r"dice|iou|jaccard|tversky", function, re.I)
             falls = _falls(source, function) and not re.search(r"(^|_)(r2|nse)(_|$)", function)
             if falls or not alone:
                 continue

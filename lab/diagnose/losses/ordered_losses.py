@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from ..finding import Found
 from ..order import text_rule
 from ..reading.expressions import Flow, speaks_of
-from ..reading.scope import Scope
-from ..reading.sources import called
+from ..reading.scope import Scope, stripped
+from ..reading.sources import called, key
 
 PREDICTED = re.compile(r"pred|(^|_)(out|output|outputs|y_hat|yhat|forecast|est|estimate|fit|q_hat|logits)(_|s?$)", re.I)
 WANTED = re.compile(r"target|true|label|actual|truth|(^|_)(y|ys|yb|gt|tgt|obs)$", re.I)
-TIME = re.compile(r"time|duration|surv|(^|_)t$|(^|_)y$", re.I)
+TIME = re.compile(r"time|duration|surv|(^|_)(t|y|when|until|days|weeks|months|years|age|tenure)$", re.I)
 EVENT = re.compile(r"event|censor|(^|_)(e|d|delta|status|observed)$", re.I)
 
 
@@ -27,7 +27,8 @@ def quantile_turned(scope: Scope) -> Iterator[Found]:
         if not isinstance(difference, ast.BinOp) or not isinstance(difference.op, ast.Sub):
             continue
         left, right = difference.left, difference.right
-        if speaks_of(left, PREDICTED, WANTED) and speaks_of(right, WANTED, PREDICTED):
+        named = speaks_of(left, PREDICTED, WANTED) and speaks_of(right, WANTED, PREDICTED)
+        if named or (_asked(scope, left) and isinstance(scope.flow.inner(right), ast.Subscript)):
             there = scope.place(difference).words
             says = (
                 f"weighs errors with the quantile the wrong way round (`{ast.unparse(node)}`): they are the prediction "
@@ -36,6 +37,13 @@ def quantile_turned(scope: Scope) -> Iterator[Found]:
             )
             remedy = f"Take the target minus the prediction: {ast.unparse(right)} - {ast.unparse(left)}."
             yield scope.tell(node, "loss", says, remedy)
+
+
+def _asked(scope: Scope, node: ast.expr) -> bool:
+    """Whether a value is what a network gives."""
+    inner = stripped(scope.flow, node)
+    kinds = scope.source.made.get(key(inner.func), ()) if isinstance(inner, ast.Call) else ()
+    return any(kind in scope.source.classes or kind in ("Sequential", "Linear") for kind in kinds)
 
 
 def _pinball(node: ast.AST) -> ast.expr | None:

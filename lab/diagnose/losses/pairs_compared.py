@@ -22,9 +22,8 @@ OTHER = re.compile(r"^(is_)?(diff|different|dissimilar|negative)(_pair|_label)?$
 PREDICTS = re.compile(r"pred(ictor|ict|_head)?$", re.I)
 SIGNED = {"cosine_embedding_loss", "margin_ranking_loss", "hinge_embedding_loss", "soft_margin_loss",
           "CosineEmbeddingLoss", "MarginRankingLoss", "HingeEmbeddingLoss", "SoftMarginLoss"}  # fmt: skip
-APART = re.compile(
-    r"queue|off_diag|cross_entropy|logsumexp|margin|\bvar\(|\bstd\(|cov|log_softmax|NTXent|InfoNCE|center|whiten"
-)
+APART = re.compile(r"queue|off_diag|cross_entropy|logsumexp|margin|log_softmax|NTXent|InfoNCE|center|whiten")
+SPREADS = {"var", "std", "cov", "var_mean", "std_mean"}
 SATURATED = 30.0  # logits of this size: a softmax says one class for certain
 PRODUCTS = {"matmul", "mm", "einsum", "bmm", "linear"}
 
@@ -170,8 +169,10 @@ def friends_apart(scope: Scope) -> Iterator[Found]:
 def nothing_stopped(scope: Scope) -> Iterator[Found]:
     """``-cosine_similarity(predictor(z1), z2)`` with a gradient to both: all embeddings become one."""
     source, index = scope.source, scope.index
-    if not mentions("(?i)" + "cosine_?similarity", source.text) or mentions(APART, source.text):
+    if not mentions("(?i)cosine_?similarity|normalize|norm\\(", source.text) or mentions(APART, source.text):
         return
+    if any(called(n) in SPREADS for of, _ in losses(index.flow) for n in spread(index.flow, of)):
+        return  # what differs from sample to sample is held apart
     for call in _similar(source, index):
         asked = [stripped(index.flow, a) for a in call.args[:2]]
         predicted = [isinstance(a, ast.Call) and PREDICTS.search(ast.unparse(a.func)) is not None for a in asked]
@@ -191,12 +192,13 @@ def nothing_stopped(scope: Scope) -> Iterator[Found]:
 
 def _similar(source: Source, index: Index) -> list[ast.Call]:
     """Calls of cosine_similarity, or of a function of the user's that only takes it of its two arguments."""
-    names = {"cosine_similarity"} | made_as(source, "CosineSimilarity")
-    found = [c for c in index.called(*sorted(names)) if len(c.args) >= 2]
+    found = [c for c in index.called("cosine_similarity") if len(c.args) >= 2]
     for calls in index.calls.values():
         for call in calls:
             own = function_of(source, call) if len(call.args) == 2 else None
-            if own is not None and "cosine_similarity(" in ast.unparse(own) and "detach" not in ast.unparse(own):
+            text = ast.unparse(own) if own is not None else ""
+            by_hand = text.count("normalize(") == 2 and re.search(r"\* \w+\)?\.sum\(|sum\(\w+ \* \w+|@|einsum", text)
+            if ("cosine_similarity(" in text or by_hand) and "detach" not in text:
                 found.append(call)
     return found
 
@@ -214,13 +216,13 @@ def _stopped(source: Source, index: Index, free: ast.expr) -> bool:
     return False
 
 
-@text_rule(341, "cosine_similarity", "backward", trains=True)
+@text_rule(341, "backward", trains=True)
 def similarity_lowered(scope: Scope) -> Iterator[Found]:
     """``loss = F.cosine_similarity(student, teacher).mean()``: each step makes them less alike."""
     source, index = scope.source, scope.index
     for of, _ in losses(index.flow):
         terms = list(index.flow.terms(of))
-        if len(terms) != 1 or terms[0].sign < 0 or called(terms[0].node) != "cosine_similarity":
+        if len(terms) != 1 or terms[0].sign < 0 or scope.does(terms[0].node) != "cosine_similarity":
             continue
         call = terms[0].node
         names = words(index.flow, call)
@@ -233,7 +235,8 @@ def similarity_lowered(scope: Scope) -> Iterator[Found]:
             "away from each other."
         )
         severity = "warning" if fixed else "note"
-        yield scope.tell(call, "loss", message, "Take 1 - similarity, or put a minus before it.", severity)
+        place = index.flow.value(of) or call
+        yield scope.tell(place, "loss", message, "Take 1 - similarity, or put a minus before it.", severity)
 
 
 @text_rule(342)

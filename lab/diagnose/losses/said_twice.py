@@ -13,6 +13,7 @@ from ..models.attention_scores import FILLS, one_number
 from ..order import rule, text_rule
 from ..reading.calls import operands
 from ..reading.expressions import Flow, flow_of
+from ..reading.passed import functional
 from ..reading.scope import Scope
 from ..reading.sources import Function, Source, called, names_in, own_nodes, sources
 
@@ -205,11 +206,12 @@ def easy_ones_first(trace: Trace, explained: set[Leaf]) -> list[Found]:
         for scope in [source.tree, *(n for n in source.nodes if isinstance(n, Function))]:
             flow = flow_of(source, scope)
             for node in flow.nodes:
-                if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Pow):
+                power = _power(node)
+                if power is None:
                     continue
-                if "gamma" not in ast.unparse(node.right).lower():
+                if "gamma" not in ast.unparse(power[1]).lower() and not _weighs_a_loss(source, flow, node):
                     continue
-                base = flow.inner(node.left)
+                base = flow.inner(power[0])
                 left = base.right if isinstance(base, ast.BinOp) and isinstance(base.op, ast.Sub) else None
                 rest = left is not None and isinstance(base, ast.BinOp) and flow.number(base.left) == 1
                 sure = flow.inner(left) if rest and left is not None else base
@@ -229,8 +231,37 @@ def easy_ones_first(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
+def _power(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
+    """What is raised to a power, and to which."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        return node.left, node.right
+    parts = operands(node) if called(node) == "pow" else []
+    return (parts[0], parts[1]) if len(parts) == 2 else None
+
+
+def _weighs_a_loss(source: Source, flow: Flow, node: ast.AST) -> bool:
+    """Whether a power is multiplied with a cross-entropy of each sample."""
+    above = source.parents.get(node)
+    if not isinstance(above, ast.BinOp) or not isinstance(above.op, ast.Mult):
+        return False
+    other = flow.inner(above.right if above.left is node else above.left)
+    return "cross_entropy" in functional(source, other)
+
+
+def _right_class(flow: Flow, node: ast.expr) -> bool:
+    """Whether it is ``p * y + (1 - p) * (1 - y)``, the probability of the right one of two classes."""
+    sides = [node.left, node.right] if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) else []
+    if not all(isinstance(s, ast.BinOp) and isinstance(s.op, ast.Mult) for s in sides) or not sides:
+        return False
+    one, other = ({ast.unparse(s.left), ast.unparse(s.right)} for s in sides)  # type: ignore[attr-defined]
+    return other == {f"1 - {name}" for name in one} or one == {f"1 - {name}" for name in other}
+
+
 def _probability(flow: Flow, node: ast.expr) -> int | None:
-    """-1 for ``exp(-ce)`` of a cross-entropy, 1 for ``exp(ce)``; None for anything else."""
+    """-1 for ``exp(-ce)`` of a cross-entropy, or another probability of the right class, 1 for ``exp(ce)``; None for
+    anything else."""
+    if _right_class(flow, node):
+        return -1
     if called(node) != "exp" or not isinstance(node, ast.Call):
         return None
     of = node.args[0] if node.args else getattr(node.func, "value", None)

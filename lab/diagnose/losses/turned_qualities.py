@@ -12,17 +12,22 @@ from ..finding import Found
 from ..order import rule, text_rule
 from ..reading.calls import function_of, mentions, name_of, operands, option, rows_at
 from ..reading.expressions import losses
+from ..reading.passed import result
 from ..reading.scope import Index, Scope, goals, indices, stripped, told
-from ..reading.sources import Source, called, own_nodes
+from ..reading.sources import Source, called, key, own_nodes
 from .compared_samples import NEGATIVE, POSITIVE
 
 QUALITY = re.compile(
     r"(^|_)(ms_?ssim|ssim|psnr|si_?sdr|si_?snr|snr|sdr|iou|miou|jaccard|dice|dice_(coef|coeff|score)|f1|f1_score|"
-    r"accuracy|auc|auroc|ndcg|pesq|stoi|r2_?score|ncc|pearson)$", re.I,
+    r"accuracy|auc|auroc|ndcg|pesq|stoi|r2_?score|ncc|pearson|structural_?similarity(_?(index|measure))?|correlation|overlap|"
+    r"signal_to_noise(_ratio)?|peak_signal_to_noise(_ratio)?|intersection_over_union|explained_variance)$", re.I,
 )  # fmt: skip
-NAMED = re.compile(r"ssim|psnr|sd?n?r\(|iou|jaccard|dice|f1|accuracy|auc|ndcg|pesq|stoi|r2|ncc|pearson",
-                   re.I)  # fmt: skip
+NAMED = re.compile(r"ssim|psnr|sd?n?r\(|iou|jaccard|dice|f1|accuracy|auc|ndcg|pesq|stoi|r2|ncc|pearson|structural|"
+                   r"correlation|overlap|signal_to_noise|intersection_over|explained_var", re.I)  # fmt: skip
+UNTRUE = re.compile(rf"{NEGATIVE.pattern}|(^|_)(noise|bad|fake|corrupt(ed)?|random|unseen|false)s?(_|\d|$)", re.I)
+TRULY = re.compile(r"(^|_)(good|true|context|ctx|liked|taken|seen)s?(_|\d|$)", re.I)
 LOSS = re.compile(r"loss|neg|dist|error|1_?minus|inv", re.I)
+DRAWN = {"randint", "multinomial", "randperm", "random_integers"}
 DISTANCE = re.compile(r"dist|(^|_)d(_|$)", re.I)
 APART = {"mse_loss", "l1_loss", "sub", "squared_error", "smooth_l1_loss", "absolute_error", "huber_loss"}
 
@@ -34,7 +39,7 @@ def quality_made_small(scope: Scope) -> Iterator[Found]:
     if "maximize=True" in source.text:
         return
     for of, _ in losses(index.flow):
-        for term in index.flow.terms(of) if mentions(NAMED, source.text) else ():
+        for term in index.flow.terms(of, whole=QUALITY) if mentions(NAMED, source.text) else ():
             inner = stripped(index.flow, term.node)
             if term.sign < 0 or not isinstance(inner, ast.Call) or not QUALITY.search(called(inner)):
                 continue
@@ -71,8 +76,14 @@ def _turned(source: Source, call: ast.Call) -> bool:
 
 def _ranked(index: Index, node: ast.expr) -> tuple[int, int] | None:
     """The signs of a positive and a negative sample's score in a difference."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        sides = [index.flow.inner(side) for side in (node.left, node.right)]
+        drawn = [_drawn(index, side) for side in sides]
+        if sorted(drawn) == [False, True] and called(sides[0]) == called(sides[1]) != "":
+            return (1, -1) if drawn[1] else (-1, 1)
     found: dict[str, int] = {}
-    for term in index.flow.terms(node, whole=re.compile(f"({POSITIVE.pattern})|({NEGATIVE.pattern})", re.I)):
+    terms = list(index.flow.terms(node, whole=re.compile(f"({POSITIVE.pattern})|({NEGATIVE.pattern})", re.I)))
+    for term in terms:
         names = {name_of(n) for n in ast.walk(term.node)} - {""}
         if any(DISTANCE.search(n) for n in names):
             return None
@@ -82,9 +93,22 @@ def _ranked(index: Index, node: ast.expr) -> tuple[int, int] | None:
     return (found["pos"], found["neg"]) if len(found) == 2 else None
 
 
+def _drawn(index: Index, score: ast.expr) -> bool:
+    """Whether a score is asked for something that was drawn at random, and for nothing that the data have."""
+    made = [index.flow.inner(o) for o in operands(score)]
+    made = [given for one in made if (given := result(index.flow.source, one) or one) is not None]
+    return any(any(called(n) in DRAWN for n in ast.walk(one) if not _chosen_by(one, n)) for one in made)
+
+
+def _chosen_by(node: ast.expr, inner: ast.AST) -> bool:
+    """Whether an expression only chooses by another one: ``items[torch.randint(...)]``."""
+    return any(isinstance(n, ast.Subscript) and inner in set(ast.walk(n.slice)) for n in ast.walk(node))
+
+
 def _log_sigmoids(index: Index) -> list[tuple[ast.Call, ast.expr, int]]:
     """Logarithms of sigmoids: the call, what of, and whether it grows or falls with that."""
-    found = [(c, operands(c)[0], 1) for c in index.called("logsigmoid", "log_sigmoid", "LogSigmoid") if operands(c)]
+    calls = index.called("logsigmoid", "log_sigmoid")
+    found = [(c, operands(c)[0], 1) for c in calls if operands(c)]
     for call in index.called("log"):
         of = index.flow.inner(operands(call)[0]) if operands(call) else call
         while isinstance(of, ast.BinOp) and isinstance(of.op, ast.Add):
@@ -135,7 +159,13 @@ def both_rewarded(scope: Scope) -> Iterator[Found]:
     for call, of, way in _log_sigmoids(index):
         terms = list(index.flow.terms(of, whole=re.compile(f"({POSITIVE.pattern})|({NEGATIVE.pattern})", re.I)))
         names = {name_of(n) for n in ast.walk(of)} - {""}
-        which = {("pos" if POSITIVE.search(n) else "neg") for n in names if POSITIVE.search(n) or NEGATIVE.search(n)}
+        if not any(POSITIVE.search(n) or NEGATIVE.search(n) for n in names):
+            names = {name_of(n) for t in terms for n in ast.walk(t.node)} - {""}
+        which = {
+            "neg" if UNTRUE.search(n) else "pos"
+            for n in names
+            if UNTRUE.search(n) or POSITIVE.search(n) or TRULY.search(n)
+        }
         sign = _sign_in_loss(source, index, call)
         if len(terms) == 1 and len(which) == 1 and sign:
             seen[which.pop()] = sign * way * terms[0].sign, call
@@ -181,6 +211,8 @@ def one_score_for_all(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if row.op not in APART or len(row.refs) < 2 or not row.requires_grad:
             continue
         for one, other in ((row.refs[0], row.refs[1]), (row.refs[1], row.refs[0])):
+            while isinstance(one, Row) and one.op in ("add", "sub", "mul") and one.shape == () and one.refs:
+                one = next((r for r in one.refs if isinstance(r, Row)), one.refs[0])  # beside a bias
             if not isinstance(one, Row) or one.op != "sum" or one.shape != () or not one.requires_grad or not one.refs:
                 continue
             before = one.refs[0]
@@ -202,7 +234,7 @@ def one_score_for_all(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
-@text_rule(363, "binary_cross_entropy", "ones")
+@text_rule(363, "ones")
 def positives_alone(scope: Scope) -> Iterator[Found]:
     """``binary_cross_entropy_with_logits(score, torch.ones(n))`` and no other loss: the answer is always yes."""
     trace, source, index = scope.trace, scope.source, scope.index
@@ -211,10 +243,12 @@ def positives_alone(scope: Scope) -> Iterator[Found]:
     for of, _ in losses(index.flow):
         terms = list(index.flow.terms(of))
         call = terms[0].node if len(terms) == 1 else None
-        if not isinstance(call, ast.Call) or "binary_cross_entropy" not in called(call) or len(call.args) < 2:
+        if not isinstance(call, ast.Call) or "binary_cross_entropy" not in scope.does(call) or len(call.args) < 2:
             continue
         target = index.flow.inner(call.args[1])
-        if called(target) not in ("ones", "ones_like") or mentions(r"zeros|neg|fake", source.text):
+        if called(target) not in ("ones", "ones_like") or mentions(r"neg|fake|(?i:discrim|netd\b|critic)", source.text):
+            continue
+        if mentions(r"(zeros|zeros_like|zero_)\([^()]", source.text) and _another(scope, call):
             continue
         message = (
             f"has no target but 1 (`{ast.unparse(call)}`): the loss is least where every score is large, "
@@ -224,32 +258,33 @@ def positives_alone(scope: Scope) -> Iterator[Found]:
         yield scope.tell(call, "loss", message, "Draw pairs that did not happen as well, and give them the target 0.")
 
 
+def _another(scope: Scope, loss: ast.Call) -> bool:
+    """Whether targets of 0 are made beside a loss whose targets are 1."""
+    targets = [c for c in scope.calls("zeros", "zeros_like", "cat", "fill_") if "zeros" in ast.unparse(c)]
+    return len(scope.calls("binary_cross_entropy_with_logits", "binary_cross_entropy")) > 1 or bool(targets)
+
+
 @text_rule(364)
 def mean_over_classes(scope: Scope) -> Iterator[Found]:
     """``nn.KLDivLoss()`` as it is by default: the divergence divided by the number of classes too."""
     trace, source, index = scope.trace, scope.source, scope.index
     if "kl_div" not in source.text and "KLDivLoss" not in source.text:
         return
-    made = {p.name: p.value for _, at in indices(trace) for p in at.given if called(p.value) == "KLDivLoss"}
-    for calls in index.calls.values():
-        for call in calls:
-            own = made.get(name_of(call.func))
-            if called(call) != "kl_div" and own is None:
-                continue
-            setting = own if isinstance(own, ast.Call) else call
-            if any(k.arg in ("reduction", "size_average", "reduce") for k in setting.keywords):
-                continue
-            above = source.parents.get(call)
-            if isinstance(above, ast.Attribute) and above.attr in ("sum", "mean"):
-                continue
-            rows = [
-                r for r in rows_at(trace, source, call) if len(r.shape) == 2 or (r.refs and len(r.refs[0].shape) == 2)
-            ]
-            classes = max((r.shape[1] if len(r.shape) == 2 else r.refs[0].shape[1] for r in rows), default=0)
-            if classes < 2:
-                continue
-            message = (
-                f"averages over the {classes} classes as well as over the samples (`{ast.unparse(setting)}`, by "
-                f"default): what is called a divergence here is {classes} times smaller than it is, and weighs so."
-            )
-            yield scope.tell(call, "loss", message, "Give it reduction='batchmean'.", "note")
+    for call in index.called("kl_div"):
+        own = [value for value in source.given.get(key(call.func), ()) if called(value) == "KLDivLoss"]
+        own += [call.func] if called(call.func) == "KLDivLoss" else []
+        setting = own[0] if own and isinstance(own[0], ast.Call) else call
+        if any(k.arg in ("reduction", "size_average", "reduce") for k in setting.keywords):
+            continue
+        above = source.parents.get(call)
+        if isinstance(above, ast.Attribute) and above.attr in ("sum", "mean"):
+            continue
+        rows = [r for r in rows_at(trace, source, call) if len(r.shape) == 2 or (r.refs and len(r.refs[0].shape) == 2)]
+        classes = max((r.shape[1] if len(r.shape) == 2 else r.refs[0].shape[1] for r in rows), default=0)
+        if classes < 2:
+            continue
+        message = (
+            f"averages over the {classes} classes as well as over the samples (`{ast.unparse(setting)}`, by "
+            f"default): what is called a divergence here is {classes} times smaller than it is, and weighs so."
+        )
+        yield scope.tell(setting, "loss", message, "Give it reduction='batchmean'.", "note")

@@ -161,6 +161,17 @@ def rows_at(trace: Trace, source: Source, node: ast.AST) -> list[Row]:
             and node.lineno <= row.place.line + trace.files[row.place.file] <= last]  # fmt: skip
 
 
+def rows_under(trace: Trace, source: Source, node: ast.AST) -> list[Row]:
+    """Return what ran on behalf of the lines of an expression of this cell, in the functions that it calls as well."""
+    if source.name or not hasattr(node, "lineno"):
+        return []
+    last = getattr(node, "end_lineno", None) or node.lineno
+    frames = dict.fromkeys(frame for row in trace.rows for frame in row.chain)
+    within = {f for f in frames if (at := trace.place(*f)).file in trace.files
+              and node.lineno <= at.line + trace.files[at.file] <= last}  # fmt: skip
+    return [row for row in trace.rows if not within.isdisjoint(row.chain)]
+
+
 @lru_cache(2048)
 def mentions(pattern: re.Pattern[str] | str, text: str) -> bool:
     """Return whether a pattern is found in a text: of a source, whose functions all ask the same."""

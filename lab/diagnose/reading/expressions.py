@@ -10,6 +10,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from ..finding import end_of
+from .passed import argument, arguments, attribute, result
 from .sources import Function, Source, assigned, called, names_in, own_nodes
 
 REDUCED = {"mean", "sum", "squeeze", "unsqueeze", "view", "reshape", "flatten", "float", "to", "stack", "cat",
@@ -18,6 +19,10 @@ REDUCED = {"mean", "sum", "squeeze", "unsqueeze", "view", "reshape", "flatten", 
 LIBRARIES = {"torch", "core", "F", "np", "numpy"}
 DEEP = 12
 MOST = 64  # terms of a sum
+OPERATORS: dict[str, type[ast.operator]] = {
+    "add": ast.Add, "sub": ast.Sub, "subtract": ast.Sub, "mul": ast.Mult, "multiply": ast.Mult, "div": ast.Div,
+    "divide": ast.Div, "true_divide": ast.Div,
+}  # fmt: skip
 LARGE = 1e300  # beyond it a whole number of somebody's is no float
 
 
@@ -39,12 +44,15 @@ class Flow:
         known: set[ast.AST] = set()
         for pair in assigned(self.nodes):
             alone = any(isinstance(t, ast.Name) and t.id == pair.name for t in pair.node.targets)
+            parts = [t for t in pair.node.targets if isinstance(t, ast.Tuple)]
             several = pair.value is pair.node.value and not alone  # one of the results of a call
+            several = several and not all(len(t.elts) == 1 for t in parts)
             self._bind(pair.name, pair.node, None if several else pair.value)
             known.update(n for t in pair.node.targets for n in ast.walk(t))
         for node in self.nodes:
             if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
                 before = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
+                source.parents[before] = node
                 self._bind(node.target.id, node, ast.copy_location(ast.BinOp(before, node.op, node.value), node))
                 known.add(node.target)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in known:
@@ -71,17 +79,42 @@ class Flow:
         self._bound.setdefault(name, []).append((at, value, node))
 
     def value(self, node: ast.AST) -> ast.expr | None:
-        """Return what a variable was last given before it is read there; None where nobody can tell."""
+        """Return what a variable was last given before it is read there, or a dict's item; None where nobody can tell.
+
+        An argument of a function that is called from one place is what it is given there.
+        """
+        if (
+            isinstance(node, ast.Subscript)
+            and isinstance(node.slice, ast.Constant)
+            and isinstance(node.value, ast.Name)
+        ):
+            return self._item(node.value, node.slice.value)
         if not isinstance(node, ast.Name):
             return None
+        home = self._home(node)
+        return home._value(node)
+
+    def _home(self, node: ast.AST) -> Flow:
+        """The flow of the function that a node stands in."""
+        if node not in self.source.parents:
+            return self
+        inner = next((above for above in self.source.around(node) if isinstance(above, Function)), None)
+        if inner is self.scope or (inner is None and not isinstance(self.scope, Function)):
+            return self
+        whole = self.source.program if self.source.earlier else self.source.tree
+        return flow_of(self.source, inner or whole)
+
+    def _value(self, node: ast.Name) -> ast.expr | None:
         at = node.lineno, node.col_offset
         before = [bound for bound in self._bound.get(node.id, ()) if bound[0] < at]
         if not before:
-            return None if node.id in self._bound else self._global(node.id)
+            return None if node.id in self._bound else self._outside(node.id)
         _, value, where = before[-1]
         around = set(self.source.around(node))
         if any(isinstance(above, ast.If | ast.Try) and above not in around for above in self.source.around(where)):
             return None  # one of several branches
+        if value is None:
+            return self._result(node.id, where)
         if isinstance(value, ast.List) and not value.elts:
             given = self._appended.get(node.id, [])
             # only what stands before: so a value is always further up, and the way to it ends
@@ -95,64 +128,32 @@ class Flow:
             arguments is not None and any(n.arg == name for n in ast.walk(arguments) if isinstance(n, ast.arg))
         )
 
-    def _global(self, name: str) -> ast.expr | None:
-        """Return what a name outside a function was given, if that was a plain number and once; None for any other."""
+    def _result(self, name: str, where: ast.AST) -> ast.expr | None:
+        """What one of several variables is given by a function of the user's that returns as many values."""
+        target = where.targets[0] if isinstance(where, ast.Assign) else None
+        given = result(self.source, where.value, networks=True) if isinstance(where, ast.Assign) else None
+        if not isinstance(target, ast.Tuple) or not isinstance(given, ast.Tuple) or len(target.elts) != len(given.elts):
+            return None
+        return next((v for t, v in zip(target.elts, given.elts, strict=True) if getattr(t, "id", "") == name), None)
+
+    def _item(self, name: ast.Name, key: object) -> ast.expr | None:
+        """What a dict has at a key, where it was made with it and nothing was written into it."""
+        made = self.inner(name)
+        if isinstance(made, ast.Dict):
+            keys = [getattr(k, "value", None) for k in made.keys]
+            return made.values[keys.index(key)] if keys.count(key) == 1 else None
+        if called(made) == "dict" and isinstance(made, ast.Call) and not made.args:
+            return next((k.value for k in made.keywords if k.arg == key), None)
+        return None
+
+    def _outside(self, name: str) -> ast.expr | None:
+        """Return what comes from outside a function: an argument, or a plain number that a name is given once."""
         if not isinstance(self.scope, Function):
             return None
-        arguments = {a.arg for n in (self.scope, *self.source.around(self.scope)) if isinstance(n, Function)
-                     for a in (*n.args.posonlyargs, *n.args.args, *n.args.kwonlyargs)}  # fmt: skip
-        if name in arguments:
-            return None
+        for function in (n for n in (self.scope, *self.source.around(self.scope)) if isinstance(n, Function)):
+            if name in {a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}:
+                return argument(self.source, function, name)
         return self.source.constants.get(name)
-
-    def _argument(self, name: str) -> ast.expr | None:
-        """Return what an argument of the function is, if that is a plain number and the same at each of its calls."""
-        passed = [call.get(name) for call in self._passed]
-        alike = {ast.dump(value) if isinstance(value, ast.Constant) else "" for value in passed}
-        return passed[0] if len(alike) == 1 and "" not in alike else None
-
-    @cached_property
-    def _passed(self) -> list[dict[str, ast.expr]]:
-        """What each call of the function gives its arguments, or leaves them by default; nothing where it may run
-        otherwise: it is a method, or handed on."""
-        scope = self.scope
-        kind = self.source.parents.get(scope) if isinstance(scope, Function) else None
-        if not isinstance(scope, Function) or (isinstance(kind, ast.ClassDef) and scope.name != "__init__"):
-            return []
-        name = kind.name if isinstance(kind, ast.ClassDef) else scope.name
-        calls = self.source.calls.get(name, [])
-        reads = [
-            n
-            for n in self.source.nodes
-            if isinstance(n, ast.Name | ast.Attribute) and getattr(n, "id", getattr(n, "attr", "")) == name
-        ]
-        stars = any(isinstance(a, ast.Starred) for c in calls for a in c.args) or any(
-            k.arg is None for c in calls for k in c.keywords
-        )
-        if len(reads) != len(calls) or stars:
-            return []
-        names = [a.arg for a in (*scope.args.posonlyargs, *scope.args.args)][isinstance(kind, ast.ClassDef) :]
-        return [
-            defaults(scope)
-            | dict(zip(names, call.args, strict=False))
-            | {k.arg: k.value for k in call.keywords if k.arg}
-            for call in calls
-        ]
-
-    @cached_property
-    def given(self) -> dict[str, ast.expr]:
-        """What the arguments of the function are, where it has one call alone."""
-        return self._passed[0] if len(self._passed) == 1 else {}
-
-    def settled_argument(self, node: ast.expr) -> ast.expr:
-        """Return an expression with its variable put in; an argument of the function is what its one call gives, and a
-        variable of the program there what it holds."""
-        inner = self.inner(node)
-        if not isinstance(inner, ast.Name) or inner.id in self._bound or inner.id not in self.given:
-            return inner
-        passed = self.given[inner.id]
-        where = next((a for a in self.source.around(passed) if isinstance(a, Function)), self.source.tree)
-        return flow_of(self.source, where).inner(passed)
 
     def inner(self, node: ast.expr, depth: int = DEEP) -> ast.expr:
         """Return an expression itself, for a variable what it was given."""
@@ -162,6 +163,9 @@ class Flow:
 
     def number(self, node: ast.AST, depth: int = DEEP) -> float | None:
         """Return the number that an expression is, if it is a plain one: 0.5, -1, a variable that was given it."""
+        if isinstance(node, ast.Attribute) and depth:
+            given = attribute(self.source, node)
+            return None if given is None else self.number(given, depth - 1)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             value = self.number(node.operand, depth)
             return None if value is None else -value
@@ -190,16 +194,31 @@ class Flow:
         """Return the number that an expression is; of an argument of the function what all its calls give alike."""
         number = self.number(node)
         if number is None and isinstance(node, ast.Name) and node.id not in self._bound:
-            passed = self._argument(node.id)
-            number = self.number(passed) if passed is not None else None
+            numbers = {self.number(given) for given in arguments(self.source, self.scope, node.id)}
+            number = numbers.pop() if len(numbers) == 1 else None
         return number
 
+    def operator(self, node: ast.expr) -> ast.expr:
+        """Return an expression with the operator of a call that does the same: ``a + c * b`` of ``torch.add(a, b,
+        alpha=c)``, ``-x`` of ``x.neg()``; any other as it is."""
+        if not isinstance(node, ast.Call):
+            return node
+        known = vars(node).get("operator")
+        if known is None:
+            known = vars(node)["operator"] = _operator(node)
+            for made in ast.walk(known) if known is not node else ():
+                for inner in ast.iter_child_nodes(made):
+                    self.source.parents.setdefault(inner, made)
+            self.source.parents.setdefault(known, self.source.parents.get(node, node))
+        return known  # type: ignore[no-any-return]
+
     def terms(self, node: ast.expr, whole: re.Pattern[str] | None = None) -> Iterator[Term]:
-        """Yield the terms of a sum, variables put in but for those of `whole` names; numbers that are multiplied with
-        count by their signs alone."""
+        """Yield the terms of a sum, variables and what functions of the user's return put in, but for those of `whole`
+        names; numbers that are multiplied with count by their signs alone."""
         return islice(self._terms(node, 1, DEEP, whole), MOST)
 
     def _terms(self, node: ast.expr, sign: int, depth: int, whole: re.Pattern[str] | None) -> Iterator[Term]:
+        node = self.operator(node)
         if not depth or (whole is not None and isinstance(node, ast.Name) and whole.search(node.id)):
             yield Term(sign, node)
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -211,15 +230,21 @@ class Flow:
             yield from self._product(node, sign, depth, whole)
         elif (of := reduced(node)) is not None:
             yield from self._terms(of, sign, depth - 1, whole)
-        elif (value := self.value(node)) is not None:
+        elif (value := self.value(node)) is not None or (value := self._made(node, whole)) is not None:
             yield from self._terms(value, sign, depth - 1, whole)
         else:
             yield Term(sign, node)
 
+    def _made(self, node: ast.expr, whole: re.Pattern[str] | None) -> ast.expr | None:
+        """What a function of the user's gives, but for those of `whole` names."""
+        if not isinstance(node, ast.Call) or (whole is not None and whole.search(called(node))):
+            return None
+        return result(self.source, node)
+
     def _product(self, node: ast.BinOp, sign: int, depth: int, whole: re.Pattern[str] | None) -> Iterator[Term]:
         for factor, rest in ((node.left, node.right), (node.right, node.left)):
             number = self.number(factor)
-            weighs = number is not None or (scalar(factor) and not scalar(rest))
+            weighs = number is not None or (scalar(factor) and not scalar(rest)) or _counts(factor)
             if weighs and (isinstance(node.op, ast.Mult) or rest is node.left):
                 yield from self._terms(rest, -sign if (number or 0) < 0 else sign, depth - 1, whole)
                 return
@@ -227,8 +252,28 @@ class Flow:
         negative = sum(factor.sign < 0 for factor in factors)
         yield Term(-sign if negative % 2 else sign, node)
 
+    def entrance(self, node: ast.expr, part: ast.expr) -> ast.expr:
+        """Return the last sum or difference by which a term becomes one of a sum; the term itself where there is
+        none."""
+        found, of = part, node
+        for _ in range(DEEP):
+            of = self.operator(of)
+            inner: ast.expr | None = None
+            if isinstance(of, ast.BinOp) and isinstance(of.op, ast.Add | ast.Sub):
+                inner = next((s for s in (of.left, of.right) if any(t.node is part for t in self.terms(s))), None)
+                found = of if inner is not None else found
+            elif isinstance(of, ast.UnaryOp):
+                inner = of.operand
+            else:
+                inner = reduced(of) or self.value(of) or result(self.source, of)
+            if inner is None:
+                break
+            of = inner
+        return found
+
     def factors(self, node: ast.expr, depth: int = DEEP) -> Iterator[Term]:
         """Yield the factors of a product, each with its sign, variables not put in."""
+        node = self.operator(node)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and depth:
             yield from self.factors(node.left, depth - 1)
             yield from self.factors(node.right, depth - 1)
@@ -248,6 +293,23 @@ def flow_of(source: Source, scope: ast.AST) -> Flow:
     if found is None:
         found = source.flows[scope] = Flow(source, scope)
     return found
+
+
+def _operator(node: ast.Call) -> ast.expr:
+    name, args = called(node), list(node.args)
+    if isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) not in LIBRARIES:
+        args = [node.func.value, *args]
+    given = {k.arg: k.value for k in node.keywords}
+    made: ast.expr = node
+    if name in ("neg", "negative") and len(args) == 1 and not given:
+        made = ast.UnaryOp(ast.USub(), args[0])
+    elif name in OPERATORS and len(args) == 2 and given.keys() <= {"alpha"}:
+        scaled = ast.copy_location(ast.BinOp(given["alpha"], ast.Mult(), args[1]), node) if given else args[1]
+        made = ast.BinOp(args[0], OPERATORS[name](), scaled)
+    elif name in ("addcmul", "addcdiv") and len(args) == 3 and not given:
+        operator = ast.Mult() if name == "addcmul" else ast.Div()
+        made = ast.BinOp(args[0], ast.Add(), ast.copy_location(ast.BinOp(args[1], operator, args[2]), node))
+    return made if made is node else ast.copy_location(made, node)
 
 
 def defaults(scope: ast.AST) -> dict[str, ast.expr]:
@@ -278,6 +340,13 @@ def speaks_of(node: ast.expr, one: re.Pattern[str], other: re.Pattern[str]) -> b
     """
     names = names_in(node) | {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
     return any(one.search(n) for n in names) and not any(other.search(n) for n in names)
+
+
+def _counts(node: ast.AST) -> bool:
+    """Whether an expression is a number of things: ``len(x)``, ``x.shape[0]``, ``x.size(0)``."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
+    return called(node) in ("len", "numel", "size")
 
 
 def scalar(node: ast.AST) -> bool:

@@ -14,6 +14,7 @@ from ...recorder.cell_trace import Row, Trace
 from ..finding import Found, capital
 from .calls import KEEPS, name_of, operands
 from .expressions import Flow, flow_of, losses
+from .passed import functional, result
 from .sources import Function, Place, Source, assigned, called, sources
 
 COMPARED = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}
@@ -39,7 +40,8 @@ class Index:
         self.kinds: dict[type[ast.AST], list[Any]] = {}
         for node in flow.nodes:
             if isinstance(node, ast.Call):
-                self.calls.setdefault(called(node), []).append(node)
+                for name in dict.fromkeys((called(node), functional(flow.source, node))):
+                    self.calls.setdefault(name, []).append(node)
             elif isinstance(node, ast.BinOp):
                 self.binary.setdefault(type(node.op), []).append(node)
             elif isinstance(
@@ -92,14 +94,26 @@ class Index:
                 if len(call.args) >= 2 and (name in COMPARED or CRITERION.search(name_of(call.func))):
                     found.append(Pair(call.args[0], call.args[1], call))
         for power in self.binary.get(ast.Pow, ()):
-            inner = self.flow.inner(power.left)
+            inner = self._unscaled(power.left)
             if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub):
                 found.append(Pair(inner.left, inner.right, power))
         for call in self.called("pow", "square", "abs"):
-            of = self.flow.inner(operands(call)[0]) if operands(call) else None
+            of = self._unscaled(operands(call)[0]) if operands(call) else None
             if isinstance(of, ast.BinOp) and isinstance(of.op, ast.Sub):
                 found.append(Pair(of.left, of.right, call))
         return found
+
+    def _unscaled(self, node: ast.expr) -> ast.expr:
+        """What an expression is a plain number of times of."""
+        inner = self.flow.operator(self.flow.inner(node))
+        while isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mult | ast.Div):
+            if self.flow.number(inner.right) is not None:
+                inner = self.flow.operator(self.flow.inner(inner.left))
+            elif isinstance(inner.op, ast.Mult) and self.flow.number(inner.left) is not None:
+                inner = self.flow.operator(self.flow.inner(inner.right))
+            else:
+                break
+        return inner
 
 
 _known: WeakKeyDictionary[Flow, Index] = WeakKeyDictionary()
@@ -136,8 +150,12 @@ class Scope:
         return self.index.flow.nodes
 
     def calls(self, *names: str) -> list[ast.Call]:
-        """Return its calls of functions and methods of these names."""
+        """Return its calls of functions and methods of these names, and of layers that do the same."""
         return self.index.called(*names)
+
+    def does(self, node: ast.AST) -> str:
+        """Return the last name of what a call calls, of a layer that of the function that does the same."""
+        return functional(self.source, node)
 
     def place(self, node: ast.AST) -> Place:
         """Return where a node stands, for a sentence."""
@@ -276,6 +294,8 @@ def spread(flow: Flow, node: ast.expr, most: int = MOST) -> Iterator[ast.AST]:
         yield one
         value = value_of(flow, one)
         stack.extend(ast.iter_child_nodes(one) if value is None else [value])
+        if value is None and (given := result(flow.source, one)) is not None:
+            stack.append(given)
 
 
 def words(flow: Flow, node: ast.expr) -> set[str]:

@@ -84,6 +84,57 @@ class Source:
         """What each node stands in."""
         return {inner: node for node in ast.walk(self.program) for inner in ast.iter_child_nodes(node)}
 
+    @cached_property
+    def given(self) -> dict[str, list[ast.expr]]:
+        """What variables and attributes are given, by the names that `key` has of them."""
+        found: dict[str, list[ast.expr]] = {}
+        for node in ast.walk(self.program):
+            for target in node.targets if isinstance(node, ast.Assign) else ():
+                pairs = [(target, node.value)]  # type: ignore[attr-defined]
+                if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):  # type: ignore[attr-defined]
+                    pairs = list(zip(target.elts, node.value.elts, strict=False))  # type: ignore[attr-defined]
+                for one, value in pairs:
+                    found.setdefault(key(one), []).append(value)
+        found.pop("", None)
+        return found
+
+    @cached_property
+    def made(self) -> dict[str, tuple[str, ...]]:
+        """The classes and functions whose results variables and attributes are given, by the names that `key` has."""
+        return {name: tuple({called(value) for value in values}) for name, values in self.given.items()}
+
+    @cached_property
+    def named(self) -> dict[str, set[str]]:
+        """The last names of the variables and attributes that are given the result of a class or a function."""
+        found: dict[str, set[str]] = {}
+        for name, kinds in self.made.items():
+            for kind in kinds:
+                found.setdefault(kind, set()).add(name.lstrip("."))
+        return found
+
+    @cached_property
+    def classes(self) -> dict[str, ast.ClassDef]:
+        """The classes of the program by their names."""
+        return {node.name: node for node in ast.walk(self.program) if isinstance(node, ast.ClassDef)}
+
+    @cached_property
+    def functions(self) -> dict[str, Function]:
+        """The functions that are no methods, by their names; without those of which there are several."""
+        found: dict[str, list[Function]] = {}
+        for node in ast.walk(self.program):
+            if isinstance(node, Function) and not isinstance(self.parents.get(node), ast.ClassDef):
+                found.setdefault(node.name, []).append(node)
+        return {name: nodes[0] for name, nodes in found.items() if len(nodes) == 1}
+
+    @cached_property
+    def reads(self) -> dict[str, list[ast.Name]]:
+        """Where variables are read, by their names."""
+        found: dict[str, list[ast.Name]] = {}
+        for node in ast.walk(self.program):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                found.setdefault(node.id, []).append(node)
+        return found
+
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield what a node stands in, innermost first."""
         above = self.parents.get(node)
@@ -283,6 +334,15 @@ def called(node: ast.AST) -> str:
     if not isinstance(node, ast.Call):
         return ""
     return str(getattr(node.func, "attr", getattr(node.func, "id", "")))
+
+
+def key(node: ast.AST) -> str:
+    """Return the name of a variable, that of an attribute behind a dot; "" of anything else.
+
+    >>> [key(ast.parse(text, mode="eval").body) for text in ("net", "self.net", "f(x)")]
+    ['net', '.net', '']
+    """
+    return node.id if isinstance(node, ast.Name) else f".{node.attr}" if isinstance(node, ast.Attribute) else ""
 
 
 def names_in(node: ast.AST) -> set[str]:

@@ -29,7 +29,8 @@ def attack_downhill(scope: Scope) -> Iterator[Found]:
     function = index.flow.scope
     if isinstance(function, Function) and AIMED.search(function.name):
         return
-    for node in index.binary.get(ast.Sub, ()):
+    less = index.binary.get(ast.Sub, []) + [n for c in scope.calls("sub") if (n := index.flow.operator(c)) is not c]
+    for node in (n for n in less if isinstance(n, ast.BinOp)):
         inner = index.flow.inner(node.right)
         signs = [n for n in spread(index.flow, inner, 40) if called(n) == "sign"]
         if not isinstance(inner, ast.BinOp) or not isinstance(inner.op, ast.Mult) or not signs:
@@ -70,7 +71,7 @@ def _loss_of(index: Index) -> ast.Call | None:
     return None
 
 
-@text_rule(356, "eps")
+@text_rule(356)
 def bound_that_moves(scope: Scope) -> Iterator[Found]:
     """``x_adv = clamp(x_adv + step, x_adv - eps, x_adv + eps)`` in a loop: the bound goes along."""
     source, index = scope.source, scope.index
@@ -80,17 +81,18 @@ def bound_that_moves(scope: Scope) -> Iterator[Found]:
             continue
         if called(node.value) not in BOUNDS:
             continue
-        texts = {ast.unparse(n) for n in ast.walk(node.value) if isinstance(n, ast.BinOp)}
-        moved = [t for t in texts if re.fullmatch(rf"{re.escape(name)} - (self\.)?\w*eps\w*", t)]
-        plus = [t for t in texts if re.fullmatch(rf"{re.escape(name)} \+ (self\.)?\w*eps\w*", t)]
-        if not moved or not plus:
+        sums = [n for n in ast.walk(node.value) if isinstance(n, ast.BinOp) and ast.unparse(n.left) == name]
+        less = {ast.unparse(n.right) for n in sums if isinstance(n.op, ast.Sub)}
+        more = {ast.unparse(n.right) for n in sums if isinstance(n.op, ast.Add)}
+        eps = next(iter(sorted(less & more)), None)
+        if eps is None or not re.fullmatch(r"[\w.\[\]'\"]+( / \d+)?", eps):
             continue
         message = (
             f"keeps {name} near where it is in this round (`{ast.unparse(node.value)}`): the bound is laid "
-            "around the "
-            "point that moves, so after n rounds it may be n times as far from the input as eps says."
+            f"around the "
+            f"point that moves, so after n rounds it may be n times as far from the input as {eps} says."
         )
-        yield scope.tell(node, "loss", message, "Lay it around the input: x + (x_adv - x).clamp(-eps, eps).")
+        yield scope.tell(node, "loss", message, f"Lay it around the input: x + ({name} - x).clamp(-{eps}, {eps}).")
 
 
 @text_rule(101, "requires_grad", ".step()")
@@ -104,27 +106,35 @@ def leaf_bound_anew(scope: Scope) -> Iterator[Found]:
                 continue
             for part in call.args[:1]:
                 held.update({n.id: call for n in getattr(part, "elts", ()) if isinstance(n, ast.Name)})
-    for loop in index.kinds.get(ast.For, ()) if held else ():
+    if mentions(r"param_groups|add_param_group", source.text):
+        return
+    for loop in [*index.kinds.get(ast.For, ()), *index.flow.of(ast.While)] if held else ():
         for node in (n for s in loop.body for n in ast.walk(s)):
             if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
                 continue
             name = node.targets[0].id
-            if name not in held or name not in names_in(node.value) or called(node.value).endswith("_"):
+            if name not in held or name not in names_in(node.value) or _the_same(node.value, name):
                 continue
-            if any(
-                called(n) in ("Parameter", "requires_grad_", *map(called, [held[name]])) for n in ast.walk(node.value)
-            ):
+            again = [c for calls in index.calls.values() for c in calls if OPTIMIZER.match(called(c))
+                     and name in names_in(c) and c.lineno > loop.lineno]  # fmt: skip
+            if again or any(called(n) == called(held[name]) for n in ast.walk(node.value)):
                 continue
-            if held[name].lineno > loop.lineno:
-                continue
+            leaf = any(called(n) in ("Parameter", "requires_grad_") for n in ast.walk(node.value))
+            rest = "is another one, which nothing steps" if leaf else "is no leaf, and changes no more"
             message = (
                 f"makes {name} a new tensor (`{ast.unparse(node)}`): the optimizer holds the old one "
                 f"({source.place(held[name]).words}) and steps that, and what the loss is computed of from "
-                "here on is "
-                "no leaf, and changes no more."
+                f"here on {rest}."
             )
             remedy = f"Change it where it is: with torch.no_grad(): {name}.clamp_(0, 1)."
             yield scope.tell(node, "rebound", message, remedy, "error" if trace.error is not None else "warning")
+
+
+def _the_same(node: ast.expr, name: str) -> bool:
+    """Whether what a name is given is the tensor that it had: ``x = x.clamp_(0, 1)``."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
+        node = node.func.value
+    return isinstance(node, ast.Name) and node.id == name
 
 
 @rule(357)
@@ -133,13 +143,12 @@ def network_for_the_picture(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if not trace.steps.count:
         return []
     held = set(trace.optimized)
-    for source, index in indices(trace, "requires_grad=True", "backward"):
-        if mentions(r"\.grad\b|autograd|checkpoint|nn\.Module|register_hook", source.text) and ".grad" in source.text:
-            continue
-        if source.name or "autograd" in source.text or "checkpoint" in source.text:
+    for source, index in indices(trace, "requires_grad", "backward"):
+        if source.name or mentions(r"\.grad\b|autograd|checkpoint|register_hook", source.text):
             continue
         for name, value, node in index.given:
-            if called(value) not in MADE or "requires_grad=True" not in ast.unparse(value):
+            asks = called(value) in MADE and "requires_grad=True" in ast.unparse(value)
+            if not asks and called(value) != "requires_grad_":
                 continue
             mine = [leaf for leaf in trace.gradients if leaf.name == name and not leaf.module and leaf not in held]
             if not mine or any(leaf in held for leaf in trace.leaves if leaf.name == name):

@@ -211,7 +211,7 @@ def _layers(trace: Trace) -> list[tuple[Leaf, Row]]:
             continue  # an input whose gradient is looked at
         if leaf in trace.gradients and len(leaf.shape) >= 2:
             uses = [row for row in readers.get(leaf, ()) if row.reached]
-            if uses:
+            if any(getattr(row.refs[0], "span", None) != (0.0, 0.0) for row in uses):  # of zeros it makes nothing
                 found.append((leaf, min(uses, key=lambda r: r.number)))
     return sorted(found, key=lambda pair: pair[1].number)
 

@@ -282,7 +282,7 @@ def _met_again(source: Source, flow: Flow, loop: ast.For, alias: bool) -> bool:
     over = loop.iter
     if isinstance(over, ast.Call) and called(over) == "items" and isinstance(over.func, ast.Attribute):
         over = over.func.value
-    over = flow.settled_argument(over)
+    over = flow.inner(over)
     if isinstance(over, ast.Dict):
         pairs = list(zip(over.keys, over.values, strict=True))
     elif isinstance(over, ast.List | ast.Tuple):

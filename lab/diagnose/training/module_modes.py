@@ -10,6 +10,7 @@ from ..evaluation.kept_graphs import dropping
 from ..finding import Found, capital, code_of, where
 from ..losses.losses import DIFFERENCES, EACH
 from ..order import rule
+from ..reading.scope import calls
 from ..reading.sources import called, sources
 
 DROPS = {"dropout", "alpha_dropout", "feature_dropout"}
@@ -46,10 +47,19 @@ def _trained_in_evaluation(trace: Trace) -> list[Found]:
     some = "every step" if steps >= trace.steps.count else f"{steps:,} of {trace.steps.count:,} steps"
     message = capital(
         f"{place} trains {name} in evaluation mode ({some}): dropout is off and batch norm goes by its stored averages "
-        "and never renews them."
+        f"and never renews them{_turned_off(trace, name)}."
     )
     remedy = f"Call {name}.train() before each training pass; model.eval() lasts until train() is called."
     return [Found("mode", "warning", line, col, message, remedy, [first] if first is not None else [])]
+
+
+def _turned_off(trace: Trace, name: str) -> str:
+    """Which line of a file or an earlier cell has put a model into evaluation mode, if only one can have."""
+    found = [(source, node) for source, node in calls(trace, "eval") if not node.args]
+    if len(found) != 1 or not found[0][0].name:
+        return ""
+    source, node = found[0]
+    return f": {source.place(node).words} (`{ast.unparse(node)}`) is the last word on that"
 
 
 def _drops(trace: Trace, row: Row) -> bool:

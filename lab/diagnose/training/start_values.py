@@ -3,12 +3,14 @@ targets, a dropout that leaves next to nothing."""
 
 from __future__ import annotations
 
+import ast
 import math
 
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ..finding import Found, capital, code_of, where
 from ..losses.losses import DIFFERENCES, ORDERED, _source
 from ..order import rule
+from ..reading.scope import calls
 from ..reading.sources import called, sources
 from .gradient_scale import _layers as layers_of
 from .gradient_scale import _span as span
@@ -50,6 +52,10 @@ def too_large(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []
     leaf, row, weight, fan = max(gains, key=lambda g: g[2] * math.sqrt(g[3]))
     line, col, place = where(trace, min(gains, key=lambda g: g[1].number)[1].chain)
+    drawn = [node for source, node in calls(trace, "normal_", "uniform_", "trunc_normal_")
+             if not source.name and "weight" in ast.unparse(node)]  # fmt: skip
+    if len(drawn) == 1 and leaf.module:
+        line, col, place = drawn[0].lineno, drawn[0].col_offset, f"line {drawn[0].lineno}"
     due = math.sqrt(2 / fan)
     leaves = [g[0] for g in gains]
     explained.update(leaves)

@@ -9,6 +9,7 @@ import re
 from ...recorder.cell_trace import Chain, Leaf, OptimizerFacts, Trace, ancestors
 from ..finding import Found, capital, last_line, listed, made_to_train, verb, where
 from ..order import rule
+from ..reading.sources import sources
 
 
 @rule(570)
@@ -194,10 +195,11 @@ def _others(trace: Trace, chain: Chain, others: list[Leaf]) -> Found:
     held = [leaf for leaf in trace.optimized if leaf not in others]
     named = {leaf.name.partition(".")[0] for leaf in held if "." in leaf.name}
     holds = f"what it holds ({listed(held)})" if named and not remade else "what it holds"
+    copied = _copied(trace, {leaf.name.partition(".")[0] for leaf in others})
     message = capital(
         f"{place} steps an optimizer that holds other tensors than those that were trained: {listed(others)} "
         f"{verb(others, 'gets a gradient', 'get gradients')} and {verb(others, 'is', 'are')} not in it; {holds} got "
-        f"none{remade}."
+        f"none{remade}{copied}."
     )
     remedy = "Make the optimizer after the model, of the parameters of the model that runs."
     roots = list(dict.fromkeys(leaf.name.partition(".")[0] for leaf in others if "." in leaf.name))
@@ -253,6 +255,8 @@ def remade(trace: Trace, explained: set[Leaf]) -> list[Found]:
     nodes = [n for n in trace.nodes() if isinstance(n, ast.Assign) and names & {ast.unparse(t) for t in n.targets}]
     looped = [n for n in nodes if _looped(trace, n, back)]
     does = f"{place} steps a model that is made anew"
+    if not looped and len(nodes) == 1:
+        looped = _made_by_call(trace, nodes[0], back)
     for node in (looped or (nodes if len(nodes) == 1 else []))[-1:]:  # one in a function may be called in a loop
         line, col = node.lineno, node.col_offset
         does = f"line {line} makes the model anew"
@@ -262,6 +266,25 @@ def remade(trace: Trace, explained: set[Leaf]) -> list[Found]:
     )
     remedy = "Make the model and the optimizer once, before the loop."
     return [Found("optimizer", "warning", line, col, message, remedy, [], list(trace.optimized))]
+
+
+def _copied(trace: Trace, names: set[str]) -> str:
+    """Where what was trained is made as a copy, in words."""
+    for source in sources(trace):
+        for node in source.calls.get("deepcopy", ()):
+            above = source.parents.get(node)
+            if isinstance(above, ast.Assign) and names & {ast.unparse(t) for t in above.targets}:
+                return f" ({source.place(node).words} makes a copy that knows nothing of it, `{ast.unparse(above)}`)"
+    return ""
+
+
+def _made_by_call(trace: Trace, made: ast.stmt, back: int | None) -> list[ast.Assign]:
+    """The statement in the loop that calls the function which makes a model."""
+    source = sources(trace)[0]
+    function = next((n for n in source.around(made) if isinstance(n, ast.FunctionDef)), None)
+    uses = source.calls.get(function.name, []) if function is not None else []
+    found = [n for n in trace.nodes() if isinstance(n, ast.Assign) and n.value in uses and _looped(trace, n, back)]
+    return found if len(uses) == 1 else []
 
 
 def _looped(trace: Trace, node: ast.stmt, back: int | None) -> bool:

@@ -26,8 +26,10 @@ def growing(trace: Trace, explained: set[Leaf]) -> list[Found]:
     behind: dict[Ref, None] = ancestors([first])
     chains: dict[object, list[Row]] = {}
     for ref in behind:
-        if isinstance(ref, Row) and ref.requires_grad and not ref.view and ref.shape:
+        if isinstance(ref, Row) and (ref.requires_grad or not trace.gradients) and not ref.view and ref.shape:
             chains.setdefault((ref.op, ref.chain), []).append(ref)
+    if not trace.gradients and not any(row.bad is not None and row.bad.nan for row in trace.rows):
+        return []  # it may be told that a value is beyond all size
     data = [ref.span for ref in behind if isinstance(ref, Leaf) and not ref.requires_grad and ref.span is not None]
     start = max((max(abs(low), abs(high)) for low, high in data), default=0.0)
     best: tuple[int, float, list[Row]] | None = None
@@ -58,8 +60,23 @@ def growing(trace: Trace, explained: set[Leaf]) -> list[Found]:
         f"one before, and took them from {number(begin)} to {number(end)}, {each:.2g} times in each pass, {over}."
     )
     what = listed([leaf for leaf in weights if len(leaf.shape) > 1] or weights) if weights else "its weights"
-    remedy = f"Start {what} smaller (nn.init.orthogonal_ keeps the size), or normalise in each pass, or use an LSTM."
-    return [Found("exploding", "error", line, col, message, remedy, [rows[0], first], weights)]
+    remedy = "Normalise in each pass: x = x / x.norm()."
+    if trace.gradients:
+        remedy = (
+            f"Start {what} smaller (nn.init.orthogonal_ keeps the size), or normalise in each pass, or use an LSTM."
+        )
+    return [
+        Found(
+            "exploding",
+            "error" if trace.gradients else "warning",
+            line,
+            col,
+            message,
+            remedy,
+            [rows[0], first],
+            weights,
+        )
+    ]
 
 
 def _size(row: Row) -> float:

@@ -11,6 +11,7 @@ from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ...recorder.value_facts import EPS
 from ..finding import Found, capital, code_of, listed, where
 from ..order import rule
+from ..reading.scope import flow_around
 from ..reading.sources import assigned, called, sources
 
 SQUARES = {"pow", "square", "pow_", "square_"}
@@ -230,28 +231,39 @@ def stands_still(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def steps_round_away(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Weights in bfloat16 or float16 that are stepped by less than half the spacing of their numbers."""
     coarse = [leaf for leaf in trace.optimized if _dtype(leaf) in ("bfloat16", "float16") and leaf in trace.gradients]
-    lost = [leaf for leaf in coarse if 0 < trace.steps.lr < _half_a_place(leaf) * trace.weights.get(leaf, 0.0)]
-    if not lost or not trace.steps.adaptive or len(lost) < 0.3 * len(coarse):
+    lost = [leaf for leaf in coarse if 0 < _step(trace, leaf) < _half_a_place(leaf) * trace.weights.get(leaf, 0.0)]
+    if not lost or len(lost) < 0.3 * len(coarse):
         return []
     line, col, place = where(trace, trace.steps.last_step)
     steps = place
     kind = _dtype(lost[0])
+    size = trace.steps.lr if trace.steps.adaptive else trace.steps.lr * trace.gradients[lost[0]].rms
     roots = {leaf.name.partition(".")[0] for leaf in lost}
     for source in sources(trace):
         made = {pair.value: pair.name for pair in assigned(source.nodes)}
         for node in source.nodes:
             cast = called(node) in ("to", "bfloat16", "half") and isinstance(node, ast.Call)
             of = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            given = (
+                [flow_around(source, node).inner(a) for a in node.args] if cast and isinstance(node, ast.Call) else []
+            )
+            to = " ".join(map(ast.unparse, [node, *given])) if cast else ""
             own = {of.partition(".")[0], made.get(node, "")} & roots  # type: ignore[call-overload]
-            if cast and re.search(r"float16|half", ast.unparse(node)) and (own or NETWORK.search(of)):
+            if cast and re.search(r"float16|half", to) and (own or NETWORK.search(of)):
                 line, col, place = source.place(node)
     message = capital(
-        f"{place} keeps the weights in {kind}, and {steps} steps them by about {trace.steps.lr:g}: {listed(lost)} hold "
+        f"{place} keeps the weights in {kind}, and {steps} steps them by about {size:.2g}: {listed(lost)} hold "
         f"numbers of {trace.weights[lost[0]]:.2g} on average, which are {2 * _half_a_place(lost[0]):.2g} of their size "
         "apart, so most steps round away."
     )
     remedy = "Keep the weights in float32 and compute under torch.autocast, or keep a float32 copy that is stepped."
     return [Found("dtype", "warning", line, col, message, remedy, [], lost)]
+
+
+def _step(trace: Trace, leaf: Leaf) -> float:
+    """How large a step of a weight is: of Adam and its kin the learning rate, else at most ten times a gradient's."""
+    size = 1.0 if trace.steps.adaptive else 10 * trace.gradients[leaf].rms
+    return trace.steps.lr * size
 
 
 def _half_a_place(leaf: Leaf) -> float:

@@ -12,8 +12,8 @@ from ...recorder.value_facts import EPS
 from ..data.padding_read import cut_to_whole
 from ..finding import Found, capital, code_of, listed, where
 from ..order import rule, text_rule
-from ..reading.scope import Scope, indices
-from ..reading.sources import Function, called
+from ..reading.scope import Scope, flow_around, indices
+from ..reading.sources import Function, called, sources
 
 SHARE = re.compile(
     r"^(beta|alpha|kl_?(weight|w|coef)|kld_weight|anneal\w*|ratio|frac\w*|progress|weight|acc|accuracy|coef\w*|lam\w*|warm\w*|"
@@ -73,6 +73,8 @@ def fractions_written_into_whole(trace: Trace, explained: set[Leaf]) -> list[Fou
             ]
         )
         if given.dtype not in (*EPS, "float64"):
+            if _fraction_given(trace, row):
+                lost.append(row)
             continue
         if any(v is not None and v != round(v) for span in spans if span is not None for v in span):
             lost.append(row)
@@ -93,6 +95,21 @@ def fractions_written_into_whole(trace: Trace, explained: set[Leaf]) -> list[Fou
     )
     remedy = f"Make it of float32: torch.zeros({'...' if not made else 'n'}), or zeros_like(..., dtype=torch.float32)."
     return [Found("dtype", "warning", line, col, message, remedy, [row])]
+
+
+def _fraction_given(trace: Trace, row: Row) -> bool:
+    """Whether a plain number that is written into a tensor is a product with a fraction, or a quotient."""
+    line = row.line
+    source = sources(trace)[0]
+    for node in (n for n in source.nodes if isinstance(n, ast.Assign) and n.lineno == line):
+        flow = flow_around(source, node)
+        if isinstance(node.targets[0], ast.Subscript) and isinstance(node.value, ast.Name):
+            value = flow.inner(node.value)
+            factors = [p for s in ast.walk(value) if isinstance(s, ast.BinOp) and isinstance(s.op, ast.Mult)
+                       for p in (s.left, s.right)]  # fmt: skip
+            known = [flow.number(p) for p in factors]
+            return any(k is not None and k != int(k) for k in known)
+    return False
 
 
 @rule(376)

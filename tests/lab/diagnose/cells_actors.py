@@ -269,7 +269,7 @@ for t in range(5):
     ),
     "one state many times": Mistake(
         "alias",
-        8,
+        7,
         """
 torch.manual_seed(0)
 q = nn.Linear(4, 2)

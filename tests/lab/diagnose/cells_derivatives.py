@@ -97,7 +97,7 @@ print((derivative(torch.sin, pts) - torch.cos(pts)).abs().max().item())
     ),
     "one array in the list": Mistake(
         "alias",
-        7,
+        6,
         """
 torch.manual_seed(0)
 A = torch.tensor([[0.0, 1.0], [-1.0, -0.1]])

@@ -179,7 +179,7 @@ loss.backward()
     ),
     "start values of 1 under Adam": Planted(
         "exploding",
-        (10,),
+        (6,),
         """
 torch.manual_seed(0)
 layers = []

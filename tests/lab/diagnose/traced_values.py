@@ -201,7 +201,8 @@ DIGITS = {
     "steps that round away": halves(lost_digits.steps_round_away, to="bfloat16()")._replace(facts=large),
     "steps that round away, by to": halves(lost_digits.steps_round_away, to="to(torch.bfloat16)")._replace(facts=large),
     "steps that do not round away": halves(lost_digits.steps_round_away, False, to="bfloat16()")._replace(facts=small),
-    "steps of SGD": halves(lost_digits.steps_round_away, False, to="bfloat16()", kind="SGD")._replace(facts=large),
+    "steps of SGD": halves(lost_digits.steps_round_away, to="bfloat16()", kind="SGD")._replace(facts=large),
+    "steps of SGD that are seen": halves(lost_digits.steps_round_away, False, to="bfloat16()", kind="SGD"),
     "steps in float32": halves(lost_digits.steps_round_away, False, to="float()")._replace(facts=large),
     "a variance by squares": Case(
         lost_digits.lost_digits, "s = torch.randn(1000, 8) + 1e4\nv = s.square().mean(0) - s.mean(0).square()"
