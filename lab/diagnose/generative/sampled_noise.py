@@ -7,6 +7,7 @@ import ast
 import itertools
 import re
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from ..finding import Found
 from ..order import text_rule
@@ -215,7 +216,7 @@ def quiet_walk(scope: Scope) -> Iterator[Found]:
     for node in index.sums:
         if isinstance(source.parents.get(node), ast.BinOp):
             continue
-        parts = [p for _, p in added(node) if isinstance(p, ast.BinOp) and isinstance(p.op, ast.Mult)]
+        parts = [p for _, one in added(node) for p in [index.flow.inner(one)] if _is_product(p)]
         noisy = [(f, r) for p in parts for f, r in _sides(p) if called(index.flow.inner(r)) in ("randn", "randn_like")]
         if len(noisy) != 1:
             continue
@@ -232,6 +233,10 @@ def quiet_walk(scope: Scope) -> Iterator[Found]:
             "Langevin step has the variance 2 * step, and with so little of it the walk runs into the nearest mode."
         )
         yield scope.tell(node, "loss", message, f"Take its root: (2 * {scale}) ** 0.5 * torch.randn_like(x).")
+
+
+def _is_product(node: ast.expr) -> TypeGuard[ast.BinOp]:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
 
 
 def _sides(node: ast.BinOp) -> list[tuple[ast.expr, ast.expr]]:
