@@ -98,7 +98,7 @@ def prior_held_against(scope: Scope) -> Iterator[Found]:
                 f"with a minus (`{ast.unparse(other)}`): that is minus the divergence, so each step makes the prior "
                 "less likely and the posterior narrower."
             )
-            sums = [s for _, at in indices(scope.trace) for s in at.sums]
+            sums: list[ast.expr] = [s for _, at in indices(scope.trace) for s in at.sums]
             both = [s for s in sums if {t.node for t in flow_around(source, s).terms(s)} == {one, other}]
             yield scope.tell(both[0] if both else of, "loss", message, "Turn them round: posterior - prior.")
     for of in goals(source, index.flow) if mentions(COMPLEXITY, source.text) else ():
