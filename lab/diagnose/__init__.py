@@ -28,10 +28,17 @@ def diagnose(trace: Trace) -> list[Found]:
         except Exception as error:
             message = f"One of our rules failed ({look.__name__}: {type(error).__name__}: {error}); the others looked."
             failed.append(Found("recorder", "note", None, None, message, ""))
+    found = [f for f in found if not any(_said(f, other) for other in found)]
     # an error that only trips over a NaN comes after the op that made it
     trips = trace.error is not None and NOT_FINITE.search(trace.error.detail or trace.error.message) is not None
     trips = trips and any(f.kind == "nan" for f in found)
     return [*sorted(found, key=lambda f: (WEIGHT[f.severity], trips and f.kind == "error")), *failed]
+
+
+def _said(note: Found, other: Found) -> bool:
+    """Whether another finding says of the same line what a note says, and more gravely."""
+    same = (note.kind, note.line) == (other.kind, other.line) and note.line is not None
+    return same and note.severity == "note" != other.severity
 
 
 __all__ = ["Found", "diagnose"]

@@ -114,7 +114,8 @@ def _shifted_twice(trace: Trace, loss: Row) -> Found:
         for node in own_nodes(function)
         if isinstance(node, ast.Subscript) and re.search(r"(^|, )1:(,|$)", ast.unparse(node.slice).strip("()"))
     ]
-    at = f" ({' and '.join(list(dict.fromkeys(shifts))[:3])})" if shifts else ""
+    elsewhere = [shift for shift in dict.fromkeys(shifts) if shift != place]
+    at = f" ({' and '.join(elsewhere[:3])})" if elsewhere else ""
     message = capital(
         f"{place} asks each position for the token after the next (`{code_of(trace, loss)}`): the targets are shifted "
         f"twice{at}."
