@@ -100,7 +100,7 @@ def _numpy_calls(trace: Trace, cut: Row) -> list[str]:
     if place is None or tree is None:
         return []
     span = value_flow._span(place)
-    tainted = value_flow._tainted(tree, span)
+    tainted = value_flow._tainted(value_flow._flows(tree), span)
     found = []
     for node in trace.nodes():
         at = value_flow._of(node) if isinstance(node, ast.Call) else None

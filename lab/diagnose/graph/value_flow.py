@@ -4,7 +4,10 @@ drops the lineage leaves for us to go by."""
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from typing import NamedTuple
 
 from core.base.source import Location
 
@@ -28,6 +31,8 @@ def edges(trace: Trace) -> dict[Ref, list[Ref]]:
         return {}
     places = [(row, place) for row in trace.rows if not row.cut and (place := _raw(trace, row)) is not None]
     spans = list(dict.fromkeys(_span(place) for _, place in places))
+    names = _names(tree, spans)
+    flows = _flows(tree, spans)
     found: dict[Ref, list[Ref]] = {}
     # a loss that is made anew of a number, which begins a graph of its own
     begun = [leaf for leaf in trace.gradients if leaf.made is None and leaf.name and leaf not in trace.optimized]
@@ -36,9 +41,9 @@ def edges(trace: Trace) -> dict[Ref, list[Ref]]:
         if place is None:
             continue
         span = _span(place)
-        tainted = _tainted(tree, span, spans)
+        tainted = _tainted(flows, span)
         for row, at in places:
-            if _inside(span, _span(at)) or tainted & _names(tree, _span(at)):
+            if _inside(span, _span(at)) or tainted & names[_span(at)]:
                 found.setdefault(row, []).append(cut)
         for leaf in begun:
             if leaf.name in tainted:
@@ -55,7 +60,7 @@ def brought(trace: Trace, cut: Row) -> int | None:
     if place is None:
         return None
     span = _span(place)
-    tainted = _tainted(tree, span)
+    tainted = _tainted(_flows(tree), span)
     for node in trace.nodes():
         if not isinstance(node, ast.Call):
             continue
@@ -113,17 +118,39 @@ def _bound(target: ast.AST) -> Iterator[str]:
             yield from _bound(inner)
 
 
-def _names(tree: ast.AST, span: Span) -> set[str]:
-    """Variables that are read inside a stretch of source."""
-    return {
-        name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name | ast.Attribute) and (at := _of(node)) and _inside(at, span)
-        for name in _read(node)
-    }
+def _names(tree: ast.AST, spans: Sequence[Span]) -> dict[Span, set[str]]:
+    """Variables that are read inside stretches of source."""
+    reads = sorted(_reads(tree))
+    found = {}
+    for span in spans:
+        first = bisect_left(reads, span[:2], key=lambda read: read[0][:2])
+        within = takewhile(lambda read, end=span[2:]: read[0][:2] <= end, reads[first:])  # type: ignore[misc]
+        found[span] = {name for at, name in within if _inside(at, span)}
+    return found
 
 
-def _flows(tree: ast.AST) -> Iterator[tuple[ast.AST, list[ast.expr]]]:
+class Flow(NamedTuple):
+    """A value that goes into variables."""
+
+    at: Span | None
+    reads: list[tuple[Span, str]]
+    """What it reads, and where."""
+    into: set[str]
+    ops: list[Span]
+    """Those of some ops that stand in it."""
+
+
+def _flows(tree: ast.AST, ops: Sequence[Span] = ()) -> list[Flow]:
+    """Return every value that goes into variables, with what it reads and the ops in it."""
+    found = []
+    for value, targets in _values(tree):
+        at = _of(value)
+        inside = [op for op in ops if at is not None and _inside(op, at)]
+        found.append(Flow(at, list(_reads(value)), {name for t in targets for name in _bound(t)}, inside))
+    return found
+
+
+def _values(tree: ast.AST) -> Iterator[tuple[ast.AST, list[ast.expr]]]:
     """Every value that goes into variables: the value and the targets."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
@@ -179,25 +206,22 @@ def _passed(tree: ast.AST, function: ast.FunctionDef) -> Iterator[tuple[ast.AST,
             yield given, [ast.Name(name, ast.Store())]
 
 
-def _tainted(tree: ast.AST, span: Span, ops: Sequence[Span] = ()) -> set[str]:
-    """Variables that hold what the expression at `span` gave, directly or through others; not through an op at one of
-    `ops`, which takes it up: from there on the graph tells where it goes."""
-    flows = [(value, targets, [op for op in ops if (at := _of(value)) and _inside(op, at)])
-             for value, targets in _flows(tree)]  # fmt: skip
+def _tainted(flows: Sequence[Flow], span: Span) -> set[str]:
+    """Variables that hold what the expression at `span` gave, directly or through others; not through one of a flow's
+    ops, which takes it up: from there on the graph tells where it goes."""
     found: set[str] = set()
     grown = True
     while grown:
         grown = False
-        for value, targets, within in flows:
-            at = _of(value)
-            given = [span] if at is not None and _inside(span, at) else []
-            given += [place for place, name in _reads(value) if name in found]
-            if not given or (within and all(any(_inside(g, op) and g != op for op in within) for g in given)):
+        for flow in flows:
+            if flow.into <= found:
                 continue
-            new = {name for target in targets for name in _bound(target)} - found
-            if new:
-                found |= new
-                grown = True
+            given = [span] if flow.at is not None and _inside(span, flow.at) else []
+            given += [place for place, name in flow.reads if name in found]
+            if not given or (flow.ops and all(any(_inside(g, op) and g != op for op in flow.ops) for g in given)):
+                continue
+            found |= flow.into
+            grown = True
     return found
 
 

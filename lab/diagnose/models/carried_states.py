@@ -320,7 +320,8 @@ def _counts_samples(source: Source, node: ast.Call) -> ast.expr | None:
         return None
     for call in (n for n in flow.nodes if isinstance(n, ast.Call) and len(n.args) == 1):
         table = ast.unparse(call.func)
-        if table.startswith("self.") and re.search(r"pos", table, re.I) and flow.inner(call.args[0]) is column:
+        added = isinstance(source.parents.get(call), ast.BinOp) or re.search(r"pos", table, re.I)
+        if table.startswith("self.") and added and flow.inner(call.args[0]) is column:
             return column
     return None
 

@@ -89,7 +89,7 @@ for k in range(60):
         """
 a, b = torch.randn(2000, 32), torch.randn(2000, 32)
 best = []
-for k in range(40):
+for k in range(160):
     alike = torch.diagonal((a + k) @ b.T)
     best.append(alike.max().item())
 print(best)
@@ -103,7 +103,7 @@ links = (torch.rand(800, 800) < 0.01).float()
 def normalised(A):
     D = torch.diag(A.sum(1).clamp(min=1) ** -0.5)
     return D @ A
-sums = [normalised(links + k).sum().item() for k in range(12)]
+sums = [normalised(links + k).sum().item() for k in range(60)]
 print(sums)
 """,
     ),
