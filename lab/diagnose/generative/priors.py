@@ -7,6 +7,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from ...recorder.cell_trace import Row, Trace
 from ..finding import Found
 from ..order import text_rule
 from ..reading.calls import mentions, name_of, operands, rows_under
@@ -190,7 +191,7 @@ def sleeping_dropout(scope: Scope) -> Iterator[Found]:
         if not isinstance(again, ast.Call) or name_of(turn) in names_in(given):
             continue
         rows = rows_under(trace, source, given)
-        if not rows or any(r.op.lstrip("~") in RANDOM for r in rows):
+        if not rows or any(r.op.lstrip("~") in RANDOM or _drops(trace, r) for r in rows):
             continue
         texts = " ".join(ast.unparse(n) for n in index.flow.nodes if isinstance(n, ast.Call))
         if not re.search(r"\.(std|var)\(|std\(|var\(", texts) and not mentions(r"std|var|uncert|entrop", source.text):
@@ -202,6 +203,12 @@ def sleeping_dropout(scope: Scope) -> Iterator[Found]:
         )
         remedy = "Switch the dropout layers on again: for m in net.modules(): if isinstance(m, nn.Dropout): m.train()."
         yield scope.tell(given, "evaluation", message, remedy, rows=rows[:1])
+
+
+def _drops(trace: Trace, row: Row) -> bool:
+    """Whether an op multiplies by a mask in a layer of dropout, which has none in evaluation mode."""
+    entered = trace.entered[row.path]
+    return row.op == "mul" and bool(entered) and "Dropout" in entered[-1][0]
 
 
 def _repeated(source: Source, index: Index) -> Iterator[tuple[ast.expr, ast.expr, ast.expr]]:

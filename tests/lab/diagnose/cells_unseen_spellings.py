@@ -100,4 +100,15 @@ for it in range(6):
 }  # fmt: skip
 
 PLANTED: dict[str, Planted] = planted(MISTAKES)
-HEALTHY: dict[str, str] = mended(MISTAKES)
+HEALTHY: dict[str, str] = mended(MISTAKES) | {
+    "dropout switched on again for a spread": """
+net = nn.Sequential(nn.Linear(16, 8), nn.ReLU(), nn.Dropout(0.1), nn.Linear(8, 1))
+net.eval()
+for m in net.modules():
+    if isinstance(m, nn.Dropout):
+        m.train()
+with torch.no_grad():
+    draws = torch.stack([net(x) for _ in range(20)])
+spread = draws.std(0)
+""",
+}
