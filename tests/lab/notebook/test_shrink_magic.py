@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
 from lab.notebook.shrink_magic import words_of
 
@@ -45,11 +44,11 @@ def test_a_line_gives_the_card(run):
     assert "outputs differ" in bundle["text/plain"]
 
 
-def test_a_cell_runs_first(run):
-    InteractiveShell.instance().user_ns.pop("_", None)  # where a cell has bound it IPython leaves it alone
-    _, shown, printed = run("%%shrink small --data x --variants bf16\nsmall = nn.Sequential(\n    nn.Linear(8, 2))")
+def test_a_cell_runs_first(run, shell):
+    line, cell = "small --data x --variants bf16", "small = nn.Sequential(\n    nn.Linear(8, 2))"
+    _, shown, printed = run(f"%%shrink {line}\n{cell}")
     assert "2 variants" in f"{shown}{printed}"
-    found = run("_")[0].result
+    found = shell.run_cell_magic("shrink", line, cell)
     assert found["bf16"].layers[0].made.endswith("line 3")
     assert found.view.measure == ""
 

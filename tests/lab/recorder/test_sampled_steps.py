@@ -31,6 +31,8 @@ WHOLE: dict[str, dict[str, Any]] = {
     # beside steps that are not recorded its line is one that takes most of the time, and not an idiom
     "a mean for each group": {"first": 1000},
     "a loss that gets batches of one class": {"first": 1000},
+    # the rates of steps that are not recorded are not read: of forty steps too few may be left
+    "a warm-up longer than the training": {"first": 1000},
 }
 _number = count(1)
 HEAD = """\
