@@ -264,6 +264,8 @@ class StepFacts:
     """The largest learning rate of the last step."""
     adaptive: bool = False
     """Whether steps are scaled by the gradients' own size, as Adam's are."""
+    curved: bool = False
+    """Whether a step's length comes of the loss's curvature, as LBFGS's does, which evaluates the loss on its way."""
     stale: Chain | None = None
     """The backward() that added to gradients which a step had used already, before the next step."""
     cleared: Chain | None = None

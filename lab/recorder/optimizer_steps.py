@@ -124,6 +124,7 @@ class Steps:
         facts.adaptive = any(
             word in type(optimizer).__name__ for word in ("Ada", "Prop", "prop", "LBFGS", "Muon", "Adam")
         )
+        facts.curved = "LBFGS" in type(optimizer).__name__
         self._stepping = True
         self._rates(optimizer)
         self._owners(optimizer, parameters)

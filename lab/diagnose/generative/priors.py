@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Row, Trace
 from ..finding import Found
 from ..order import text_rule
-from ..reading.calls import mentions, name_of, operands, rows_under
+from ..reading.calls import mentions, name_of, operands, option, rows_under
 from ..reading.expressions import Flow
 from ..reading.scope import Index, Scope, flow_around, goals, indices, spread, stripped
-from ..reading.sources import Source, called, key, names_in
+from ..reading.sources import Source, called, key, names_in, sources
 from .latent_losses import LOG_VARIANCE
 
 POSTERIOR = re.compile(r"log_?(var_?)?(post(erior)?|variational(_\w+)?|q(_\w+)?|qw|qz)$|^log_?q", re.I)
@@ -181,6 +181,8 @@ def _layers(source: Source, node: ast.expr) -> list[ast.expr]:
 def sleeping_dropout(scope: Scope) -> Iterator[Found]:
     """``torch.stack([net(x) for _ in range(20)]).std(0)`` in evaluation mode: 20 times the same."""
     trace, source, index = scope.trace, scope.source, scope.index
+    if any(_drops_always(call) for other in sources(trace) for call in other.calls.get("dropout", ())):
+        return
     for given, again, turn in _repeated(source, index):
         while (
             isinstance(again, ast.Call)
@@ -203,6 +205,12 @@ def sleeping_dropout(scope: Scope) -> Iterator[Found]:
         )
         remedy = "Switch the dropout layers on again: for m in net.modules(): if isinstance(m, nn.Dropout): m.train()."
         yield scope.tell(given, "evaluation", message, remedy, rows=rows[:1])
+
+
+def _drops_always(call: ast.Call) -> bool:
+    """Whether a call of F.dropout drops in evaluation mode too."""
+    mode = option(call, "training", 2)
+    return mode is None or ast.unparse(mode) == "True"
 
 
 def _drops(trace: Trace, row: Row) -> bool:

@@ -31,7 +31,7 @@ TOO_SMALL = 1e-7  # float32 rounds such a change away
 def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A learning rate with which weights change by more than their size, or not at all."""
     weights = [leaf for leaf in trace.largest if len(leaf.shape) >= 2 and leaf in trace.gradients]
-    if trace.steps.stale is not None:
+    if trace.steps.stale is not None or (trace.steps.curved and trace.steps.lr <= 1):
         return []
     if not weights:
         return _diverges(trace, explained)
