@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from typing import TypeGuard
 
 from widgets.figures import size_text, time_text
@@ -143,7 +144,7 @@ def one_at_a_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
     passes: dict[tuple[Chain, str], list[Row]] = {}
     taken: dict[tuple[Chain, str], tuple[Row, int]] = {}
     for row in trace.rows:
-        n = of_rows(row)
+        n = of_rows(row) if not SAME_ROW.search(code_of(trace, row)) else 0
         for after in _first_readers(row, readers) if n else ():
             if after.requires_grad and not after.cut and after.op not in GATHERING and after.phase == "forward":
                 if any(_recurs(r, trace, recurring) for r in readers.get(after, ())):
@@ -168,9 +169,8 @@ def one_at_a_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
     total = trace.wall_ns - trace.own_ns
     taking = code_of(trace, source).removesuffix("…").strip().rstrip(":")
     each = time_text(sum(r.forward_ns for r in rows) / count / 1e6)
-    python = (
-        f"; {100 * (1 - _inside(trace) / total):.0f} % of this cell's time is Python between the ops" if total else ""
-    )
+    between = 1 - _inside(trace) / total if total else 0.0  # a closure that a step calls counts in both
+    python = f"; {100 * between:.0f} % of this cell's time is Python between the ops" if between > 0 else ""
     message = capital(
         f"{place} works on one row at a time: `{taking}` takes one of {n:,}, and {ran} ran "
         f"{count:,} times, {each} each{python}."
@@ -218,6 +218,9 @@ def _first_readers(row: Row, readers: dict[Ref, list[Row]]) -> list[Row]:
             else:
                 found.append(after)
     return found
+
+
+SAME_ROW = re.compile(r"\[-?\d+\]$")  # an index that is the same in each run
 
 
 def of_rows(row: Row) -> int:

@@ -118,15 +118,14 @@ class Net(nn.Module):
         self.a, self.b = nn.Linear(16, 8), nn.Linear(8, 1)
     def forward(self, x):
         return self.b(F.dropout(torch.relu(self.a(x)), 0.2, training=True))
-net = Net()
-net.eval()
+net, scale = Net(), nn.Linear(16, 16).eval()
 with torch.no_grad():
-    draws = torch.stack([net(x) for _ in range(20)])
+    draws = torch.stack([net(scale(x)) for _ in range(20)])
 spread = draws.std(0)
 """,
     "LBFGS, whose first steps are long": """
-net = nn.Sequential(nn.Linear(1, 16), nn.Tanh(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 1)).double()
-t = torch.linspace(0, 3, 40, dtype=torch.float64).unsqueeze(1).requires_grad_()
+net = nn.Sequential(nn.Linear(1, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1))
+t = torch.linspace(0, 3, 1000).unsqueeze(1).requires_grad_()
 opt = torch.optim.LBFGS(net.parameters(), lr=1, max_iter=20)
 def closure():
     opt.zero_grad()
@@ -136,7 +135,7 @@ def closure():
     loss = (bend + 9 * u).square().mean() + 30 * ((u[0] - 1) ** 2 + slope[0] ** 2).sum()
     loss.backward()
     return loss
-for _ in range(8):
+for _ in range(2):
     opt.step(closure)
 """,
 }
