@@ -39,7 +39,7 @@ def backward(tensors: Many, grad_tensors: Any = None, retain_graph: bool | None 
             raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
                                "`backward()`. Please only use `grad_tensors`.")  # fmt: skip
         grad_tensors = grad_variables
-    if observe.followers and inputs is None:
+    if observe.followers and inputs is None and observe.tally.steps >= observe.resting:
         observe.tell("passed", (tensors,) if isinstance(tensors, Tensor) else tuple(tensors))
     _backward(tensors, grad_tensors, retain_graph, create_graph, inputs)
 
@@ -77,7 +77,8 @@ def _heard(self: Tensor, gradient: Tensor | None = None, retain_graph: bool | No
     if inputs is not None:
         _unheard(self, gradient, retain_graph, create_graph, inputs)
         return
-    observe.tell("passed", (self,))
+    if observe.tally.steps >= observe.resting:
+        observe.tell("passed", (self,))
     if gradient is None and not create_graph:
         _unheard(self, retain_graph=retain_graph)
     else:

@@ -170,6 +170,9 @@ class Follower:
     """What happens once a step and not once an op. It may stay on where an observer would cost: while nobody observes,
     ops run as if it were not there, and nothing is gathered for it. Every method may be left as it is."""
 
+    rests_until = 0
+    """Set by `rest`: until `tally.steps` is so high it is told of no pass and no step."""
+
     def passed(self, roots: tuple[Any, ...]) -> None:
         """A backward() from these tensors is about to run."""
 
@@ -198,6 +201,8 @@ class _Unraisable(NamedTuple):
 
 observers: tuple[Observer, ...] = ()
 followers: tuple[Follower, ...] = ()
+resting = 0
+"""What `tally.steps` has to come to before a follower wants to hear of passes, and of the steps after it."""
 when_followed: list[Callable[[bool], None]] = []
 """Called with whether anybody follows when that changes: what runs in C tells nobody else."""
 hooked = False  # whether a leaf was ever given a hook that runs after accumulation
@@ -246,7 +251,17 @@ def unfollow(follower: Follower) -> None:
         _told_so()
 
 
+def rest(follower: Follower, until: int) -> None:
+    """Tell `follower` of no pass and no step until `tally.steps` is `until`. Where steps are short, a call of Python a
+    step is a share of them that can be felt; who wants to know what it missed asks `tally`."""
+    with _changing:
+        follower.rests_until = until
+        _told_so()
+
+
 def _told_so() -> None:
+    global resting
+    resting = min((f.rests_until for f in followers), default=0)
     for change in when_followed:
         change(bool(followers))
 

@@ -66,7 +66,7 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
             nonlocal begun
             if not begun:
                 begun = True
-                if observe.followers:
+                if observe.followers and observe.tally.steps > observe.resting:
                     observe.tell("stepping", self)
                 observe.notify(watching, "update", self, params, True)
 
@@ -95,7 +95,7 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
             self._stepping, mode.phase = False, before
         if begun:
             observe.notify(watching, "update", self, params, False)
-            if observe.followers:
+            if observe.followers and observe.tally.steps > observe.resting:
                 observe.tell("stepped", self)
         if "_opt_called" in self.__dict__:  # a schedule wants to know
             self._opt_called = True

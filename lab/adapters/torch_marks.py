@@ -37,13 +37,15 @@ class TorchMarks(Marks):
 
         @wraps(own)
         def backward(*args: Any, **kwargs: Any) -> Any:
-            told = marks.told
-            if told is not None and args:
+            if marks.told is not None and args:
                 roots = args[0]
-                told.passing(marks, roots[0] if isinstance(roots, list | tuple) and roots else roots)
+                try:
+                    marks.told.passing(marks, roots[0] if isinstance(roots, list | tuple) and roots else roots)
+                except Exception as error:
+                    marks.fails(error)
             result = own(*args, **kwargs)
-            if told is not None and told.passes > PASSES:
-                told.passed()
+            if marks.told is not None and marks.told.passes > PASSES:
+                marks.over()
             return result
 
         return backward

@@ -98,6 +98,7 @@ class RunCourse(observe.Follower):
         self._heavy_ns = self._layer_ns = 0
         self._stride = 1
         self.libraries: list[Library] = [CORE]
+        self._rested: tuple[int, int] | None = None  # core's tally of steps and passes since when nothing is told
         self._loop = self._base = 0  # the code whose loop goes on, and the steps before it
         _live.add(self)
 
@@ -111,6 +112,7 @@ class RunCourse(observe.Follower):
         observe.unfollow(self)
         if self in _active:
             _active.remove(self)
+        self._wake()
         if self.alive:
             self._safely(self._read)
         self._copies = None
@@ -131,8 +133,28 @@ class RunCourse(observe.Follower):
             self.before(CORE, optimizer)
 
     def stepped(self, optimizer: Any) -> None:
+        self._wake(1)
         if self.takes_step():
             self.after(CORE, optimizer)
+        if self._stride > 1 and self._ours():
+            self._rest()
+
+    def _rest(self) -> None:
+        """Have core tell nothing until the next step that is looked at begins."""
+        left = -self._turn % self._stride
+        if left and not self.due and len(self._known) == 1:
+            self._rested = observe.tally.steps, observe.tally.passes
+            observe.rest(self, observe.tally.steps + left)
+
+    def _wake(self, going_on: int = 0) -> None:
+        """Count what core did not tell of; so many of its steps are going on and are yet to be told."""
+        if self._rested is None:
+            return
+        (steps, passes), self._rested = self._rested, None
+        self.steps += max(observe.tally.steps - going_on - steps, 0)
+        self.passes += max(observe.tally.passes - passes, 0)
+        self._turn, self._since = self.steps + 1, 0
+        observe.rest(self, 0)
 
     # each of these is asked first: where steps are short most are not looked at, and cost no more than the question
 
@@ -140,6 +162,7 @@ class RunCourse(observe.Follower):
         """Count a backward pass that is about to run; return whether `backward` is to be told of it."""
         if get_ident() != self.thread or not self.alive or self.error is not None:
             return False
+        self._wake()
         self._since += 1
         self.passes += 1
         return not self._between()
@@ -149,6 +172,7 @@ class RunCourse(observe.Follower):
         what is not computed in each step."""
         if not self._ours():
             return False
+        self._wake()
         if not self._between() or (place := self._place()) is None:
             return True
         named = self.named.get((id(place[0]), place[1]))

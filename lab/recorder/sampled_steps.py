@@ -112,60 +112,51 @@ class SampledSteps:
             return
         if not self.alive or get_ident() != self._who:
             return
-        try:
-            steps = 1 + self._caught_up()
-            group = optimizer.param_groups[0]
-            p = group["params"][0]
-            loops = self.ends.loops
-            self.passes = 0
-            if not self.on:
-                self.recorder.steps.unheard(optimizer, steps)
-            if self.ends.stepped(id(p)):
-                self._leader = id(optimizer)
-                self._spent = marks.gradient(p)
-                if self._parameter is None or self._parameter() is not p:
-                    self._parameter = weakref.ref(p)
-                rate = group.get("lr")
-                if rate is not self._rate:
-                    self._rated(rate)
-                self._ended(loops)
-        except Exception as error:
-            self._failed(error)
+        steps = 1 + self._caught_up()
+        group = optimizer.param_groups[0]
+        p = group["params"][0]
+        loops = self.ends.loops
+        self.passes = 0
+        if not self.on:
+            self.recorder.steps.unheard(optimizer, steps)
+        if self.ends.stepped(id(p)):
+            self._leader = id(optimizer)
+            self._spent = marks.gradient(p)
+            if self._parameter is None or self._parameter() is not p:
+                self._parameter = weakref.ref(p)
+            rate = group.get("lr")
+            if rate is not self._rate:
+                self._rated(rate)
+            self._ended(loops)
 
     def passing(self, marks: Any, loss: Any) -> None:
         """A backward pass is about to begin."""
         if get_ident() != self._who:
             return
-        try:
-            self.passes += 1
-            if not self.on:
-                value = marks.value(loss)
-                if value - value == 0.0:
-                    self._values.append(value)
-                elif self.alive:
-                    self._not_finite(value)
-            if self._first_pass and self.alive:
-                self._first_pass = False
-                if self._parameter is not None and (p := self._parameter()) is not None:
-                    now = marks.gradient(p)
-                    stale = now == self._spent and now[0] != 0
-                    if stale is not self._stale:
-                        self._stale = stale
-                        self._notice("gradients")
-        except Exception as error:
-            self._failed(error)
+        self.passes += 1
+        if not self.on:
+            value = marks.value(loss)
+            if value - value == 0.0:
+                self._values.append(value)
+            elif self.alive:
+                self._not_finite(value)
+        if self._first_pass and self.alive:
+            self._first_pass = False
+            if self._parameter is not None and (p := self._parameter()) is not None:
+                now = marks.gradient(p)
+                stale = now == self._spent and now[0] != 0
+                if stale is not self._stale:
+                    self._stale = stale
+                    self._notice("gradients")
 
     def passed(self) -> None:
         """A backward pass has come to its end, one of several without a step of an optimizer between."""
         if not self.alive or get_ident() != self._who:
             return
-        try:
-            self._caught_up()
-            loops = self.ends.loops
-            if self.ends.passed(self.passes):
-                self._ended(loops)
-        except Exception as error:
-            self._failed(error)
+        self._caught_up()
+        loops = self.ends.loops
+        if self.ends.passed(self.passes):
+            self._ended(loops)
 
     def _caught_up(self) -> int:
         """Count the steps of which only the loss was looked at, and return how many that were."""
@@ -196,15 +187,12 @@ class SampledSteps:
         """A module was put to training or evaluation mode: an evaluation that is about to begin is recorded too."""
         if self.on or module.training or not self.alive or self._evaluated >= TWICE or get_ident() != self._who:
             return
-        try:
-            self._caught_up()
-            if self._switch_on():
-                self._left_before = self._left
-                self._loop.left_out()  # what it takes is no part of a step
-                self._evaluated += 1
-                self.recorder.steps.entered, self._calls, self._left = self._evaluating, 0, 1
-        except Exception as error:
-            self._failed(error)
+        self._caught_up()
+        if self._switch_on():
+            self._left_before = self._left
+            self._loop.left_out()  # what it takes is no part of a step
+            self._evaluated += 1
+            self.recorder.steps.entered, self._calls, self._left = self._evaluating, 0, 1
 
     def _evaluating(self) -> None:
         """A whole model begins in an evaluation that is recorded."""
@@ -224,7 +212,7 @@ class SampledSteps:
                 self._due = self.first
                 self._switch_on()
         except Exception as error:
-            self._failed(error)
+            self.failed(error)
 
     # -- the end of a step ---------------------------------------------------------------------------------------------
 
@@ -287,7 +275,7 @@ class SampledSteps:
                 if self.on and self.recorder.error is None and self._quiet():
                     self._switch_off()
             except Exception as error:
-                self._failed(error)
+                self.failed(error)
 
     def _rated(self, rate: Any) -> None:
         """The learning rate is another number than in the step before."""
@@ -398,7 +386,7 @@ class SampledSteps:
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
-    def _failed(self, error: Exception) -> None:
+    def failed(self, error: Exception) -> None:
         """An error of ours: the recording is over, the user's program is not."""
         self.alive = False
         self.recorder.failed(error)

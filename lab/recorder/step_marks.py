@@ -22,7 +22,7 @@ from .step_ends import PASSES
 
 
 class Told(Protocol):
-    """Who is told; none of these may raise."""
+    """Who is told; what one of these raises ends the telling and reaches nobody else."""
 
     passes: int
     """Backward passes that have begun since an optimizer stepped."""
@@ -38,6 +38,9 @@ class Told(Protocol):
 
     def turned(self, module: Any) -> None:
         """A module was put to training or evaluation mode, alone or with those around it."""
+
+    def failed(self, error: Exception) -> None:
+        """One of the methods above raised `error`, and none is called any more."""
 
 
 class Marks:
@@ -68,7 +71,16 @@ class Marks:
     def hook(self, optimizer: Any, *given: Any) -> None:
         """After a step of any optimizer."""
         if self.told is not None:
-            self.told.stepped(self, optimizer)
+            try:
+                self.told.stepped(self, optimizer)
+            except Exception as error:
+                self.fails(error)
+
+    def fails(self, error: Exception) -> None:
+        """Tell nobody any more, since who was told raised `error`."""
+        told, self.told = self.told, None
+        if told is not None:
+            told.failed(error)
 
     def _backward(self, own: Any) -> Any:
         marks = self
@@ -76,13 +88,24 @@ class Marks:
         @wraps(own)
         def backward(*args: Any, **kwargs: Any) -> Any:
             if marks.told is not None and args:
-                marks.told.passing(marks, args[0])
+                try:
+                    marks.told.passing(marks, args[0])
+                except Exception as error:
+                    marks.fails(error)
             result = own(*args, **kwargs)
             if marks.told is not None and marks.told.passes > PASSES:
-                marks.told.passed()
+                marks.over()
             return result
 
         return as_library(backward, tensor.__file__)
+
+    def over(self) -> None:
+        """A backward pass has come to its end, one of many without a step of an optimizer."""
+        try:
+            if self.told is not None:
+                self.told.passed()
+        except Exception as error:
+            self.fails(error)
 
     def train(self, own: Any) -> Any:
         """Return what stands in for `Module.train`."""
@@ -92,7 +115,10 @@ class Marks:
         def train(module: Any, *args: Any, **kwargs: Any) -> Any:
             result = own(module, *args, **kwargs)
             if marks.told is not None:
-                marks.told.turned(module)
+                try:
+                    marks.told.turned(module)
+                except Exception as error:
+                    marks.fails(error)
             return result
 
         return as_library(train, own.__code__.co_filename)

@@ -182,7 +182,9 @@ class Injector:
 UNTOUCHED = {"__class_getitem__", "failed", "_break", "safely", "_safely", "_watch", "_timed", "drop",
              "lab.adapters.ops.Ops.run", "lab.adapters.ops.Ops._custom", "lab.adapters.hooks.Ear.begin",
              "lab.adapters.hooks.Ear.end", "lab.adapters.hooks._Came.__call__", "lab.adapters.torch_course.Ear._asked",
-             "lab.adapters.torch_course.Ear._stepping_begins", "lab.adapters.torch_course.Ear._stepping_ends",
+             "lab.adapters.torch_course.Ear._stepping_begins", "lab.recorder.step_marks.Marks.hook",
+             "lab.recorder.step_marks.Marks.over", "lab.recorder.step_marks.Marks.fails",
+             "lab.adapters.torch_course.Ear._stepping_ends",
              "lab.notebook.tracebacks.shortened",  # where it fails, the whole traceback is shown, which is longer
              # the shell's way in: what the user typed is refused there, and what follows is guarded
              "guarded", "lab.notebook.magics.LabMagics.autograd", "lab.notebook.magics.flags_of",

@@ -138,6 +138,32 @@ def test_short_steps_are_looked_at_now_and_then_but_rare_numbers_always(
         assert 28 <= found["often"].count <= 30
 
 
+def test_a_follower_that_rests_is_told_of_no_pass_and_no_step_until_then() -> None:
+    w = core.ones(2, requires_grad=True)
+    optimizer = core.optim.SGD([w], 0.1)
+    told: list[str] = []
+
+    class Counts(observe.Follower):
+        def passed(self, roots: Any) -> None:
+            told.append("pass")
+
+        def stepped(self, optimizer: Any) -> None:
+            told.append("step")
+
+    follower = Counts()
+    observe.follow(follower)
+    try:
+        for k in range(10):
+            if k == 2:
+                observe.rest(follower, observe.tally.steps + 5)
+                told.append("rests")
+            (w * w).sum().backward()
+            optimizer.step()
+    finally:
+        observe.unfollow(follower)
+    assert told == ["pass", "step"] * 2 + ["rests"] + ["pass", "step"] * 3
+
+
 def test_what_sampling_reads_of_each_step_is_no_number_of_the_programs(library: Any) -> None:
     text = START + "for _ in range(30):\n    step()\n"
     recording = Recording(sampled={"first": 4, "first_ns": 0})
