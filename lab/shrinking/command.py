@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import builtins
-import runpy
 import sys
 from pathlib import Path
-from typing import Any
 
-from ..console.options import Parser, meant
+from ..console.file_values import run_file
+from ..console.options import Parser
 from .scoring import KNOWN
 from .shrink import FORMS, ITEMS, shrink
 from .variants import RECIPES
@@ -27,25 +25,9 @@ def main(argv: list[str]) -> int:
                         help="steps that pruned variants are trained for, on three quarters of the data")  # fmt: skip
     parser.add_argument("--report", metavar="FILE", help=f"write it there ({', '.join(FORMS)}); else as text")
     options = parser.parse_args(argv)
-    file, _, model = options.model.partition(".py:")
-    path = Path(f"{file}.py")
-    if not model or not path.is_file():
-        parser.error(
-            f"no such file: {path}" if model else f"{options.model!r}: needed FILE.py:MODEL, as train.py:model"
-        )
     if options.report and Path(options.report).suffix not in FORMS:
         parser.error(f"--report {options.report}: needs a name that ends in {', '.join(FORMS)}")
-    sys.path.insert(0, str(path.parent.absolute()))
-    space = runpy.run_path(str(path), run_name="shrink")
-
-    def value(said: str) -> Any:
-        try:
-            return eval(said, space)
-        except NameError as error:
-            name = getattr(error, "name", None) or said
-            known = [*(n for n in space if not n.startswith("_")), *vars(builtins)]
-            parser.error(f"{path} has nothing called {name!r}{meant(name, known)}")
-
+    path, model, value = run_file(parser, options.model, "shrink")
     metric = options.metric if options.metric in (None, *KNOWN) else value(options.metric)
     try:
         found = shrink(value(model), value(options.data), metric=metric, items=options.items,

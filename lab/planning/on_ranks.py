@@ -1,0 +1,100 @@
+"""What ranks run to be measured: ``python -m core.distributed.run -n 2 -m lab.planning.on_ranks TASK``.
+
+A task is a JSON object, its answer a line of JSON of rank 0's.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import core
+from core import distributed as dist
+from core.distributed.optim import ZeroRedundancyOptimizer
+from core.nn import functional as F
+from core.nn.parallel import DistributedDataParallel
+
+from .models import MODELS
+
+MARK = "lab plan: "
+SIZES = (4_000, 100_000, 1_000_000, 4_000_000, 16_000_000)
+ROUNDS = 15
+
+
+def main(argv: list[str]) -> int:
+    """Do a task, and print its answer."""
+    core.set_num_threads(1)
+    core.manual_seed(0)
+    task = json.loads(argv[0])
+    dist.init_process_group("mpi")
+    try:
+        found = TASKS[task.pop("task")](**task)
+        if dist.get_rank() == 0:
+            print(MARK + json.dumps(found), flush=True)
+    finally:
+        dist.destroy_process_group()
+    return 0
+
+
+def _timed(run: Callable[[], object], rounds: int = ROUNDS, warm: int = 3) -> float:
+    """Return the median seconds of a call that all ranks make together."""
+    times = []
+    for k in range(rounds + warm):
+        dist.barrier()
+        begin = perf_counter()
+        run()
+        took = core.tensor([perf_counter() - begin], dtype=core.float64)
+        dist.all_reduce(took, op=dist.ReduceOp.MAX)
+        if k >= warm:
+            times.append(float(took))
+    return median(times)
+
+
+def network() -> dict[str, Any]:
+    """Return the seconds of sums of some sizes, and of a piece of work that every rank does at once."""
+    sums = {}
+    for size in SIZES:
+        x = core.ones(size // 4)
+        sums[size] = _timed(lambda x=x: dist.all_reduce(x))  # type: ignore[misc]
+    a, b = core.randn(256, 256), core.randn(256, 256)
+    c = core.randn(1 << 20)
+
+    def work() -> None:
+        for _ in range(20):
+            a @ b
+        c * 2 + 1
+
+    return {"sums": sums, "work": _timed(work)}
+
+
+def step(model: str, samples: int, way: str = "ddp") -> dict[str, float]:
+    """Return the seconds of a training step of so many samples a rank, and of its update alone."""
+    net, x, y = MODELS[model](samples)
+    if way == "alone":
+        optimizer: Any = core.optim.AdamW(net.parameters(), lr=1e-3)
+    elif way == "ddp":
+        net = DistributedDataParallel(net)
+        optimizer = core.optim.AdamW(net.parameters(), lr=1e-3)
+    elif way == "zero":
+        net = DistributedDataParallel(net)
+        optimizer = ZeroRedundancyOptimizer(net.parameters(), core.optim.AdamW, lr=1e-3)
+    else:
+        raise ValueError(f"plan: no way to train is called {way!r}: alone, ddp, zero")
+
+    def run() -> None:
+        optimizer.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        optimizer.step()
+
+    run()
+    return {"step": _timed(run), "update": _timed(optimizer.step)}
+
+
+TASKS: dict[str, Callable[..., Any]] = {"network": network, "step": step}
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
