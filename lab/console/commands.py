@@ -32,6 +32,9 @@ COMMANDS = {
     "shrink": Command(
         "a model in fewer bits and with fewer channels: shrink train.py:model --data loader", "shrinking.command"
     ),
+    "plan": Command(
+        "a training step on many GPUs, by what it costs: plan train.py:model --inputs x", "planning.command"
+    ),
     "run": Command("a script, recorded: run script.py --report report.html", "run"),
     "serve": Command("saved programs behind HTTP: serve model.gl --port 8000", "serving.command", optional=True),
     "rows": Command("what is built, with the command that shows each: rows --run", "rows"),

@@ -29,6 +29,10 @@ class Part:
     """Bytes that ranks sum where its linear layers are divided: the results of every second layer of a chain."""
     sums: int = 0
     """How many sums that are."""
+    ops: int = 0
+    """Calls of ops, however many samples there are."""
+    moved: float = 0.0
+    """Bytes that its ops read and write, weights left out."""
 
 
 @dataclass
@@ -82,7 +86,7 @@ def costs_of(model: Module, inputs: Sequence[Any], title: str = "") -> ModelCost
         raise ValueError("plan: the model ran no op of core's")
     samples = int(first.shape[0])
     for part in parts:
-        for name in ("flops", "saved", "out", "summed"):
+        for name in ("flops", "saved", "out", "summed", "moved"):
             setattr(part, name, getattr(part, name) / samples)
     return ModelCosts(parts, samples, sum(p.requires_grad for p in model.parameters()), title)
 
@@ -147,6 +151,9 @@ class _Heard(observe.Observer):
         if event.node is not None and not any(getattr(y, "_base", None) is not None for y in event.outputs):
             part.saved += size
         part.out = size
+        part.ops += 1
+        part.moved += size + sum(x.numel() * x.element_size() for x in event.inputs
+                                 if isinstance(x, core.Tensor) and not (x.is_leaf and x.requires_grad))  # fmt: skip
         if event.op in ("linear", "matmul") and any(x.is_leaf and x.requires_grad for x in event.inputs[1:2]):
             self._divided(event, part, size)
 

@@ -12,7 +12,8 @@ from .machine import BUCKET, Machine
 __all__ = ["ASSUMED", "Division", "Estimate", "Numbers", "estimate", "stages"]
 
 ASSUMED = (
-    "a backward pass takes twice the forward one",
+    "a backward pass takes twice the forward one, and a part what its operations, its bytes or its number of ops ask "
+    "for, whichever is the most",
     "stages of a pipeline run by the schedule 1F1B, cut where the slowest is fastest; what passes between them waits",
     "tensor parallelism divides linear layers and attention, columns then rows, and its sums overlap with nothing",
     "gradients are summed while backward goes on, as far as it lasts, but for the last bucket of 25 MB",
@@ -146,9 +147,10 @@ def estimate(costs: ModelCosts, machine: Machine, division: Division, samples: i
     d = division
     each = samples / d.data / d.micro  # samples of a micro-batch
     runs = stages(costs.parts, d.pipeline)
-    rate = machine.flops / machine.crowd(d.ranks)
     passes = 4 if d.recompute else 3  # forward passes' worth of work
-    compute = max(sum(p.flops for p in run) for run in runs) * each * passes / d.tensor / rate
+    slow = machine.crowd(d.ranks)
+    forward = max(sum(_forward(p, machine, each, d.tensor, numbers) for p in run) for run in runs) * slow
+    compute = forward * passes
     tensor = 0.0
     if d.tensor > 1:  # once forward, once backward
         slowest = max(runs, key=lambda run: sum(p.summed for p in run))
@@ -164,11 +166,17 @@ def estimate(costs: ModelCosts, machine: Machine, division: Division, samples: i
     data = _summed(machine, d, held, numbers, backward, costs.tensors)
     own = held / d.data if d.sharded else held
     touched = own * (numbers.weight + numbers.gradient + 2 * numbers.state)
-    update = touched * machine.crowd(d.ranks) / machine.bandwidth
+    update = touched * slow / machine.bandwidth
     memory = _memory(runs, d, numbers, each)
     checkpoint, useful = _failures(machine, d, held * (numbers.weight + numbers.state) / (d.data if d.sharded else 1))
     return Estimate(d, samples, compute * turns, tensor * turns, bubble + hops * turns, data, update,
-                    machine.step_s * machine.crowd(d.ranks) * turns, memory, useful, checkpoint)  # fmt: skip
+                    machine.step_s * slow * turns, memory, useful, checkpoint)  # fmt: skip
+
+
+def _forward(part: Part, machine: Machine, samples: float, ranks: int, numbers: Numbers) -> float:
+    """Return the seconds of a part's forward pass: of what its operations, its bytes and its calls ask for the most."""
+    moved = (part.moved * samples + part.parameters * numbers.weight) / ranks
+    return max(part.flops * samples / ranks / machine.flops, moved / machine.bandwidth, part.ops * machine.op_s)
 
 
 def _summed(machine: Machine, d: Division, held: float, numbers: Numbers, backward: float, tensors: int) -> float:
@@ -205,7 +213,9 @@ def _failures(machine: Machine, d: Division, kept: float) -> tuple[float, float]
     if d.ranks == 1:
         return 0.0, 1.0
     between = machine.mtbf_hours * 3600 / d.ranks
-    write = max(kept / machine.write, 1e-3)
+    write = max(
+        kept / machine.write, kept * d.tensor * d.pipeline * (d.data if d.sharded else 1) / machine.storage, 1.0
+    )
     interval = math.sqrt(2 * write * between)
     lost = write / interval + (interval / 2 + machine.restart_s) / between
     return interval, max(1 - lost, 0.0)

@@ -76,10 +76,12 @@ def machine_here(ranks: int, flops: float = 0.0) -> Machine:
     alone = on_ranks(1, task="network")["work"]
     rate = flops or 20 * 2 * 256**3 / alone
     if ranks == 1:
-        return Machine("this machine, one rank", rate, 0.0, MEMORY_RATE, (Level("none", 0, 0.0, 1e12),), overlap=0.0)
+        return Machine(
+            "this machine, one rank", rate, 0.0, MEMORY_RATE, (Level("none", 0, 0.0, 1e12),), overlap=0.0, op_s=0.0
+        )
     found = on_ranks(ranks, task="network")
     return Machine(f"this machine, {ranks} ranks", rate, 0.0, MEMORY_RATE, (_level(found["sums"], ranks),),
-                   overlap=0.0, crowding={ranks: max(found["work"] / alone, 1.0)})  # fmt: skip
+                   overlap=0.0, op_s=0.0, crowding={ranks: max(found["work"] / alone, 1.0)})  # fmt: skip
 
 
 def _timed_alone(model: str) -> tuple[ModelCosts, float, float, float]:

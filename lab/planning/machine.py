@@ -29,13 +29,14 @@ class Machine:
     """A cluster of one kind of GPU.
 
     flops : operations a second that a training step reaches, which is a good deal less than the data sheet's.
-    memory : bytes of a GPU. bandwidth : bytes a second of that memory.
+    memory : bytes of a GPU; 0: not known. bandwidth : bytes a second of that memory.
     levels : networks, from the innermost.
-    step_s : what a step takes whatever its size. crowding : how much longer a rank takes where so many share the
-        machine, for machines with fewer processors than ranks.
-    overlap : the share of a backward pass in which gradients can be sent. free : whether sending takes no processor.
-    mtbf_hours : between two failures of one GPU or what belongs to it. write : bytes a second that a GPU can put on
-        disk, restart_s : from a failure to the next step.
+    op_s : the least that an op takes, however small it is. step_s : what a step takes, whatever its size.
+    crowding : how much longer a rank takes where so many share the machine, for machines with fewer processors than
+        ranks.
+    overlap : the share of a backward pass in which gradients can be sent.
+    mtbf_hours : between two failures of one GPU or what belongs to it. restart_s : from a failure to the next step.
+    write : bytes a second that a GPU can put on disk. storage : that all can together.
     """
 
     name: str
@@ -43,11 +44,13 @@ class Machine:
     memory: float
     bandwidth: float
     levels: tuple[Level, ...]
+    op_s: float = 4e-6
     step_s: float = 0.0
     overlap: float = 0.9
     mtbf_hours: float = 50_000.0
-    write: float = 0.5e9
     restart_s: float = 300.0
+    write: float = 0.5e9
+    storage: float = 2e11
     crowding: dict[int, float] = field(default_factory=dict)
 
     def crowd(self, ranks: int) -> float:

@@ -18,21 +18,22 @@ FEW = 64  # micro-batches that are tried, at most
 
 @dataclass(frozen=True)
 class Plan:
-    """The best estimate for each number of GPUs; None where no division fits into their memory."""
+    """The best divisions of a training step."""
 
     costs: ModelCosts
     machine: Machine
-    best: dict[int, Estimate | None]
+    best: dict[int, Estimate | str]
+    """The best estimate for each number of GPUs, or why there is none."""
 
     def __str__(self) -> str:
         """The table, with what it assumes."""
         head = ("GPUs", "divided as", "samples", "step", "computes", "sums, messages", "waits for stages",
                 "GB a GPU", "samples/s", "efficiency", "checkpoint every")  # fmt: skip
-        rows = [head]
+        rows: list[tuple[str, ...]] = [head]
         one = self._one()
         for n, e in self.best.items():
-            if e is None:
-                rows.append((f"{n:,}", "fits in no way", *[""] * (len(head) - 2)))
+            if isinstance(e, str):
+                rows.append((f"{n:,}", e, *[""] * (len(head) - 2)))
                 continue
             share = e.samples_per_s / n / one if one else math.nan
             computing = e.compute_s + e.update_s + e.fixed_s
@@ -51,12 +52,12 @@ class Plan:
                           "measured."])  # fmt: skip
 
     def _one(self) -> float:
-        first = next((e for e in self.best.values() if e is not None), None)
+        first = next((e for e in self.best.values() if not isinstance(e, str)), None)
         return 0.0 if first is None else first.samples_per_s / first.division.ranks
 
     def plain(self) -> dict[str, Any]:
         """Return it as what JSON can hold."""
-        rows = {n: None if e is None else {**asdict(e), "step_s": e.step_s, "samples_per_s": e.samples_per_s}
+        rows = {n: e if isinstance(e, str) else {**asdict(e), "step_s": e.step_s, "samples_per_s": e.samples_per_s}
                 for n, e in self.best.items()}  # fmt: skip
         return {"machine": self.machine.plain(), "parameters": self.costs.parameters, "assumed": ASSUMED, "rows": rows}
 
@@ -67,7 +68,7 @@ class Plan:
         matplotlib.use("Agg")
         import matplotlib.pyplot as plt
 
-        found = [(n, e) for n, e in self.best.items() if e is not None]
+        found = [(n, e) for n, e in self.best.items() if not isinstance(e, str)]
         figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
         counts = [n for n, _ in found]
         one = self._one()
@@ -155,19 +156,26 @@ def plan(costs: ModelCosts, machine: Machine, gpus: Sequence[int], batch: int | 
     """
     node = machine.levels[0].ranks or 1
     divides = any(p.sums for p in costs.parts)
-    best: dict[int, Estimate | None] = {}
+    best: dict[int, Estimate | str] = {}
     for n in gpus:
         samples = batch or costs.samples * n
         found: list[Estimate] = []
+        least = math.inf
         for d in divisions(n, len(costs.parts), node if divides else 1, max(samples // n, 1) * 64):
             if samples >= d.data * d.micro:
                 e = estimate(costs, machine, d, samples, numbers)
-                if e.memory <= 0.9 * machine.memory:
+                least = min(least, e.memory)
+                if e.memory <= 0.9 * machine.memory or not machine.memory:
                     found.append(e)
         # of equal ones the simplest: a plan that is faster by a hundredth is not worth another way to divide
         top = max((e.samples_per_s for e in found), default=0.0)
         near = [e for e in found if e.samples_per_s >= 0.99 * top]
-        best[n] = min(near, key=lambda e: _ways(e.division), default=None)
+        if near:
+            best[n] = min(near, key=lambda e: _ways(e.division))
+        elif least < math.inf:
+            best[n] = f"needs {least / 1e9:.3g} GB a GPU at least, of {machine.memory / 1e9:.3g}"
+        else:
+            best[n] = f"{samples:,} samples are too few to divide"
     return Plan(costs, machine, best)
 
 
