@@ -89,7 +89,7 @@ class Plan:
             bottom = [a + b for a, b in zip(bottom, share, strict=True)]
         right.set(xlabel="GPUs", ylabel="share of a step", ylim=(0, 1))
         right.set_xticks(list(places), [f"{n:,}" for n in counts], rotation=45)
-        right.legend(loc="lower left", fontsize=8)
+        right.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, fontsize=8, frameon=False)
         figure.savefig(path, dpi=110)
         plt.close(figure)
 
