@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Work", "finish", "progress", "seconds"]
 
-_YIELDING, _SHORT, _LONG = (
-    2.0,
-    2e-4,
-    2e-3,
-)  # seconds: how long wait() only yields; its pauses after that, and after 30 s
+# How wait() spends its time: it yields the processor for as long as the bytes may take that are on their way, since a
+# pause would hold them up; whoever is not there by then is computing, maybe on this processor.
+_YIELDING_S, _YIELDING_S_A_BYTE = 5e-4, 2e-9
+_SHORT_S, _LONG_S = 5e-5, 1e-3  # pauses after that, and after a second
 _open: dict[int, Work] = {}
 
 
@@ -93,6 +92,7 @@ class Work:
         self._error: BaseException | None = None
         self._future: _WorkFuture | None = None
         self._done = False
+        progress()
         _open[id(self)] = self
         self.is_completed()
 
@@ -167,6 +167,7 @@ class Work:
         if not self.is_completed():
             limit = seconds(timeout) if timeout else self.group.timeout_s
             begin, asked = time.monotonic(), 1.0
+            yielding = _YIELDING_S + self.size_bytes * _YIELDING_S_A_BYTE
             while not self.is_completed():
                 waited = time.monotonic() - begin
                 if waited > limit:
@@ -176,10 +177,10 @@ class Work:
                     gone, error = self.group.lost(), self._mismatch()
                     if error is not None or gone:
                         self._fail(error or self._alone(gone))
-                elif waited < _YIELDING:
+                elif waited < yielding:
                     os.sched_yield()
                 else:
-                    time.sleep(_SHORT if waited < 30 else _LONG)
+                    time.sleep(_SHORT_S if waited < 1 else _LONG_S)
         if self._error is not None:
             raise self._error
         return True
