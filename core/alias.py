@@ -40,13 +40,7 @@ FILES = {
     "_dynamo": ("decorators", "eval_frame", "external_utils", "utils"),
     "_subclasses": ("fake_tensor", "functional_tensor", "meta_utils"),
     "distributed": ("distributed_c10d",),
-    "distributed.algorithms": (
-        "_checkpoint",
-        "_checkpoint.checkpoint_wrapper",
-        "ddp_comm_hooks",
-        "join",
-        "model_averaging",
-    ),
+    "distributed.algorithms": ("_checkpoint", "_checkpoint.checkpoint_wrapper", "model_averaging"),
     "distributed.checkpoint": (
         "default_planner",
         "filesystem",
