@@ -95,6 +95,7 @@ class Reducer:
         self.order: list[int] = []  # as gradients arrived in the first pass
         self.fired: dict[int, int] = {}  # how often each parameter was reached in the first pass, where all are alike
         self.used, self.passes = [1] * len(params), 0
+        self.sparse: set[int] = set()  # parameters whose gradients are sparse: they are sent as dense ones
         self.expecting = self.begun = False
         self._build(list(range(len(params)))[::-1])
         arrived = weakref.WeakMethod(self._arrived)
@@ -205,6 +206,9 @@ class Reducer:
         self.waiting.discard(id(p))
         bucket, view = self.place[id(p)]
         g = p.grad
+        if g is not None and g.is_sparse:
+            self.sparse.add(id(p))
+            g = g.to_dense()  # type: ignore[attr-defined]
         with no_grad():
             if g is None:
                 view.zero_()  # type: ignore[attr-defined]
@@ -212,7 +216,7 @@ class Reducer:
                 mul(g, 1.0 / self.divisor, out=view)
             elif g is not view:
                 view.copy_(g)  # type: ignore[attr-defined]
-            if self.as_view and g is not None:
+            if self.as_view and g is not None and id(p) not in self.sparse:
                 p.grad = view
         bucket.left -= 1
 
@@ -257,7 +261,9 @@ class Reducer:
                 view = self.place[id(p)][1]
                 if not self.used[k]:  # in no process: it keeps what it had
                     continue
-                if self.as_view:
+                if id(p) in self.sparse:
+                    p.grad = view.to_sparse(1)  # type: ignore[attr-defined]
+                elif self.as_view:
                     p.grad = view
                 elif p.grad is None:
                     p.grad = view.clone()  # type: ignore[attr-defined]

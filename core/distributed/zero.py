@@ -1,4 +1,4 @@
-"""`ZeroRedundancyOptimizer`: each process keeps the optimizer's state of a part of the parameters, and steps that part."""
+"""`ZeroRedundancyOptimizer`: each process steps a part of the parameters, and keeps the state of that part."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 from ..base.errors import text
 from ..base.modes import no_grad
 from ..optim.optimizer import Optimizer
-from ..tensors.tensor import Tensor
 from .algorithms.join import Joinable, JoinHook
 from .collectives import broadcast
 from .flat import divided, flat_buffer

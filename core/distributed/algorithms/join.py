@@ -1,4 +1,4 @@
-"""`Join`: training with unequal numbers of batches. A process whose inputs have ended shadows what the others do together."""
+"""`Join`: unequal numbers of batches. A process whose inputs have ended shadows what the others do together."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Joinable:
 
 
 class Join:
-    """A block in which processes may run out of inputs: those that do shadow the collectives of the others until all have.
+    """A block in which processes may run out of inputs: those that do shadow the others' collectives until all have.
 
     joinables : models and optimizers, in the order in which an iteration uses them.
     enable : False where inputs are known to be even: the block then does nothing.

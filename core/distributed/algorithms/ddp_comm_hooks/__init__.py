@@ -1,7 +1,7 @@
 """Functions that send the gradients of `DistributedDataParallel` in another way: `DDPCommHookType` names them.
 
-A hook is called with its state (mostly a group of processes) and a `GradBucket` whose buffer is whole, and gives a future
-of the averaged buffer.
+A hook is called with its state (mostly a group of processes) and a `GradBucket` whose buffer is whole, and gives a
+future of the averaged buffer.
 """
 
 from __future__ import annotations
