@@ -6,13 +6,16 @@ On meshes of one dimension; otherwise `DTensor` gathers the whole.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from ..ops.creation import zeros_like
+from .collectives import all_reduce
 from .dtensor import DTensor, layers, local_of, placed
 from .placements import Partial, Placement, Replicate, Shard, part_of
 from .redistributing import spread
+from .reduce_ops import ReduceOp
 
 __all__: list[str] = []
 
@@ -100,3 +103,25 @@ def _norm(norm: Any, input: Any, normalized_shape: Any, *given: Any, **named: An
 
 
 layers["layer_norm"] = layers["rms_norm"] = _norm
+
+
+@layer("get_total_norm")
+def _total_norm(get_total_norm: Any, tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
+    """Return the norm of tensors of which some are divided: that of the parts of each kind, put together."""
+    p = float(norm_type)
+    kinds: dict[Any, list[Any]] = {}
+    for t in tensors if isinstance(tensors, list | tuple) else [tensors]:
+        kinds.setdefault((t._mesh, t._places) if isinstance(t, DTensor) else None, []).append(t)
+    norms = []
+    for key, many in kinds.items():
+        mesh, places = key or (cast(Any, None), ())
+        many = [t.redistribute(placements=[Replicate() if isinstance(q, Partial) else q for q in places])
+                if any(isinstance(q, Partial) for q in places) else t for t in many]  # fmt: skip
+        norm = get_total_norm([local_of(t) for t in many], p)
+        for k, place in enumerate(places):
+            if isinstance(place, Shard):
+                powered = norm if p == math.inf else norm**p
+                all_reduce(powered, ReduceOp.MAX if p == math.inf else ReduceOp.SUM, mesh.get_group(k))
+                norm = powered if p == math.inf else powered ** (1 / p)
+        norms.append(norm)
+    return get_total_norm(norms, p, error_if_nonfinite)

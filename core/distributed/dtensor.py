@@ -34,7 +34,7 @@ from ..tensors import overriding
 from ..tensors.tensor import Tensor
 from .collectives import broadcast
 from .device_mesh import DeviceMesh
-from .placements import Partial, Placement, Replicate, Shard, part_of
+from .placements import Partial, Placement, Replicate, Shard
 from .redistributing import moved, spread
 
 __all__ = ["DTensor", "DTensorParameter", "distribute_module", "distribute_tensor", "empty", "full", "local_of", "ones",
@@ -44,8 +44,9 @@ __all__ = ["DTensor", "DTensorParameter", "distribute_module", "distribute_tenso
 _ALIKE = {"detach", "clone", "contiguous", "float", "double", "half", "bfloat16", "cpu",
           "zero_", "fill_", "zeros_like", "ones_like", "empty_like", "full_like", "multiply", "subtract", "div",
           "divide", "truediv", "pow", "clamp", "gelu", "dropout", "abs", "neg", "copy_"}  # fmt: skip
-_ASKED = {"backward", "requires_grad_", "detach_", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "is_floating_point",
-          "is_complex", "element_size", "dim", "data_ptr", "_version", "__hash__", "__deepcopy__"}  # fmt: skip
+_ASKED = {"backward", "requires_grad_", "detach_", "register_hook", "register_post_accumulate_grad_hook",
+          "retain_grad", "is_floating_point", "is_complex", "element_size", "dim", "data_ptr", "_version", "__hash__",
+          "__deepcopy__"}  # fmt: skip
 _TURNED = {"T", "mT", "H", "mH"}
 layers: dict[str, Callable[..., Any]] = {}  # layers that are computed in parts, by name: see divided_layers
 
@@ -74,6 +75,11 @@ class DTensor(Tensor):
             found = layers[name](func, *args, **kwargs)
             if found is not NotImplemented:
                 return found
+        if name == "copy_" and isinstance(args[0], DTensor) and not isinstance(args[1], DTensor):
+            whole = (Replicate(),) * first._mesh.ndim
+            with no_grad(), overriding.no_class_asked():
+                local_of(first).copy_(moved(args[1].detach(), first._mesh, whole, first._places, first._whole))
+            return first
         if name in _ALIKE and _alike(given, args):
             with overriding.no_class_asked():
                 found = func(*_localized(args), **_localized(kwargs))
@@ -174,7 +180,7 @@ class DTensor(Tensor):
         return f"DTensor(local_tensor={local_of(self)!r}, device_mesh={self._mesh}, placements={self._places})"
 
 
-class DTensorParameter(DTensor, Parameter):
+class DTensorParameter(DTensor, Parameter):  # type: ignore[misc]
     """A parameter that is divided among processes."""
 
     def __new__(cls, data: DTensor, requires_grad: bool = True) -> DTensorParameter:
@@ -278,7 +284,7 @@ def _whole_op(func: Any, name: str, args: Any, kwargs: Any, first: DTensor) -> A
     return _mapped(found, lambda x: placed(x, first._mesh, whole) if isinstance(x, Tensor) else x)
 
 
-# -- making them ---------------------------------------------------------------------------------------------------------
+# -- making them -------------------------------------------------------------------------------------------------------
 
 
 def _checked(placements: Any, mesh: DeviceMesh, shape: Sequence[int]) -> tuple[Placement, ...]:

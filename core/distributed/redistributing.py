@@ -101,7 +101,7 @@ class _Spread(Function):
 
 
 def spread(x: Any, group: Any) -> Any:
-    """Return a tensor that is whole on each process for ops that differ among them: its gradient is the sum of theirs."""
+    """Return a tensor that is whole on each process for ops that differ among them: their gradients are summed up."""
     return _Spread.apply(x, group)
 
 

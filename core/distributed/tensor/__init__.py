@@ -27,8 +27,8 @@ from .parallel import (
 __all__ = ["ColwiseParallel", "DTensor", "DeviceMesh", "ParallelStyle", "Partial", "Placement", "PrepareModuleInput",
            "PrepareModuleInputOutput", "PrepareModuleOutput", "Replicate", "RowwiseParallel", "SequenceParallel",
            "Shard", "context_parallel", "distribute_module", "distribute_tensor", "empty", "full",
-           "implicit_replication", "init_device_mesh", "local_map", "loss_parallel", "ones", "parallel", "parallelize_module",
-           "rand", "randn", "zeros"]  # fmt: skip
+           "implicit_replication", "init_device_mesh", "local_map", "loss_parallel", "ones", "parallel",
+           "parallelize_module", "rand", "randn", "zeros"]  # fmt: skip
 
 placement_types = experimental = style = api = sys.modules[__name__]  # PyTorch's files
 _WHOLE = "x.full_tensor() is all of a divided tensor"

@@ -21,8 +21,8 @@ from ...nn.modules.linear import Linear
 from ...nn.modules.module import Module
 from ...nn.modules.sparse import Embedding
 from ...tensors.tensor import Tensor
-from ..device_mesh import DeviceMesh
 from .. import divided_layers
+from ..device_mesh import DeviceMesh
 from ..dtensor import DTensor, DTensorParameter, distribute_tensor, placed
 from ..groups import get_world_size, is_initialized
 from ..placements import Placement, Replicate, Shard
@@ -38,7 +38,7 @@ def _many(x: Any) -> tuple[Any, ...]:
 
 
 def _moved(values: Any, mesh: DeviceMesh, now: Any, then: Any, local: bool) -> Any:
-    """Return tensors that lie as `now` says (None: leave them) as `then` says, as `DTensor`s or this process's parts."""
+    """Return tensors that lie as `now` says (None: leave them) as `then` says: `DTensor`s, or this process's parts."""
 
     def one(x: Any, now: Any, then: Any) -> Any:
         if now is None or not isinstance(x, Tensor):
@@ -237,7 +237,7 @@ def _all_processes() -> DeviceMesh:
     return DeviceMesh("cpu", list(range(get_world_size() if is_initialized() else 1)))
 
 
-# -- blocks and functions ------------------------------------------------------------------------------------------------
+# -- blocks and functions ----------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
