@@ -70,6 +70,7 @@ class Unit:
         self.sync = True  # whether the gradients of a backward pass are summed up over the processes
         self.there = False  # whether the whole parameters are
         self.open = 0  # forward passes that are running
+        self.come: set[int] = set()  # the parameters whose gradients have come in this backward pass
         self.divisor: float = self.n * (get_world_size(self.replicas) if self.replicas is not None else 1)
         rows = [-(-p.shape[0] // self.n) for p, _ in params]
         sizes = [r * int(np.prod(p.shape[1:], dtype=np.int64)) for r, (p, _) in zip(rows, params, strict=True)]
@@ -157,12 +158,13 @@ class Unit:
 
     def _arrived(self, p: Any) -> None:
         """Take the whole gradient of a parameter."""
+        self.come.add(id(p))
         if self.family is not None:
             self.family.arrived(self)
 
     def complete(self) -> bool:
-        """Return whether all gradients are there."""
-        return all(part.full._grad is not None for part in self.trained)
+        """Return whether all gradients of this pass have come."""
+        return len(self.come) == len(self.trained)
 
     def reduce(self) -> Any:
         """Start to sum up the gradients: return the work, and the buffer for those of this process's rows.
@@ -228,6 +230,8 @@ class _Family:
     def entered(self, unit: Unit) -> None:
         """Note that a unit's forward pass begins."""
         if mode.task is None and (self.done or self.queued):  # a new iteration; perhaps the one before has failed
+            for each in self.order:
+                each.come.clear()
             self.order.clear()
             self.sent.clear()
             self.done = self.queued = False
@@ -259,6 +263,7 @@ class _Family:
             work.wait()
             unit.take(out)
         for unit in self.order:
+            unit.come.clear()
             if not unit.open:
                 unit.reshard()
         self.sent.clear()
