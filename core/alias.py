@@ -53,6 +53,7 @@ FILES = {
     ),
     "distributed.fsdp": ("api", "fully_sharded_data_parallel", "sharded_grad_scaler", "wrap"),
     "distributed.nn": ("functional",),
+    "distributed.pipelining": ("microbatch", "schedules", "stage"),
     "distributed.tensor": ("api", "experimental", "placement_types"),
     "fx.experimental": ("proxy_tensor", "symbolic_shapes"),
     "jit": ("annotations", "frontend"),

@@ -224,16 +224,22 @@ def check_layers_have_the_gradients_of_whole_ones() -> None:
 
 
 def check_prepared_inputs_and_outputs() -> None:
-    over = mesh()
-    seen = []
-    model = nn.Identity()
-    model.register_forward_pre_hook(lambda m, x: seen.append(x[0]))
-    parallelize_module(model, over, PrepareModuleInput(input_layouts=Shard(0), desired_input_layouts=Replicate()))
-    model._forward_pre_hooks.move_to_end(next(iter(model._forward_pre_hooks))) if hasattr(
-        model._forward_pre_hooks, "move_to_end") else None  # fmt: skip
+    over, n = mesh(), dist.get_world_size()
+
+    class Rows(nn.Module):
+        def forward(self, x: Any, *, y: Any) -> Any:
+            assert isinstance(x, DTensor)
+            assert x.placements == (Replicate(),)
+            assert x.to_local().shape == (n, 2)
+            assert y.shape == (n, 2)
+            return x.to_local() + y
+
+    model = parallelize_module(Rows(), over, PrepareModuleInput(
+        input_layouts=Shard(0), desired_input_layouts=Replicate(), input_kwarg_layouts={"y": Shard(0)},
+        desired_input_kwarg_layouts={"y": Replicate()}))  # fmt: skip
     parallelize_module(model, over, PrepareModuleOutput(output_layouts=Replicate(), desired_output_layouts=Shard(0)))
     x = core.full((1, 2), float(dist.get_rank()))
-    assert model(x).tolist() == x.tolist()
+    assert model(x, y=x).tolist() == (2 * x).tolist()
 
 
 def check_what_cannot_be_divided_says_so() -> None:
