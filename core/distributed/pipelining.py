@@ -41,7 +41,7 @@ __all__ = ["PipelineStage", "Schedule1F1B", "ScheduleGPipe"]
 schedules = stage = microbatch = sys.modules[__name__]  # PyTorch's files
 _HEAD, _FORWARD, _BACKWARD = 101, 102, 103  # tags of messages: how a tensor looks, its values, its gradient
 _KINDS = [dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16, dtypes.int64, dtypes.int32, dtypes.uint8,
-          dtypes.bool, dtypes.int16, dtypes.int8]  # fmt: skip
+          dtypes.bool_, dtypes.int16, dtypes.int8]  # fmt: skip
 _DIMS, _MOST = 8, 8  # of a tensor, and tensors, at most
 
 
