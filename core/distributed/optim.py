@@ -1,38 +1,26 @@
-"""PyTorch's optimizers of divided states under ``distributed.optim``: one process holds all of the state."""
+"""PyTorch's optimizers for several processes, under ``distributed.optim``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ..base.absent import absent_class, absent_names
 from ..optim.optimizer import Optimizer
+from .zero import ZeroRedundancyOptimizer
 
 __all__ = ["PostLocalSGDOptimizer", "ZeroRedundancyOptimizer"]
 
-_ALONE = "use the optimizer as it is"
+_ALONE = "use the optimizer as it is, or ZeroRedundancyOptimizer"
 DistributedOptimizer = absent_class("DistributedOptimizer", __name__, "An optimizer of other processes' parameters.",
                                     _ALONE)  # fmt: skip
 
 
-class ZeroRedundancyOptimizer(Optimizer):
-    """An optimizer whose state is divided over all processes: over one, it is the optimizer itself.
+class PostLocalSGDOptimizer(Optimizer):
+    """An optimizer after whose steps an averager averages the parameters over processes, where it is time."""
 
-    >>> import core
-    >>> from core.distributed.optim import ZeroRedundancyOptimizer
-    >>> w = core.ones(1, requires_grad=True)
-    >>> opt = ZeroRedundancyOptimizer([w], core.optim.SGD, lr=0.5)
-    >>> w.sum().backward()
-    >>> opt.step()
-    >>> w.item()
-    0.5
-    """
-
-    def __init__(self, params: Any, optimizer_class: Callable[..., Optimizer], process_group: Any = None,
-                 parameters_as_bucket_view: bool = False, overlap_with_ddp: bool = False,
-                 **defaults: Any) -> None:  # fmt: skip
-        self.optim = optimizer_class(params, **defaults)
-        self.defaults = self.optim.defaults
+    def __init__(self, optim: Optimizer, averager: Any) -> None:
+        self.optim, self.averager = optim, averager
+        self.defaults = optim.defaults
         self._make_hooks()
 
     @property
@@ -42,43 +30,8 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     @property
     def state(self) -> Any:  # type: ignore[override]
-        """The state of the optimizer: all of it."""
+        """The state of the optimizer."""
         return self.optim.state
-
-    def step(self, closure: Any = None, **kwargs: Any) -> Any:
-        """Make a step of the optimizer."""
-        return self.optim.step(closure, **kwargs)
-
-    def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients."""
-        self.optim.zero_grad(set_to_none)
-
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a group."""
-        self.optim.add_param_group(param_group)
-
-    def consolidate_state_dict(self, to: int = 0) -> None:
-        """Gather the state on one process: it is there."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state of the optimizer."""
-        return self.optim.state_dict()
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load a state of the optimizer."""
-        self.optim.load_state_dict(state_dict)
-
-
-class PostLocalSGDOptimizer(Optimizer):
-    """An optimizer after whose steps an averager averages over all processes: over one, nothing changes."""
-
-    def __init__(self, optim: Optimizer, averager: Any) -> None:
-        self.optim, self.averager = optim, averager
-        self.defaults = optim.defaults
-        self._make_hooks()
-
-    param_groups = ZeroRedundancyOptimizer.param_groups  # type: ignore[assignment]
-    state = ZeroRedundancyOptimizer.state  # type: ignore[assignment]
 
     def step(self, closure: Any = None) -> Any:
         """Make a step of the optimizer, and let the averager follow."""

@@ -74,7 +74,7 @@ if TYPE_CHECKING:
         TripletMarginWithDistanceLoss,
     )
     from .multihead import MultiheadAttention
-    from .older import Container, DataParallel, NLLLoss2d, SyncBatchNorm
+    from .older import Container, DataParallel, NLLLoss2d
     from .padding import (
         CircularPad1d,
         CircularPad2d,
@@ -140,6 +140,7 @@ if TYPE_CHECKING:
     )
     from .rnn import GRU, LSTM, RNN, RNNBase
     from .rnn_cell import GRUCell, LSTMCell, RNNCell, RNNCellBase
+    from .sync_batchnorm import SyncBatchNorm
     from .transformer import (
         Transformer,
         TransformerDecoder,
@@ -174,7 +175,7 @@ _LATE_FILES = {
         "TripletMarginLoss TripletMarginWithDistanceLoss"
     ),
     "multihead": "MultiheadAttention",
-    "older": "Container DataParallel NLLLoss2d SyncBatchNorm",
+    "older": "Container DataParallel NLLLoss2d",
     "padding": (
         "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d ReflectionPad1d "
         "ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d ZeroPad1d "
@@ -193,6 +194,7 @@ _LATE_FILES = {
     ),
     "rnn": "GRU LSTM RNN RNNBase",
     "rnn_cell": "GRUCell LSTMCell RNNCell RNNCellBase",
+    "sync_batchnorm": "SyncBatchNorm",
     "transformer": "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer",
     "upsampling": (
         "ChannelShuffle Fold PixelShuffle PixelUnshuffle Unfold Upsample UpsamplingBilinear2d UpsamplingNearest2d"

@@ -79,13 +79,18 @@ class _BatchNorm(_Norm):
                  bias: bool = True) -> None:  # fmt: skip
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
-    def forward(self, input: Tensor) -> Tensor:
-        self._check(input)
+    def _count_batch(self) -> float:
+        """Count a batch in training; return how much of it goes into the running statistics."""
         factor = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
             if self.momentum is None:  # the mean of all batches so far
                 factor = 1.0 / float(self.num_batches_tracked)
+        return factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check(input)
+        factor = self._count_batch()
         by_batch = self.training or (self.running_mean is None and self.running_var is None)
         use = not self.training or self.track_running_stats
         return F.batch_norm(input, self.running_mean if use else None, self.running_var if use else None, self.weight,
@@ -218,4 +223,4 @@ class GroupNorm(Module):
                 f"bias={self.bias is not None}")  # fmt: skip
 
 
-__getattr__, __dir__ = lazy_attributes(__name__, {"SyncBatchNorm": ".older"})  # they stand there in PyTorch
+__getattr__, __dir__ = lazy_attributes(__name__, {"SyncBatchNorm": ".sync_batchnorm"})  # they stand there in PyTorch

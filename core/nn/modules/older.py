@@ -1,4 +1,4 @@
-"""Modules for programs that were written for several processes or devices, or long ago."""
+"""Modules for programs that were written for several devices, or long ago."""
 
 from __future__ import annotations
 
@@ -7,47 +7,8 @@ from typing import Any
 
 from ...base.device import device as Device
 from ...base.source import warn
-from ...tensors.tensor import Tensor
-from .batchnorm import _BatchNorm
 from .loss import NLLLoss
 from .module import Module
-
-
-class SyncBatchNorm(_BatchNorm):
-    """Batch norm over all processes. There is one, so it is batch norm, of inputs with at least 2 dimensions.
-
-    >>> import core
-    >>> model = core.nn.Sequential(core.nn.BatchNorm1d(2))
-    >>> core.nn.SyncBatchNorm.convert_sync_batchnorm(model)[0]
-    SyncBatchNorm(2, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
-    """
-
-    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-                 track_running_stats: bool = True, process_group: Any = None, device: Any = None, dtype: Any = None, *,
-                 bias: bool = True) -> None:  # fmt: skip
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
-        self.process_group = process_group
-
-    def _check(self, input: Tensor) -> None:
-        if input.ndim < 2:
-            raise ValueError(f"expected at least 2D input (got {input.ndim}D input)")
-
-    @classmethod
-    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """Return the module with every batch norm within made one of these; parameters and buffers are the same
-        objects."""
-        out = module
-        if isinstance(module, _BatchNorm):
-            made = SyncBatchNorm(module.num_features, module.eps, module.momentum, module.affine,
-                                 module.track_running_stats, process_group, bias=module.bias is not None)  # fmt: skip
-            for name, p in module._parameters.items():
-                made._parameters[name] = p
-            for name, b in module._buffers.items():
-                made._buffers[name] = b
-            made.training, out = module.training, made
-        for name, child in list(module.named_children()):
-            out.add_module(name, cls.convert_sync_batchnorm(child, process_group))
-        return out
 
 
 class DataParallel(Module):

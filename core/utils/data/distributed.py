@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
-from ...base.errors import text
+from ...distributed.groups import get_rank, get_world_size
 from ...random import randperm
 from ...rng.generator import fork
 from .sampler import Sampler
@@ -20,8 +20,9 @@ class DistributedSampler(Sampler[T_co]):
     All processes shuffle alike, from `seed` and the epoch that `set_epoch` was told; without it every pass has the same
     order. So that all get as many, indices are repeated from the front, or left out at the end with `drop_last`.
 
-    *Raises*: ValueError for a rank that is none, and where `num_replicas` or `rank` is left out: there is no process
-    group here to ask.
+    num_replicas, rank : those of `core.distributed` where they are left out.
+
+    *Raises*: ValueError for a rank that is none; where they are left out before `core.distributed.init_process_group`.
 
     >>> import core
     >>> [list(core.utils.data.DistributedSampler(range(5), 2, rank, shuffle=False)) for rank in range(2)]
@@ -30,11 +31,8 @@ class DistributedSampler(Sampler[T_co]):
 
     def __init__(self, dataset: Any, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True,
                  seed: int = 0, drop_last: bool = False) -> None:  # fmt: skip
-        if num_replicas is None or rank is None:
-            raise ValueError(text("Default process group has not been initialized, please make sure to call "
-                                  "init_process_group.", op="DistributedSampler",
-                                  came=f"num_replicas={num_replicas}, rank={rank}",
-                                  remedy="DistributedSampler(dataset, num_replicas=..., rank=...)"))  # fmt: skip
+        num_replicas = get_world_size() if num_replicas is None else num_replicas
+        rank = get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset, self.num_replicas, self.rank, self.epoch = dataset, num_replicas, rank, 0
