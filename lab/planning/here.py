@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ import numpy as np
 from .costs import ModelCosts, costs_of
 from .estimate import FLOAT32, Division, estimate
 from .machine import Level, Machine
-from .models import BATCHES, MODELS
+from .models import BATCHES, MICRO, MODELS
 from .on_ranks import MARK
 
 __all__ = ["CHECKED", "Checked", "check", "machine_here", "on_ranks"]
@@ -28,8 +28,15 @@ MEMORY_RATE = 5e9  # bytes a second, until an optimizer's step was timed
 
 CHECKED = (("MLP", "ddp", 2, 128), ("MLP", "ddp", 4, 64), ("MLP", "zero", 2, 128), ("CNN", "ddp", 2, 32),
            ("CNN", "ddp", 4, 24), ("CNN", "zero", 2, 24), ("GPT", "ddp", 2, 8), ("GPT", "ddp", 4, 8),
-           ("GPT", "zero", 2, 12))  # fmt: skip
-"""Model, way, ranks, samples a rank."""
+           ("GPT", "zero", 2, 12), ("MLP", "tensor", 2, 192), ("MLP", "stages", 2, 256))  # fmt: skip
+"""Model, way, ranks, samples of a replica."""
+
+DIVISIONS: dict[str, Callable[[int], Division]] = {
+    "ddp": lambda n: Division(data=n),
+    "zero": lambda n: Division(data=n, sharded=1),
+    "tensor": lambda n: Division(tensor=n),
+    "stages": lambda n: Division(pipeline=n, micro=MICRO * n),
+}
 
 
 class Checked(NamedTuple):
@@ -106,7 +113,7 @@ def check() -> Iterator[Checked]:
     for model, way, ranks, samples in CHECKED:
         costs, rate, fixed, bandwidth = models[model]
         machine = replace(machines[ranks], flops=rate, step_s=fixed, bandwidth=bandwidth)
-        division = Division(data=ranks, sharded=int(way == "zero"))
-        predicted = estimate(costs, machine, division, samples * ranks, FLOAT32).step_s
+        division = DIVISIONS[way](ranks)
+        predicted = estimate(costs, machine, division, samples * division.data, FLOAT32).step_s
         measured = on_ranks(ranks, task="step", model=model, samples=samples, way=way)["step"]
         yield Checked(model, way, ranks, samples, predicted, measured)

@@ -7,9 +7,10 @@ from typing import Any
 
 import core
 from core import nn
+from core.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel
 from core.nn import functional as F
 
-__all__ = ["BATCHES", "MODELS"]
+__all__ = ["BATCHES", "DIVIDED", "MICRO", "MODELS"]
 
 
 class Block(nn.Module):
@@ -68,3 +69,9 @@ MODELS: dict[str, Callable[[int], tuple[Any, Any, Any]]] = {"MLP": _mlp, "CNN": 
 
 BATCHES = {"MLP": (64, 256), "CNN": (16, 48), "GPT": (4, 16)}
 """The two batches at which each is timed alone; none of those that are predicted."""
+
+DIVIDED = {"MLP": {"0": ColwiseParallel(), "2": RowwiseParallel()}}
+"""How the layers of a model are divided over ranks."""
+
+MICRO = 2
+"""Micro-batches for each stage of a pipeline."""

@@ -15,10 +15,15 @@ from typing import Any
 import core
 from core import distributed as dist
 from core.distributed.optim import ZeroRedundancyOptimizer
+from core.distributed.pipelining import PipelineStage, Schedule1F1B
+from core.distributed.tensor import init_device_mesh
+from core.distributed.tensor.parallel import parallelize_module
 from core.nn import functional as F
 from core.nn.parallel import DistributedDataParallel
 
-from .models import MODELS
+from .costs import costs_of
+from .estimate import stages
+from .models import DIVIDED, MICRO, MODELS
 
 MARK = "lab plan: "
 SIZES = (4_000, 100_000, 1_000_000, 4_000_000, 16_000_000)
@@ -74,24 +79,37 @@ def network() -> dict[str, Any]:
 def step(model: str, samples: int, way: str = "ddp") -> dict[str, float]:
     """Return the seconds of a training step of so many samples a rank, and of its update alone."""
     net, x, y = MODELS[model](samples)
-    if way == "alone":
-        optimizer: Any = core.optim.AdamW(net.parameters(), lr=1e-3)
-    elif way == "ddp":
+    forward: Callable[[], object] = lambda: F.cross_entropy(net(x), y).backward()
+    if way in ("ddp", "zero"):
         net = DistributedDataParallel(net)
-        optimizer = core.optim.AdamW(net.parameters(), lr=1e-3)
-    elif way == "zero":
-        net = DistributedDataParallel(net)
-        optimizer = ZeroRedundancyOptimizer(net.parameters(), core.optim.AdamW, lr=1e-3)
+    elif way == "tensor":
+        parallelize_module(net, init_device_mesh("cpu", (dist.get_world_size(),)), DIVIDED[model])
+    elif way == "stages":
+        net, forward = _staged(net, x, y)
+    elif way != "alone":
+        raise ValueError(f"plan: no way to train is called {way!r}: alone, ddp, zero, tensor, stages")
+    if way == "zero":
+        optimizer: Any = ZeroRedundancyOptimizer(net.parameters(), core.optim.AdamW, lr=1e-3)
     else:
-        raise ValueError(f"plan: no way to train is called {way!r}: alone, ddp, zero")
+        optimizer = core.optim.AdamW(net.parameters(), lr=1e-3)
 
     def run() -> None:
         optimizer.zero_grad()
-        F.cross_entropy(net(x), y).backward()
+        forward()
         optimizer.step()
 
     run()
     return {"step": _timed(run), "update": _timed(optimizer.step)}
+
+
+def _staged(net: Any, x: Any, y: Any) -> tuple[Any, Callable[[], object]]:
+    """Return this rank's stage of a model, and what runs it forward and backward: 1F1B, `MICRO` parts for each rank."""
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    parts = [[net.get_submodule(p.name) for p in run] for run in stages(costs_of(net, [x]).parts, ranks)]
+    stage = core.nn.Sequential(*parts[rank])
+    schedule = Schedule1F1B(PipelineStage(stage, rank, ranks, "cpu"), MICRO * ranks, F.cross_entropy)
+    given = [x] if rank == 0 else []
+    return stage, lambda: schedule.step(*given, target=y if rank == ranks - 1 else None)
 
 
 TASKS: dict[str, Callable[..., Any]] = {"network": network, "step": step}
