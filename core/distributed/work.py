@@ -201,6 +201,10 @@ class Work:
             raise self._error
         return True
 
+    def synchronize(self) -> None:
+        """Wait until it is done. *Raises*: as `wait`."""
+        self.wait()
+
     def is_success(self) -> bool:
         """Return whether it is done and did not fail."""
         return self.is_completed() and self._error is None
