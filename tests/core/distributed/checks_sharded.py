@@ -31,9 +31,9 @@ LAYERS = (Block, nn.Linear, nn.Conv2d)
 
 def sharded(model: Any, **more: Any) -> Any:
     """A model whose layers are divided one by one, and what is left with it."""
+    within = {id(m) for b in model.modules() if isinstance(b, Block) for m in b.modules() if m is not b}
     for m in model.modules():
-        if isinstance(m, LAYERS) and not any(isinstance(m, nn.Linear) and m in list(b.modules()) for b in model.modules()
-                                             if isinstance(b, Block)) and m is not getattr(model, "head", None):  # fmt: skip
+        if isinstance(m, LAYERS) and id(m) not in within and m is not getattr(model, "head", None):
             fully_shard(m, **more)
     return fully_shard(model, **more)
 
@@ -256,16 +256,21 @@ def check_states_are_whole_or_in_parts() -> None:
     assert n == 1 or all(isinstance(v, tensor.DTensor) for v in parts.values())
     third = sharded(mlp())
     third.load_state_dict(parts)
-    assert all(core.equal(tensor_of(p), tensor_of(q)) for p, q in zip(third.parameters(), model.parameters(), strict=True))
-    only_first = {k: v for k, v in whole.items()} if rank == 0 else {}
+    assert equal(third, model)
+    only_first = whole if rank == 0 else {}
     fourth = sharded(mlp())
     options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
     checkpoint.set_model_state_dict(fourth, only_first, options=options)
-    assert all(core.equal(tensor_of(p), tensor_of(q)) for p, q in zip(fourth.parameters(), model.parameters(), strict=True))
+    assert equal(fourth, model)
 
 
 def tensor_of(p: Any) -> Any:
     return (p.to_local() if isinstance(p, tensor.DTensor) else p).detach()
+
+
+def equal(one: Any, other: Any) -> bool:
+    pairs = zip(one.parameters(), other.parameters(), strict=True)
+    return all(core.equal(tensor_of(p), tensor_of(q)) for p, q in pairs)
 
 
 def check_wrapped_states() -> None:
