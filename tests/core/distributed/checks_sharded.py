@@ -330,5 +330,37 @@ def check_evaluation_leaves_no_trace() -> None:
     assert dist.get_world_size() == 1 or all(p.grad is not None for p in model.parameters())
 
 
+def check_a_step_is_left_out_by_all() -> None:
+    if dist.get_world_size() == 1:
+        return
+    _, model = plain_and_sharded()
+    opt = core.optim.SGD(model.parameters(), lr=0.1)
+    scaler = fsdp.ShardedGradScaler("cpu", init_scale=4.0)
+    before = [tensor_of(p).clone() for p in model.parameters()]
+    x, y = batches("mlp", 1)[0]
+    for bad in (True, False):
+        opt.zero_grad()
+        scaler.scale(loss_of(model, share(x), share(y))).backward()
+        if bad and dist.get_rank() == 0:
+            with core.no_grad():
+                next(iter(model.parameters())).grad.to_local()[0, 0] = float("inf")
+        scaler.step(opt)
+        scaler.update()
+        changed = any(not core.equal(tensor_of(p), b) for p, b in zip(model.parameters(), before, strict=True))
+        assert changed == (not bad)
+        assert scaler.get_scale() == 2.0
+
+
+def check_modules_are_wrapped_as_they_are_made() -> None:
+    with fsdp.enable_wrap(wrapper_cls=FSDP):
+        model = nn.Sequential(fsdp.wrap(nn.Linear(2, 2)), fsdp.wrap(nn.Linear(2, 2)))
+    assert [type(m) for m in model] == [FSDP, FSDP]
+    assert isinstance(fsdp.wrap(nn.Linear(2, 2)), nn.Linear)
+    sizes = [len(FSDP.fsdp_modules(FSDP(mlp(), auto_wrap_policy=policy))) for policy in (
+        fsdp.CustomPolicy(lambda m: isinstance(m, nn.Tanh)),
+        functools.partial(fsdp.size_based_auto_wrap_policy, min_num_params=1000))]  # fmt: skip
+    assert sizes == [3, 3]
+
+
 def check_losses() -> Any:
     return trained("mlp", sharded)
