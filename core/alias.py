@@ -35,7 +35,7 @@ FILES = {
     "nn.utils": ("memory_format", "spectral_norm", "weight_norm"),
     "optim": ("adadelta", "adamax", "adamw", "asgd", "radam", "rprop"),
     "autograd": ("anomaly_mode", "grad_mode"),
-    "nn.parallel": ("comm", "data_parallel", "distributed", "parallel_apply", "replicate", "scatter_gather"),
+    "nn.parallel": ("comm", "data_parallel", "parallel_apply", "replicate", "scatter_gather"),
     "_C": ("_distributed_c10d", "_nn", "_onnx"),
     "_dynamo": ("decorators", "eval_frame", "external_utils", "utils"),
     "_subclasses": ("fake_tensor", "functional_tensor", "meta_utils"),

@@ -1,8 +1,8 @@
 """A model as a pipeline: each process has a stage of it, and a batch goes through in small batches.
 
-In the schedule 1F1B a stage, once enough small batches are under way, runs one backward pass after each forward pass: so
-it holds the activations of as many small batches as stages are left, whatever their number. Source: Narayanan et al.,
-PipeDream, SOSP 2019; Megatron-LM, arXiv 2104.04473, section 2.2.
+In the schedule 1F1B a stage, once enough small batches are under way, runs one backward pass after each forward pass:
+so it holds the activations of as many small batches as stages are left, whatever their number. Source: Narayanan et
+al., PipeDream, SOSP 2019; Megatron-LM, arXiv 2104.04473, section 2.2.
 
 >>> import core
 >>> from core.distributed.pipelining import PipelineStage, Schedule1F1B

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from itertools import pairwise
 from typing import Any
 
 import core
@@ -29,7 +30,7 @@ def layers_of(name: str) -> list[Any]:
     core.manual_seed(0)
     if name == "mlp":
         widths = (16, 64, 64, 64)
-        return [nn.Sequential(nn.Linear(a, b), nn.Tanh()) for a, b in zip(widths, widths[1:])] + [nn.Linear(64, 4)]
+        return [nn.Sequential(nn.Linear(a, b), nn.Tanh()) for a, b in pairwise(widths)] + [nn.Linear(64, 4)]
     model = Gpt(layers=3, tied=False)
     return [Begin(model), *model.blocks, nn.Sequential(model.norm, model.head)]
 
@@ -168,7 +169,7 @@ def check_uneven_parts_and_several_tensors() -> None:
         out = schedule.step(*([core.ones(7, 3)] if rank == 0 else []), target=core.zeros(7), add=core.ones(7, 3))
         want = 3.0 * (n + 1)
         assert out is None or out.tolist() == [want] * 7
-        # d/dw of 7 squared sums: each of three weights sees the value that came, 1 more than the number of stages before
+        # of 7 squared sums: each of three weights sees the value that came, 1 more than the number of stages before
         assert stage.submod.w.grad.tolist() == [7 * 2 * want * (rank + 1)] * 3
     out = schedule.eval(*([core.ones(7, 3)] if rank == 0 else []), add=core.ones(7, 3))
     assert out is None or out.tolist() == [3.0 * (n + 1)] * 7
