@@ -1,8 +1,8 @@
-"""Programs for many processes, run by one: PyTorch's ``torch.distributed`` with a world of size 1.
+"""Programs for many processes: PyTorch's ``torch.distributed``, on MPI.
 
-The group begins and ends, and what its processes do together is done; more processes are refused where they are asked
-for. Nothing is sent. Modules that divide a model among processes (`fsdp`, `tensor`) have PyTorch's names, and no
-instances.
+A program that is started once is a world of one process: nothing is sent, and nothing more is needed. ``mpiexec -n 4
+python program.py`` starts four, which `init_process_group` joins (``pip install mpi4py mpich``). Modules that divide a
+model among processes (`fsdp`, `tensor`) have PyTorch's names, and no instances.
 
 >>> import core
 >>> core.distributed.init_process_group("gloo", world_size=1, rank=0)
@@ -20,47 +20,27 @@ from typing import TYPE_CHECKING
 
 from ..base.lazy_import import lazy_attributes
 from .collectives import (
-    P2POp,
-    ReduceOp,
-    Work,
-    _coalescing_manager,
     all_gather,
     all_gather_into_tensor,
-    all_gather_object,
     all_reduce,
     all_reduce_coalesced,
     all_to_all,
     all_to_all_single,
     barrier,
-    batch_isend_irecv,
     broadcast,
-    broadcast_object_list,
     gather,
-    gather_object,
-    irecv,
-    isend,
     monitored_barrier,
-    recv,
-    recv_object_list,
     reduce,
-    reduce_op,
     reduce_scatter,
     reduce_scatter_tensor,
     scatter,
-    scatter_object_list,
-    send,
-    send_object_list,
 )
 from .device_mesh import DeviceMesh, init_device_mesh
+from .dist_errors import DistBackendError, DistError, DistNetworkError, DistStoreError
 from .groups import (
     Backend,
-    FileStore,
     GroupMember,
-    HashStore,
-    PrefixStore,
     ProcessGroup,
-    Store,
-    TCPStore,
     default_pg_timeout,
     destroy_process_group,
     get_backend,
@@ -88,6 +68,18 @@ from .groups import (
     new_subgroups_by_enumeration,
     set_debug_level_from_env,
 )
+from .messages import P2POp, _coalescing_manager, batch_isend_irecv, irecv, isend, recv, send
+from .objects import (
+    all_gather_object,
+    broadcast_object_list,
+    gather_object,
+    recv_object_list,
+    scatter_object_list,
+    send_object_list,
+)
+from .reduce_ops import ReduceOp, reduce_op
+from .stores import FileStore, HashStore, PrefixStore, Store, TCPStore
+from .work import Work
 
 if TYPE_CHECKING:
     from . import algorithms, checkpoint, fsdp, nn, tensor
@@ -95,6 +87,7 @@ if TYPE_CHECKING:
 distributed_c10d = sys.modules[__name__]  # PyTorch's file, whose names stand here
 _LATE = dict.fromkeys(["algorithms", "checkpoint", "fsdp", "nn", "optim", "rpc", "tensor"], "")
 __getattr__, __dir__ = lazy_attributes(__name__, _LATE)
-_MODULES = {"collectives", "device_mesh", "groups"}
+_MODULES = {"alone", "buffers", "collectives", "device_mesh", "dist_errors", "groups", "messages", "objects",
+            "reduce_ops", "stores", "work"}  # fmt: skip
 __all__ = sorted(n for n in globals() if not n.startswith("_") and n not in {
     *_MODULES, "annotations", "sys", "TYPE_CHECKING", "lazy_attributes", "distributed_c10d"})  # fmt: skip

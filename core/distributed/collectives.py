@@ -1,268 +1,297 @@
-"""What the processes of a group do together, for a group of one: a sum over it is the value, what is gathered is one.
+"""What the processes of a group do together with tensors: sums, copies to all, parts for each.
 
-Each does what PyTorch's does in a world of one process, results in place included; with ``async_op=True`` it gives a
-`Work` that is done.
+Each does what PyTorch's does, results in place included; with ``async_op=True`` it gives a `Work`, which is on its way.
+What is narrower than float32 is reduced in float32 and rounded once. A result has the same bits on every rank, and each
+time. Arguments are checked here; what moves the bytes is the group's communicator (`alone.Alone` or `mpi.Mpi`).
 """
 
 from __future__ import annotations
 
-import contextlib
-import copy
-from collections.abc import Iterator, Sequence
-from enum import Enum
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..base.errors import text
-from ..base.modes import no_grad
-from ..futures import Future
 from ..tensors.tensor import Tensor
-from .groups import member, several
+from .buffers import Buffers
+from .groups import ProcessGroup, mine
+from .reduce_ops import ReduceOp, after, before, name_for
+from .work import Work
 
-__all__ = ["P2POp", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce",
-           "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast",
-           "broadcast_object_list", "gather", "gather_object", "irecv", "isend", "monitored_barrier", "recv", "reduce",
-           "reduce_op", "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list",
-           "send"]  # fmt: skip
-
-
-class _Op(Enum):
-    SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = range(9)
+__all__ = ["all_gather", "all_gather_into_tensor", "all_reduce", "all_reduce_coalesced", "all_to_all",
+           "all_to_all_single", "barrier", "broadcast", "gather", "monitored_barrier", "reduce", "reduce_scatter",
+           "reduce_scatter_tensor", "scatter"]  # fmt: skip
 
 
-class ReduceOp:
-    """How values of several processes become one; of one process they stay what they are."""
-
-    RedOpType = _Op
-    SUM, AVG, PRODUCT, MIN, MAX = _Op.SUM, _Op.AVG, _Op.PRODUCT, _Op.MIN, _Op.MAX
-    BAND, BOR, BXOR, PREMUL_SUM = _Op.BAND, _Op.BOR, _Op.BXOR, _Op.PREMUL_SUM
-
-
-reduce_op = ReduceOp
-
-
-class Work:
-    """What `async_op=True` gives: it is done already."""
-
-    def __init__(self, result: Any = None) -> None:
-        self._result = result
-
-    def wait(self, timeout: Any = None) -> bool:
-        """Return True: there is nothing to wait for."""
-        return True
-
-    def is_completed(self) -> bool:
-        """Return True."""
-        return True
-
-    is_success = is_completed
-
-    def exception(self) -> None:
-        """Return None: nothing failed."""
-
-    def result(self) -> Any:
-        """Return the tensors."""
-        return self._result if isinstance(self._result, list) else [self._result]
-
-    def get_future(self) -> Future[Any]:
-        """Return the tensors as a future that is done."""
-        done: Future[Any] = Future()
-        done.set_result(self.result())
-        return done
-
-
-def _done(group: Any, async_op: bool, result: Any = None) -> Work | None:
-    return Work(result) if member(group) and async_op else None
-
-
-def _tensor(x: Any, op: str) -> Tensor:
+def a_tensor(x: Any, op: str, name: str = "tensor") -> Tensor:
+    """Return a tensor. *Raises*: TypeError for what is none."""
     if not isinstance(x, Tensor):
-        raise TypeError(text(f"Invalid function argument. Expected parameter `tensor` of type core.Tensor, but got "
+        raise TypeError(text(f"Invalid function argument. Expected parameter `{name}` of type core.Tensor, but got "
                              f"{type(x)} instead.", op=f"distributed.{op}"))  # fmt: skip
     return x
 
 
-def _one(many: Any, op: str) -> Any:
-    if len(many) != 1:
+def each(many: Any, group: ProcessGroup, op: str, name: str = "tensor_list") -> list[Tensor]:
+    """Return a tensor for each process. *Raises*: ValueError for another number, TypeError for what is no tensor."""
+    found = [a_tensor(t, op, name) for t in (many or [])]
+    if len(found) != group.size():
         raise ValueError(text("the list needs one entry for each process", op=f"distributed.{op}",
-                              came=f"{len(many)} entries", needed="1"))  # fmt: skip
-    return many[0]
+                              came=f"{len(found)} entries", needed=f"{group.size()}"))  # fmt: skip
+    return found
 
 
-def _into(target: Tensor, source: Tensor, op: str) -> None:
-    if target.numel() != source.numel():
+def rank_in(group: ProcessGroup, rank: int | None, group_rank: int | None, op: str) -> int:
+    """Return a number in the group, given as that or as one among all processes; 0 among all where neither is."""
+    if rank is not None and group_rank is not None:
+        raise ValueError(text("give a rank among all processes or one in the group, not both", op=f"distributed.{op}",
+                              came=f"{rank} and {group_rank}"))  # fmt: skip
+    if group_rank is None:
+        return group.number(0 if rank is None else rank, op)
+    if not 0 <= group_rank < group.size():
+        raise ValueError(text(f"Group rank {group_rank} is not part of group {group.group_name!r}",
+                              op=f"distributed.{op}", needed=f"0 to {group.size() - 1}"))  # fmt: skip
+    return group_rank
+
+
+def check_sizes(outputs: Sequence[Tensor], inputs: Sequence[Tensor], op: str) -> None:
+    """*Raises*: ValueError where outputs and inputs have other numbers of elements or other dtypes."""
+    into, of = sum(t.numel() for t in outputs), sum(t.numel() for t in inputs)
+    if into != of:
         raise ValueError(text("the output needs as many elements as the input", op=f"distributed.{op}",
-                              came=f"{tuple(target.shape)} and {tuple(source.shape)}"))  # fmt: skip
-    with no_grad():
-        target.copy_(source.detach().reshape(target.shape))
+                              came=f"{[tuple(t.shape) for t in outputs]} and {[tuple(t.shape) for t in inputs]}",
+                              needed=f"{of} elements, not {into}"))  # fmt: skip
+    kinds = sorted({str(t.dtype) for t in (*outputs, *inputs)})
+    if len(kinds) > 1:
+        raise ValueError(text("Invalid usage of tensors with different dtypes", op=f"distributed.{op}",
+                              came=" and ".join(kinds), remedy="x.to(dtype) first"))  # fmt: skip
 
 
-def _root(rank: int | None, op: str) -> None:
-    if rank not in (None, 0):
-        several(op, f"rank {rank}")
+def begin(group: ProcessGroup, op: str, async_op: bool, requests: list[Any], buffers: Buffers, result: Any,
+          arrays: Sequence[Any], last: Callable[[], Any] | None = None) -> Work | None:  # fmt: skip
+    """Return the work of an operation that has started; where it is not asked for, wait and return None."""
+
+    def finish() -> None:
+        if last is not None:
+            last()
+        buffers.end()
+
+    work = Work(op, group, requests, finish, result, sum(a.nbytes for a in arrays), arrays)
+    if async_op:
+        return work
+    work.wait()
+    return None
+
+
+# -- sums --------------------------------------------------------------------------------------------------------------
 
 
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
-    """Leave a tensor as it is: the sum (mean, maximum) over one process.
+    """Sum (average, multiply, ...) a tensor over all processes, in place.
 
     *Raises*: ValueError before `init_process_group`; TypeError for what is no tensor.
     """
-    return _done(group, async_op, _tensor(tensor, "all_reduce"))
+    return _all_reduced("all_reduce", [a_tensor(tensor, "all_reduce")], tensor, op, group, async_op)
 
 
 def all_reduce_coalesced(tensors: Sequence[Tensor], op: Any = ReduceOp.SUM, group: Any = None,
                          async_op: bool = False) -> Work | None:  # fmt: skip
-    """Leave tensors as they are."""
-    return _done(group, async_op, [_tensor(t, "all_reduce_coalesced") for t in tensors])
+    """Sum tensors over all processes, each in place."""
+    many = [a_tensor(t, "all_reduce_coalesced", "tensors") for t in tensors]
+    return _all_reduced("all_reduce_coalesced", many, many, op, group, async_op)
+
+
+def _all_reduced(name: str, many: list[Tensor], result: Any, how: Any, group: Any, async_op: bool) -> Work | None:
+    g = mine(group, name)
+    if g is None:
+        return None
+    size, called, buffers = g.size(), [name_for(how, t, name) for t in many], Buffers(name)
+    arrays = [before(how, buffers.written(t, reduced=True, filled=True), True) for t in many]
+    requests = [r for a, c in zip(arrays, called, strict=True) for r in g.comm.all_reduce(a, c)]
+    return begin(g, name, async_op, requests, buffers, result, arrays, lambda: after(how, arrays, size))
 
 
 def reduce(tensor: Tensor, dst: int | None = None, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False,
            group_dst: int | None = None) -> Work | None:  # fmt: skip
-    """Leave a tensor as it is."""
-    _root(dst, "reduce")
-    return _done(group, async_op, _tensor(tensor, "reduce"))
-
-
-def broadcast(tensor: Tensor, src: int | None = None, group: Any = None, async_op: bool = False,
-              group_src: int | None = None) -> Work | None:  # fmt: skip
-    """Leave a tensor as it is: this process's own."""
-    _root(src, "broadcast")
-    return _done(group, async_op, _tensor(tensor, "broadcast"))
-
-
-def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:
-    """Copy a tensor into the only entry of a list."""
-    member(group)
-    _into(_one(tensor_list, "all_gather"), _tensor(tensor, "all_gather"), "all_gather")
-    return _done(group, async_op, tensor_list)
-
-
-def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor, group: Any = None,
-                           async_op: bool = False) -> Work | None:  # fmt: skip
-    """Copy a tensor into another one."""
-    member(group)
-    _into(output_tensor, _tensor(input_tensor, "all_gather_into_tensor"), "all_gather_into_tensor")
-    return _done(group, async_op, output_tensor)
-
-
-def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int | None = None, group: Any = None,
-           async_op: bool = False, group_dst: int | None = None) -> Work | None:  # fmt: skip
-    """Copy a tensor into the only entry of a list."""
-    _root(dst, "gather")
-    return all_gather(gather_list or [], tensor, group, async_op)
-
-
-def scatter(tensor: Tensor, scatter_list: list[Tensor] | None = None, src: int | None = None, group: Any = None,
-            async_op: bool = False, group_src: int | None = None) -> Work | None:  # fmt: skip
-    """Copy the only entry of a list into a tensor."""
-    _root(src, "scatter")
-    member(group)
-    _into(tensor, _one(scatter_list or [], "scatter"), "scatter")
-    return _done(group, async_op, tensor)
+    """Sum a tensor over all processes, in place on rank `dst`; those of the others stay as they are."""
+    g = mine(group, "reduce")
+    if g is None:
+        return None
+    t, to, buffers = a_tensor(tensor, "reduce"), rank_in(g, dst, group_dst, "reduce"), Buffers("reduce")
+    name, size, here = name_for(op, t, "reduce"), g.size(), g.rank() == to
+    a = buffers.written(t, reduced=True, filled=True) if here else buffers.read(t, reduced=True)
+    a = before(op, a, here)
+    return begin(g, "reduce", async_op, g.comm.reduce(a, name, to), buffers, t, [a],
+                 lambda: after(op, [a] if here else [], size))  # fmt: skip
 
 
 def reduce_scatter(output: Tensor, input_list: list[Tensor], op: Any = ReduceOp.SUM, group: Any = None,
                    async_op: bool = False) -> Work | None:  # fmt: skip
-    """Copy the only entry of a list into a tensor."""
-    return scatter(output, input_list, 0, group, async_op)
+    """Sum the lists of all processes entry by entry, and leave each process the entry of its number."""
+    g = mine(group, "reduce_scatter")
+    if g is None:
+        return None
+    many, out = each(input_list, g, "reduce_scatter", "input_list"), a_tensor(output, "reduce_scatter", "output")
+    check_sizes([out], [many[g.rank()]], "reduce_scatter")
+    return _reduce_scattered("reduce_scatter", out, many, [t.numel() for t in many], op, g, async_op)
 
 
 def reduce_scatter_tensor(output: Tensor, input: Tensor, op: Any = ReduceOp.SUM, group: Any = None,
                           async_op: bool = False) -> Work | None:  # fmt: skip
-    """Copy a tensor into another one."""
-    return all_gather_into_tensor(output, input, group, async_op)
+    """Sum a tensor over all processes, and leave each process its part: equal parts in the order of their numbers."""
+    g = mine(group, "reduce_scatter_tensor")
+    if g is None:
+        return None
+    out, t = a_tensor(output, "reduce_scatter_tensor", "output"), a_tensor(input, "reduce_scatter_tensor", "input")
+    check_sizes([out] * g.size(), [t], "reduce_scatter_tensor")
+    return _reduce_scattered("reduce_scatter_tensor", out, [t], [out.numel()] * g.size(), op, g, async_op)
+
+
+def _reduce_scattered(name: str, out: Tensor, many: list[Tensor], counts: list[int], how: Any, g: ProcessGroup,
+                      async_op: bool) -> Work | None:  # fmt: skip
+    size, called, buffers = g.size(), name_for(how, out, name), Buffers(name)
+    a = before(how, buffers.joined(many, reduced=True), len(many) > 1)
+    into = buffers.written(out, reduced=True)
+    return begin(g, name, async_op, g.comm.reduce_scatter(into, a, counts, called), buffers, out, [into, a],
+                 lambda: after(how, [into], size))  # fmt: skip
+
+
+# -- copies ------------------------------------------------------------------------------------------------------------
+
+
+def broadcast(tensor: Tensor, src: int | None = None, group: Any = None, async_op: bool = False,
+              group_src: int | None = None) -> Work | None:  # fmt: skip
+    """Copy the tensor of rank `src` into those of all others."""
+    g = mine(group, "broadcast")
+    if g is None:
+        return None
+    t, of, buffers = a_tensor(tensor, "broadcast"), rank_in(g, src, group_src, "broadcast"), Buffers("broadcast")
+    a = buffers.read(t) if g.rank() == of else buffers.written(t)
+    return begin(g, "broadcast", async_op, g.comm.broadcast(a, of), buffers, t, [a])
+
+
+def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:
+    """Copy the tensors of all processes into a list; they may be of different sizes, as the list's entries say."""
+    g = mine(group, "all_gather")
+    if g is None:
+        return None
+    many, t = each(tensor_list, g, "all_gather"), a_tensor(tensor, "all_gather")
+    check_sizes([many[g.rank()]], [t], "all_gather")
+    return _gathered("all_gather", many, t, [x.nbytes for x in many], tensor_list, g, async_op)
+
+
+def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor, group: Any = None,
+                           async_op: bool = False) -> Work | None:  # fmt: skip
+    """Copy the tensors of all processes into one, one after the other."""
+    g, name = mine(group, "all_gather_into_tensor"), "all_gather_into_tensor"
+    if g is None:
+        return None
+    out, t = a_tensor(output_tensor, name, "output_tensor"), a_tensor(input_tensor, name, "input_tensor")
+    check_sizes([out], [t] * g.size(), name)
+    return _gathered(name, [out], t, [t.nbytes] * g.size(), out, g, async_op)
+
+
+def _gathered(name: str, outputs: list[Tensor], t: Tensor, counts: list[int], result: Any, g: ProcessGroup,
+              async_op: bool) -> Work | None:  # fmt: skip
+    buffers = Buffers(name)
+    a, out = buffers.read(t), buffers.apart(outputs)
+    return begin(g, name, async_op, g.comm.all_gather(out, counts, a), buffers, result, [a, out])
+
+
+def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int | None = None, group: Any = None,
+           async_op: bool = False, group_dst: int | None = None) -> Work | None:  # fmt: skip
+    """Copy the tensors of all processes into a list of rank `dst`; the others give none."""
+    g = mine(group, "gather")
+    if g is None:
+        return None
+    t, to, buffers = a_tensor(tensor, "gather"), rank_in(g, dst, group_dst, "gather"), Buffers("gather")
+    if g.rank() != to:
+        _none_here(gather_list, "gather", "gather_list", "dst")
+    many = each(gather_list, g, "gather", "gather_list") if g.rank() == to else []
+    if many:
+        check_sizes([many[to]], [t], "gather")
+    a, out = buffers.read(t), buffers.apart(many)
+    return begin(g, "gather", async_op, g.comm.gather(out, [x.nbytes for x in many], a, to), buffers, gather_list,
+                 [a, out])  # fmt: skip
+
+
+def scatter(tensor: Tensor, scatter_list: list[Tensor] | None = None, src: int | None = None, group: Any = None,
+            async_op: bool = False, group_src: int | None = None) -> Work | None:  # fmt: skip
+    """Copy the entries of a list of rank `src` into the tensors of the processes, by their numbers."""
+    g = mine(group, "scatter")
+    if g is None:
+        return None
+    t, of, buffers = a_tensor(tensor, "scatter"), rank_in(g, src, group_src, "scatter"), Buffers("scatter")
+    if g.rank() != of:
+        _none_here(scatter_list, "scatter", "scatter_list", "src")
+    many = each(scatter_list, g, "scatter", "scatter_list") if g.rank() == of else []
+    if many:
+        check_sizes([t], [many[of]], "scatter")
+    a, out = buffers.joined(many), buffers.written(t)
+    return begin(g, "scatter", async_op, g.comm.scatter(out, a, [x.nbytes for x in many], of), buffers, t, [a, out])
+
+
+def _none_here(given: Any, op: str, name: str, root: str) -> None:
+    if given:
+        raise ValueError(text(f"Argument ``{name}`` must NOT be specified on non-{root} ranks.",
+                              op=f"distributed.{op}", came=f"{len(given)} tensors"))  # fmt: skip
 
 
 def all_to_all(output_tensor_list: list[Tensor], input_tensor_list: list[Tensor], group: Any = None,
                async_op: bool = False) -> Work | None:  # fmt: skip
-    """Copy the only entry of a list into that of another."""
-    return all_gather(output_tensor_list, _one(input_tensor_list, "all_to_all"), group, async_op)
+    """Send each process the entry of its number; receive what each sends into the entry of its number."""
+    g = mine(group, "all_to_all")
+    if g is None:
+        return None
+    out = each(output_tensor_list, g, "all_to_all", "output_tensor_list")
+    many = each(input_tensor_list, g, "all_to_all", "input_tensor_list")
+    check_sizes([out[g.rank()]], [many[g.rank()]], "all_to_all")
+    return _exchanged("all_to_all", out, [t.nbytes for t in out], many, [t.nbytes for t in many], output_tensor_list, g,
+                      async_op)  # fmt: skip
 
 
-def all_to_all_single(output: Tensor, input: Tensor, output_split_sizes: Any = None, input_split_sizes: Any = None,
-                      group: Any = None, async_op: bool = False) -> Work | None:  # fmt: skip
-    """Copy a tensor into another one."""
-    return all_gather_into_tensor(output, input, group, async_op)
+def all_to_all_single(output: Tensor, input: Tensor, output_split_sizes: Sequence[int] | None = None,
+                      input_split_sizes: Sequence[int] | None = None, group: Any = None,
+                      async_op: bool = False) -> Work | None:  # fmt: skip
+    """Send each process its part of a tensor, and put what comes one after the other; sizes are in rows."""
+    g = mine(group, "all_to_all_single")
+    if g is None:
+        return None
+    out, t = a_tensor(output, "all_to_all_single", "output"), a_tensor(input, "all_to_all_single", "input")
+    into, of = _parts(out, output_split_sizes, g, "output"), _parts(t, input_split_sizes, g, "input")
+    return _exchanged("all_to_all_single", [out], into, [t], of, out, g, async_op)
+
+
+def _parts(t: Tensor, sizes: Sequence[int] | None, g: ProcessGroup, name: str) -> list[int]:
+    """Return how many bytes of a tensor each process gives or takes."""
+    rows = t.shape[0] if t.ndim else 1
+    if not sizes:
+        if rows % g.size():
+            raise ValueError(text("Tensor's dim 0 does not divide equally across group size",
+                                  op="distributed.all_to_all_single", came=f"{name} of {rows} rows",
+                                  needed=f"a multiple of {g.size()}", remedy=f"{name}_split_sizes=[...]"))  # fmt: skip
+        sizes = [rows // g.size()] * g.size()
+    if len(sizes) != g.size() or sum(sizes) != rows:
+        raise ValueError(text("Split sizes doesn't match total dim 0 size", op="distributed.all_to_all_single",
+                              came=f"{name}_split_sizes={list(sizes)} for {rows} rows",
+                              needed=f"{g.size()} numbers with the sum {rows}"))  # fmt: skip
+    return [n * (t.nbytes // rows) if rows else 0 for n in sizes]
+
+
+def _exchanged(name: str, outputs: list[Tensor], out_counts: list[int], inputs: list[Tensor], counts: list[int],
+               result: Any, g: ProcessGroup, async_op: bool) -> Work | None:  # fmt: skip
+    buffers = Buffers(name)
+    a, out = buffers.joined(inputs), buffers.apart(outputs)
+    return begin(g, name, async_op, g.comm.all_to_all(out, out_counts, a, counts), buffers, result, [a, out])
+
+
+# -- waiting for all ---------------------------------------------------------------------------------------------------
 
 
 def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
-    """Return at once: all processes are here."""
-    return _done(group, async_op)
+    """Wait until all processes have called it."""
+    g = mine(group, "barrier")
+    return None if g is None else begin(g, "barrier", async_op, g.comm.barrier(), Buffers("barrier"), None, ())
 
 
 def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-    """Return at once: all processes are here."""
-    member(group)
-
-
-# -- objects -----------------------------------------------------------------------------------------------------------
-
-
-def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
-    """Put a copy of an object into the only entry of a list."""
-    member(group)
-    _one(object_list, "all_gather_object")
-    object_list[0] = copy.deepcopy(obj)
-
-
-def gather_object(obj: Any, object_gather_list: list[Any] | None = None, dst: int | None = None, group: Any = None,
-                  group_dst: int | None = None) -> None:  # fmt: skip
-    """Put a copy of an object into the only entry of a list."""
-    _root(dst, "gather_object")
-    all_gather_object([None] if object_gather_list is None else object_gather_list, obj, group)
-
-
-def broadcast_object_list(object_list: list[Any], src: int | None = None, group: Any = None, device: Any = None,
-                          group_src: int | None = None, **ignored: Any) -> None:  # fmt: skip
-    """Leave a list as it is: this process's own."""
-    _root(src, "broadcast_object_list")
-    member(group)
-
-
-def scatter_object_list(scatter_object_output_list: list[Any], scatter_object_input_list: list[Any] | None = None,
-                        src: int | None = None, group: Any = None, group_src: int | None = None) -> None:  # fmt: skip
-    """Put the only entry of a list into the first of another."""
-    _root(src, "scatter_object_list")
-    member(group)
-    scatter_object_output_list[0] = _one(scatter_object_input_list or [], "scatter_object_list")
-
-
-# -- from one process to another ---------------------------------------------------------------------------------------
-
-
-def send(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> None:
-    """Raise RuntimeError: there is nobody to send to."""
-    member(group)
-    several("send", f"a tensor for rank {dst}")
-
-
-def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> int:
-    """Raise RuntimeError: nobody sends."""
-    member(group)
-    several("recv", f"a tensor from rank {src}")
-
-
-isend, irecv, send_object_list, recv_object_list = send, recv, send, recv
-
-
-class P2POp:
-    """A message that `batch_isend_irecv` would send."""
-
-    def __init__(self, op: Any, tensor: Tensor, peer: int | None = None, group: Any = None, tag: int = 0,
-                 group_peer: int | None = None) -> None:  # fmt: skip
-        self.op, self.tensor, self.peer, self.group, self.tag = op, tensor, peer, group, tag
-
-
-def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
-    """Send and receive messages.
-
-    *Raises*: RuntimeError where there is one: there is nobody to send to.
-    """
-    if p2p_op_list:
-        several("batch_isend_irecv", f"{len(p2p_op_list)} messages")
-    return []
-
-
-@contextlib.contextmanager
-def _coalescing_manager(group: Any = None, device: Any = None, async_ops: bool = False) -> Iterator[Work]:
-    """A block whose collectives are one: they are done as they come."""
-    yield Work()
+    """Wait until all processes have called it."""
+    barrier(group)

@@ -1,21 +1,28 @@
-"""The group of processes, which has one: how it begins, what it is asked, how it ends.
+"""Groups of processes: how they begin, what they are asked, how they end.
 
-Programs for many processes that are started as one (world size 1) run as they are. More are refused where they are
-asked for.
+A program that is started once is a world of one process, which needs nothing. ``mpiexec -n 4 python program.py`` starts
+a world of four: `init_process_group` finds it, and MPI moves the bytes (``pip install mpi4py mpich``).
 """
 
 from __future__ import annotations
 
 import os
-import time
+import zlib
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import parse_qs, urlparse
 
 from ..base.errors import text
+from ..base.source import warn
+from .alone import Alone, several
+from .stores import Store
+from .work import Work, finish
 
-__all__ = ["Backend", "GroupMember", "HashStore", "ProcessGroup", "Store", "TCPStore", "destroy_process_group",
+if TYPE_CHECKING:
+    from .mpi import Mpi
+
+__all__ = ["Backend", "GroupMember", "ProcessGroup", "destroy_process_group",
            "get_backend", "get_global_rank", "get_group_rank", "get_process_group_ranks", "get_rank", "get_world_size",
            "group", "init_process_group", "is_available", "is_backend_available", "is_gloo_available",
            "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "is_ucc_available",
@@ -43,78 +50,46 @@ class Backend(str):
         return super().__new__(cls, name.lower())
 
 
-class Store:
-    """Keys and values that the processes of a group share: a dict of this one."""
-
-    def __init__(self, *ignored: Any, **more: Any) -> None:
-        self._values: dict[str, bytes] = {}
-
-    def set(self, key: str, value: str | bytes) -> None:
-        """Keep a value."""
-        self._values[key] = value.encode() if isinstance(value, str) else bytes(value)
-
-    def get(self, key: str) -> bytes:
-        """Return a value.
-
-        *Raises*: KeyError where nobody set it: there is no other process that could.
-        """
-        return self._values[key]
-
-    def add(self, key: str, amount: int) -> int:
-        """Add to a number, which begins at 0, and return it."""
-        total = int(self._values.get(key, b"0")) + amount
-        self.set(key, str(total))
-        return total
-
-    def check(self, keys: Sequence[str]) -> bool:
-        """Return whether all of the keys are set."""
-        return all(k in self._values for k in keys)
-
-    def delete_key(self, key: str) -> bool:
-        """Forget a key; return whether it was set."""
-        return self._values.pop(key, None) is not None
-
-    def num_keys(self) -> int:
-        """Return how many keys are set."""
-        return len(self._values)
-
-    def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
-        """Return at once where all keys are set.
-
-        *Raises*: RuntimeError where one is not: no other process will set it.
-        """
-        missing = [k for k in keys if k not in self._values]
-        if missing:
-            raise RuntimeError(text(f"wait timeout, keys: {missing}", op="distributed.Store.wait",
-                                    needed="keys that this process set: there is no other"))  # fmt: skip
-
-
-HashStore = TCPStore = FileStore = PrefixStore = Store
-
-
 class ProcessGroup:
-    """A group of processes: this one."""
+    """A group of processes: `ranks` are their numbers among all, in the order of their numbers in the group."""
 
-    def __init__(self, backend: str = "gloo", name: str = "default") -> None:
+    def __init__(self, backend: str = "gloo", name: str = "default", ranks: Sequence[int] = (0,),
+                 comm: Alone | Mpi | None = None, timeout: timedelta | None = None) -> None:  # fmt: skip
         self._backend, self.group_name, self.bound_device_id = Backend(backend), name, None
+        self.comm, self.ranks = comm or Alone(), list(ranks)
+        self.timeout_s = (timeout or default_pg_timeout).total_seconds()
+        self.group_desc = "one process" if len(self.ranks) == 1 else f"{len(self.ranks)} processes"
 
     def rank(self) -> int:
-        """Return this process's number in the group: 0."""
-        return 0
+        """Return this process's number in the group."""
+        return self.comm.rank
 
     def size(self) -> int:
-        """Return how many processes it has: 1."""
-        return 1
+        """Return how many processes it has."""
+        return self.comm.size
 
     def name(self) -> str:
         """Return the name of its backend."""
         return str(self._backend)
 
-    group_desc = "one process"
+    def number(self, rank: int, op: str = "get_group_rank") -> int:
+        """Return the number in the group of a number among all. *Raises*: ValueError for one that is not in it."""
+        if rank not in self.ranks:
+            if isinstance(self.comm, Alone):
+                several(op, f"rank {rank}")
+            raise ValueError(text(f"Global rank {rank} is not part of group {self.group_name!r}",
+                                  op=f"distributed.{op}", needed=f"one of {self.ranks}"))  # fmt: skip
+        return self.ranks.index(rank)
+
+    def failed(self) -> None:
+        """Note that a collective has failed: the end of this process then waits for no other."""
+        self.comm.failed()
 
 
 class _World:
     group: ProcessGroup | None = None
+    made = 0  # how many groups, which is the same on every rank
+    groups: ClassVar[list[ProcessGroup]] = []
 
 
 class _WorldOf(type):
@@ -163,24 +138,46 @@ def is_torchelastic_launched() -> bool:
     return os.getenv("TORCHELASTIC_RUN_ID") is not None
 
 
-def several(op: str, came: str) -> NoReturn:
-    """Raise RuntimeError for what needs more than one process."""
-    raise RuntimeError(text("core.distributed has one process", op=f"distributed.{op}", came=came,
-                            needed="world_size=1, rank=0",
-                            remedy="start the program once, or run it on PyTorch"))  # fmt: skip
+def started_by_mpi() -> tuple[int, int] | None:
+    """Return the rank and the number of processes that ``mpiexec`` has started, None without it."""
+    for rank, size in (("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")):
+        if rank in os.environ and size in os.environ:
+            return int(os.environ[rank]), int(os.environ[size])
+    return None
+
+
+def _connected(rank: int, size: int) -> Mpi:
+    """Return the communicator of all processes. *Raises*: RuntimeError where MPI is missing or has other ranks."""
+    launched = started_by_mpi()
+    if launched is None or launched[1] != size:
+        raise RuntimeError(text("the processes of the group have not been started together",
+                                op="distributed.init_process_group", came=f"world_size={size}, rank={rank}",
+                                needed="one process" if launched is None else f"world_size={launched[1]}",
+                                remedy=f"mpiexec -n {size} python program.py"))  # fmt: skip
+    try:
+        from . import mpi
+    except ImportError as error:
+        raise RuntimeError(text("a world of more than one process needs MPI", op="distributed.init_process_group",
+                                came=f"{size} processes; {error}",
+                                remedy="pip install mpi4py mpich")) from error  # fmt: skip
+    return mpi.world(rank)
 
 
 def init_process_group(backend: str | None = None, init_method: str | None = None, timeout: timedelta | None = None,
                        world_size: int = -1, rank: int = -1, store: Store | None = None, group_name: str = "",
                        pg_options: Any = None, device_id: Any = None) -> None:  # fmt: skip
-    """Begin the group of this process. What is not given is read from `WORLD_SIZE` and `RANK`, as in PyTorch.
+    """Begin the group of all processes.
 
-    backend, timeout, pg_options, device_id : kept or passed over: nothing is sent.
+    What is not given is read from `WORLD_SIZE` and `RANK`, as in PyTorch, or is what ``mpiexec`` has started. "gloo"
+    and "mpi" are both this engine: MPI, where there is more than one process.
+
+    timeout : how long a collective may take until it raises DistBackendError; 30 minutes.
+    pg_options, device_id : passed over.
 
     Raises
     ------
     RuntimeError
-        For a world of more than one process.
+        Where the processes were not started together, or MPI is missing.
     ValueError
         Where it has begun already.
 
@@ -193,18 +190,31 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
     if _World.group is not None:
         raise ValueError("trying to initialize the default process group twice!")
     asked = {k: v[-1] for k, v in parse_qs(urlparse(init_method or "").query).items()}
-    size = world_size if world_size > 0 else int(asked.get("world_size", os.getenv("WORLD_SIZE", "1")))
-    number = rank if rank >= 0 else int(asked.get("rank", os.getenv("RANK", "0")))
-    if size != 1 or number != 0:
-        several("init_process_group", f"world_size={size}, rank={number}")
-    _World.group = ProcessGroup((backend or "gloo").split(":")[-1].split(",")[0], group_name or "default")
-    _World.group._backend = Backend(backend or "gloo")
+    launched = started_by_mpi() or (0, 1)
+    size = world_size if world_size > 0 else int(asked.get("world_size", os.getenv("WORLD_SIZE", str(launched[1]))))
+    number = rank if rank >= 0 else int(asked.get("rank", os.getenv("RANK", str(launched[0]) if size > 1 else "0")))
+    if not 0 <= number < size:
+        raise RuntimeError(text(f"rank {number} is no process of a world of {size}",
+                                op="distributed.init_process_group", came=f"world_size={size}, rank={number}",
+                                needed=f"a rank from 0 to {size - 1}",
+                                remedy="start the program with mpiexec -n N python program.py"))  # fmt: skip
+    made = ProcessGroup((backend or "gloo").split(":")[-1].split(",")[0], group_name or "default", range(size),
+                        _connected(number, size) if size > 1 else None, timeout)  # fmt: skip
+    made._backend = Backend(backend or "gloo")
+    Work("init_process_group", made, made.comm.barrier()).wait()
+    _World.group, _World.groups = made, [made]
 
 
 def destroy_process_group(group: Any = None) -> None:
-    """End the group. *Raises*: ValueError where it has not begun."""
-    _known(group)
-    if group is None or group is _World.group:
+    """End a group; without one, all of them. *Raises*: ValueError where none has begun."""
+    which = _known(group)
+    ended = list(_World.groups) if which is _World.group else [which]
+    for g in ended:
+        finish(g)
+        g.comm.free()
+        if g in _World.groups:
+            _World.groups.remove(g)
+    if which is _World.group:
         _World.group = None
 
 
@@ -223,14 +233,23 @@ def member(which: Any) -> bool:
     return which is not GroupMember.NON_GROUP_MEMBER
 
 
+def mine(which: Any, op: str) -> ProcessGroup | None:
+    """Return a group, None with a warning for one without this process. *Raises*: ValueError where none has begun."""
+    found = _known(which)
+    if which is GroupMember.NON_GROUP_MEMBER:
+        warn(f"Running {op} on global rank {get_rank()} which does not belong to the given group.")
+        return None
+    return found
+
+
 def get_rank(group: Any = None) -> int:
-    """Return this process's number: 0, or -1 for a group without it. *Raises*: ValueError where none has begun."""
-    return 0 if member(group) else -1
+    """Return this process's number, -1 for a group without it. *Raises*: ValueError where none has begun."""
+    return _known(group).rank() if member(group) else -1
 
 
 def get_world_size(group: Any = None) -> int:
-    """Return how many processes there are: 1, or -1 for a group without this one."""
-    return 1 if member(group) else -1
+    """Return how many processes there are, -1 for a group without this one."""
+    return _known(group).size() if member(group) else -1
 
 
 def get_backend(group: Any = None) -> Backend:
@@ -244,66 +263,99 @@ def get_backend_config(group: Any = None) -> str:
 
 
 def get_global_rank(group: Any, group_rank: int) -> int:
-    """Return the number among all processes of a number in a group."""
-    _only(group_rank)
-    return 0
+    """Return the number among all processes of a number in a group. *Raises*: ValueError for one that it lacks."""
+    ranks = _known(group).ranks
+    if not 0 <= group_rank < len(ranks):
+        raise ValueError(f"Group rank {group_rank} is not part of the group\n  needed: 0 to {len(ranks) - 1}")
+    return ranks[group_rank]
 
 
 def get_group_rank(group: Any, global_rank: int) -> int:
-    """Return the number in a group of a number among all processes."""
-    _only(global_rank)
-    return 0
+    """Return the number in a group of a number among all processes. *Raises*: ValueError for one that is not in it."""
+    return _known(group).number(global_rank)
 
 
 def get_process_group_ranks(group: Any = None) -> list[int]:
     """Return the numbers of a group's processes."""
-    _known(group)
-    return [0]
+    return list(_known(group).ranks)
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
     """Return this process's number on its machine."""
-    return int(os.getenv("LOCAL_RANK", "0" if fallback_rank is None else str(fallback_rank)))
+    return int(os.getenv("LOCAL_RANK", os.getenv("MPI_LOCALRANKID", str(fallback_rank or 0))))
 
 
 def get_pg_count() -> int:
     """Return how many groups there are."""
-    return int(is_initialized())
-
-
-def _only(rank: int) -> None:
-    if rank != 0:
-        raise ValueError(f"rank {rank} is no process of the group\n  needed: 0, the only one")
+    return len(_World.groups)
 
 
 def new_group(ranks: Sequence[int] | None = None, timeout: timedelta | None = None, backend: str | None = None,
+              pg_options: Any = None, use_local_synchronization: bool = False, group_desc: str | None = None,
               *ignored: Any, **more: Any) -> Any:  # fmt: skip
-    """Return a group of some of the processes: of this one, or what stands for a group without it."""
+    """Return a group of some of the processes; `GroupMember.NON_GROUP_MEMBER` to those that are not in it.
+
+    All processes call it, in the same order. With `use_local_synchronization` those of the group do.
+
+    *Raises*: RuntimeError for ranks that the world lacks, or one that is named twice.
+    """
     world = _known(None)
-    if ranks is not None and any(r != 0 for r in ranks):
-        several("new_group", f"ranks={list(ranks)}")
-    if ranks is not None and not len(ranks):
+    chosen = list(world.ranks) if ranks is None else [int(r) for r in ranks]
+    if any(not 0 <= r < world.size() for r in chosen):
+        if world.size() == 1:
+            several("new_group", f"ranks={chosen}")
+        raise RuntimeError(text("The new group's rank should be within the world_size set by init_process_group",
+                                op="distributed.new_group", came=f"ranks={chosen}",
+                                needed=f"ranks from 0 to {world.size() - 1}"))  # fmt: skip
+    if len(set(chosen)) != len(chosen):
+        raise RuntimeError(text("the new group names a rank twice", op="distributed.new_group", came=f"ranks={chosen}"))
+    chosen.sort()
+    if use_local_synchronization:
+        number = zlib.crc32(repr(chosen).encode())
+    else:
+        _World.made += 1
+        number = _World.made
+        Work("new_group", world, world.comm.barrier()).wait()
+    if world.rank() not in chosen:
         return GroupMember.NON_GROUP_MEMBER
-    return ProcessGroup(backend or world._backend, f"group {time.monotonic_ns()}")
+    made = ProcessGroup(backend or world._backend, f"group {number}", chosen, world.comm.part(chosen, number),
+                        timeout or timedelta(seconds=world.timeout_s))  # fmt: skip
+    made.group_desc = group_desc or made.group_desc
+    _World.groups.append(made)
+    return made
 
 
 def set_debug_level_from_env() -> None:
-    """Read how much PyTorch's C++ would say of what it sends: nothing is sent."""
+    """Read from TORCH_DISTRIBUTED_DEBUG whether collectives are compared before they begin."""
 
 
-def new_subgroups_by_enumeration(ranks_per_subgroup_list: Any, *ignored: Any, **more: Any) -> tuple[Any, list[Any]]:
-    """Return the group of this process, and all groups of such members.
+def new_subgroups_by_enumeration(ranks_per_subgroup_list: Any, timeout: timedelta | None = None,
+                                 *ignored: Any, **more: Any) -> tuple[Any, list[Any]]:  # fmt: skip
+    """Return the group of this process (None where it is in none), and all groups.
 
-    *Raises*: RuntimeError for members other than this process.
+    *Raises*: ValueError for a rank that is in several.
     """
-    if [list(ranks) for ranks in ranks_per_subgroup_list] != [[0]]:
-        several("new_subgroups_by_enumeration", f"{ranks_per_subgroup_list}")
-    return new_subgroups(1)
+    parts = [list(ranks) for ranks in ranks_per_subgroup_list]
+    flat = [r for part in parts for r in part]
+    if len(set(flat)) != len(flat):
+        raise ValueError(text("a rank has appeared in several subgroups", op="distributed.new_subgroups_by_enumeration",
+                              came=f"{parts}"))  # fmt: skip
+    made = [new_group(part, timeout) for part in parts]
+    own = [g for g in made if g is not GroupMember.NON_GROUP_MEMBER]
+    return (own[0] if own else None), made
 
 
-def new_subgroups(group_size: int | None = None, *ignored: Any, **more: Any) -> tuple[Any, list[Any]]:
-    """Return the group of this process, and all groups of such a size."""
-    if group_size not in (None, 1):
-        several("new_subgroups", f"group_size={group_size}")
-    made = new_group([0])
-    return made, [made]
+def new_subgroups(group_size: int | None = None, group: Any = None, timeout: timedelta | None = None,
+                  *ignored: Any, **more: Any) -> tuple[Any, list[Any]]:  # fmt: skip
+    """Return the group of this process, and all groups of such a size; without one, a group a machine.
+
+    *Raises*: ValueError for a size that does not divide the number of processes.
+    """
+    ranks = get_process_group_ranks(group)
+    size = group_size or int(os.getenv("LOCAL_WORLD_SIZE", os.getenv("MPI_LOCALNRANKS", str(len(ranks)))))
+    if len(ranks) == 1 and size != 1:
+        several("new_subgroups", f"group_size={size}")
+    if size > len(ranks) or len(ranks) % size:
+        raise ValueError(text("The world size must be divisible by the group size", op="distributed.new_subgroups",
+                              came=f"group_size={size}, {len(ranks)} processes"))  # fmt: skip
+    return new_subgroups_by_enumeration([ranks[k : k + size] for k in range(0, len(ranks), size)], timeout)

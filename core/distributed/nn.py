@@ -6,8 +6,8 @@ import sys
 from typing import Any
 
 from ..tensors.tensor import Tensor
-from .collectives import ReduceOp, _one
 from .groups import member
+from .reduce_ops import ReduceOp
 
 __all__ = ["all_gather", "all_reduce", "all_to_all", "broadcast", "gather", "reduce", "reduce_scatter", "scatter"]
 
@@ -49,7 +49,7 @@ def gather(tensor: Tensor, dst: int = 0, group: Any = None) -> tuple[Tensor, ...
 
 def scatter(tensors: Any, src: int = 0, group: Any = None) -> Tensor:
     """Return the only one of the tensors as a new one."""
-    return all_reduce(_one(tensors, "nn.scatter"), group=group)
+    return all_reduce(tensors[0], group=group)
 
 
 def reduce_scatter(output: Tensor, input_list: Any, op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:

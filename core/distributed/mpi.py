@@ -1,0 +1,144 @@
+"""What moves the bytes between processes: MPI, through mpi4py, which nothing else in core imports.
+
+Importing this module begins MPI. Every method starts an operation and gives its requests, which
+`core.distributed.work.Work` tests until they are done: MPI moves data only while it is called. Arrays are flat and in
+one piece, and whoever starts an operation holds its arrays until it is done.
+"""
+
+from __future__ import annotations
+
+import atexit
+import sys
+from types import TracebackType
+from typing import Any
+
+from mpi4py import MPI
+
+__all__ = ["Mpi", "world"]
+
+_OPS = {"SUM": MPI.SUM, "PRODUCT": MPI.PROD, "MIN": MPI.MIN, "MAX": MPI.MAX, "BAND": MPI.BAND, "BOR": MPI.BOR,
+        "BXOR": MPI.BXOR}  # fmt: skip
+
+
+def _starts(counts: list[int]) -> list[int]:
+    at = [0]
+    for n in counts[:-1]:
+        at.append(at[-1] + n)
+    return at
+
+
+class _Receipt:
+    """A message that is awaited: MPI's request, and then the rank that it came from."""
+
+    def __init__(self, request: Any, size_bytes: int) -> None:
+        self._request, self._size_bytes, self.source = request, size_bytes, -1
+
+    def Test(self) -> bool:
+        """Return whether it has come. *Raises*: ValueError for one of another size."""
+        status = MPI.Status()
+        if not self._request.Test(status):
+            return False
+        self.source, came = status.Get_source(), status.Get_count(MPI.BYTE)
+        if came != self._size_bytes:
+            raise ValueError(f"rank {self.source} of the group sent {came} bytes where {self._size_bytes} are expected")
+        return True
+
+
+class Mpi:
+    """A communicator of MPI: see `core.distributed.alone.Alone` for what its methods mean."""
+
+    def __init__(self, comm: Any) -> None:
+        self._comm, self.rank, self.size = comm, comm.rank, comm.size
+
+    def all_reduce(self, a: Any, op: str) -> list[Any]:
+        """Sum (multiply, ...) an array over all ranks, in place. The same bits on every rank."""
+        return [self._comm.Iallreduce(MPI.IN_PLACE, a, _OPS[op])]
+
+    def reduce(self, a: Any, op: str, root: int) -> list[Any]:
+        """Sum an array over all ranks, in place on one of them."""
+        if self.rank == root:
+            return [self._comm.Ireduce(MPI.IN_PLACE, a, _OPS[op], root)]
+        return [self._comm.Ireduce(a, None, _OPS[op], root)]
+
+    def broadcast(self, a: Any, root: int) -> list[Any]:
+        """Send an array from one rank to all."""
+        return [self._comm.Ibcast(a, root)]
+
+    def all_gather(self, out: Any, counts: list[int], a: Any) -> list[Any]:
+        """Put the arrays of all ranks, one after the other, into one array on each."""
+        return [self._comm.Iallgatherv(a, [out, (counts, _starts(counts))])]
+
+    def gather(self, out: Any, counts: list[int], a: Any, root: int) -> list[Any]:
+        """Put the arrays of all ranks into one array on one of them."""
+        return [self._comm.Igatherv(a, [out, (counts, _starts(counts))] if self.rank == root else None, root)]
+
+    def scatter(self, out: Any, a: Any, counts: list[int], root: int) -> list[Any]:
+        """Send each rank its part of one rank's array."""
+        return [self._comm.Iscatterv([a, (counts, _starts(counts))] if self.rank == root else None, out, root)]
+
+    def reduce_scatter(self, out: Any, a: Any, counts: list[int], op: str) -> list[Any]:
+        """Sum an array over all ranks, and leave each its part."""
+        return [self._comm.Ireduce_scatter(a, out, counts, _OPS[op])]
+
+    def all_to_all(self, out: Any, out_counts: list[int], a: Any, counts: list[int]) -> list[Any]:
+        """Send each rank its part of this rank's array."""
+        return [self._comm.Ialltoallv([a, (counts, _starts(counts))], [out, (out_counts, _starts(out_counts))])]
+
+    def barrier(self) -> list[Any]:
+        """Wait until all ranks have called it."""
+        return [self._comm.Ibarrier()]
+
+    def send(self, a: Any, to: int, tag: int) -> list[Any]:
+        """Send an array to a rank."""
+        return [self._comm.Isend(a, to, tag)]
+
+    def receive(self, a: Any, source: int | None, tag: int) -> list[Any]:
+        """Receive an array from a rank, or from whichever sends first."""
+        return [_Receipt(self._comm.Irecv(a, MPI.ANY_SOURCE if source is None else source, tag), a.nbytes)]
+
+    def part(self, ranks: list[int], number: int) -> Mpi:
+        """Return a communicator of some of the ranks, all of which call this with the same number."""
+        chosen = self._comm.Get_group().Incl(ranks)
+        return Mpi(self._comm.Create_group(chosen, number % 32768))
+
+    def failed(self) -> None:
+        """Note that a collective has failed: the end of this process then ends the others, and waits for none."""
+        _End.failed = True
+
+    def free(self) -> None:
+        """Give the communicator back."""
+        if not MPI.Is_finalized():
+            self._comm.Free()
+
+
+def world(rank: int) -> Mpi:
+    """Return a communicator of all processes that MPI started, in which this one has a number."""
+    return Mpi(MPI.COMM_WORLD.Split(0, rank))
+
+
+class _End:
+    """How this process ends: MPI waits for all ranks at the end, so one that fails has to end them itself."""
+
+    failed = False
+    hook = sys.excepthook
+
+
+def abort(code: int = 1) -> None:
+    """End all processes of the job at once."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    MPI.COMM_WORLD.Abort(code)
+
+
+def _raised(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
+    _End.hook(kind, error, where)
+    abort()
+
+
+def _at_exit() -> None:
+    if _End.failed and not MPI.Is_finalized():
+        abort()
+
+
+_End.hook, sys.excepthook = sys.excepthook, _raised
+atexit.register(_at_exit)

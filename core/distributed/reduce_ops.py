@@ -1,0 +1,74 @@
+"""How values of several processes become one, by PyTorch's names, and for which dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..base.errors import text
+from ..tensors.tensor import Tensor
+
+__all__ = ["ReduceOp", "reduce_op"]
+
+
+class _Op(Enum):
+    SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = range(9)
+
+
+class _PremulSum(NamedTuple):
+    """A sum of values that are multiplied by a factor first."""
+
+    factor: Any
+
+
+class ReduceOp:
+    """How values of several processes become one; of one process they stay what they are."""
+
+    RedOpType = _Op
+    SUM, AVG, PRODUCT, MIN, MAX = _Op.SUM, _Op.AVG, _Op.PRODUCT, _Op.MIN, _Op.MAX
+    BAND, BOR, BXOR, PREMUL_SUM = _Op.BAND, _Op.BOR, _Op.BXOR, _Op.PREMUL_SUM
+
+
+reduce_op = ReduceOp
+_BITS = (_Op.BAND, _Op.BOR, _Op.BXOR)
+_OF_BOOLS = {_Op.SUM: "MAX", _Op.PRODUCT: "MIN", _Op.BAND: "MIN", _Op.BOR: "MAX"}
+
+
+def premul_sum(factor: Any) -> Any:
+    """Return a sum of values that are multiplied by a number (or a tensor with one) first."""
+    return _PremulSum(factor.item() if isinstance(factor, Tensor) else factor)
+
+
+def name_for(how: Any, t: Tensor, op: str) -> str:
+    """Return what a communicator calls a reduction of a tensor. *Raises*: RuntimeError where its dtype has none."""
+    if isinstance(how, _PremulSum):
+        return "SUM"
+    if not isinstance(how, _Op) or how is _Op.PREMUL_SUM:
+        raise ValueError(text(f"unknown reduction {how!r}", op=f"distributed.{op}",
+                              needed="ReduceOp.SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR or BXOR"))  # fmt: skip
+    kind = t.dtype
+    if (kind.is_complex and how in (_Op.MIN, _Op.MAX, *_BITS)) or (kind.is_floating_point and how in _BITS):
+        raise RuntimeError(text(f"Cannot use ReduceOp.{how.name} with non-integral dtype" if how in _BITS else
+                                f"all_reduce does not support {how.name} on complex tensors", op=f"distributed.{op}",
+                                came=f"{kind}", needed="integers" if how in _BITS else "ReduceOp.SUM",
+                                remedy="core.view_as_real(x) for the parts" if kind.is_complex else ""))  # fmt: skip
+    if kind.name == "bool":
+        return _OF_BOOLS.get(how, how.name)
+    return "SUM" if how is _Op.AVG else how.name
+
+
+def before(how: Any, a: Any, own: bool) -> Any:
+    """Return an array as it is before it is reduced; in place where it is the operation's own."""
+    return np.multiply(a, how.factor, out=a if own else None, dtype=a.dtype) if isinstance(how, _PremulSum) else a
+
+
+def after(how: Any, arrays: Sequence[Any], size: int) -> None:
+    """Finish reduced arrays in place: a mean is the sum by the number of processes."""
+    for a in arrays if how is _Op.AVG and size > 1 else ():
+        if a.dtype.kind in "fc":
+            a /= size
+        else:
+            a[...] = np.sign(a) * (abs(a) // size)  # towards 0, as C divides

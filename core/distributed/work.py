@@ -1,0 +1,185 @@
+"""What `async_op=True` gives: an operation between processes on its way, and how one waits for it.
+
+MPI moves data only while it is called, so `Work.wait` tests its requests again and again, and `progress` tests those of
+all work that nobody waits for. A work holds the arrays of its operation until it is done, whether or not the program
+holds the work.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from ..base.errors import text
+from ..futures import Future
+from .dist_errors import DistBackendError
+
+__all__ = ["Work", "finish", "progress", "seconds"]
+
+_YIELDING, _SHORT, _LONG = (
+    2.0,
+    2e-4,
+    2e-3,
+)  # seconds: how long wait() only yields; its pauses after that, and after 30 s
+_open: dict[int, Work] = {}
+
+
+def progress() -> None:
+    """Let all work go on that is on its way."""
+    for work in list(_open.values()):
+        work.is_completed()
+
+
+def finish(group: Any) -> None:
+    """Wait for all work of a group that nobody has waited for. *Raises*: as `Work.wait`."""
+    for work in list(_open.values()):
+        if work.group is group and not work._done:
+            work.wait()
+
+
+def seconds(timeout: Any) -> float:
+    """Return a timeout, a `timedelta` or a number, in seconds."""
+    return timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout)
+
+
+class _WorkFuture(Future[Any]):
+    """A future whose `wait` lets its work go on."""
+
+    def __init__(self, work: Work) -> None:
+        super().__init__()
+        self._work = work
+
+    def done(self) -> bool:
+        """Return whether it has a value or an error."""
+        return self._done or (self._work.is_completed() and self._done)
+
+    def wait(self) -> Any:
+        """Return the tensors once the work is done. *Raises*: its error."""
+        if not self._done:
+            self._work.wait()
+        return self.value()
+
+    def then(self, callback: Callable[[Future[Any]], Any]) -> Future[Any]:
+        """Return a future of what a function gives for this one."""
+        made = _WorkFuture(self._work)
+
+        def run(done: Future[Any]) -> None:
+            try:
+                found = callback(done)
+            except Exception as error:
+                made.set_exception(error)
+            else:
+                made.set_result(found)
+
+        self.add_done_callback(run)
+        return made
+
+
+class Work:
+    """An operation on its way. `requests` are what is tested, `finish` what is called once when they are all done."""
+
+    def __init__(self, op: str = "", group: Any = None, requests: list[Any] | None = None,
+                 finish: Callable[[], None] | None = None, result: Any = None, size_bytes: int = 0,
+                 held: Any = None) -> None:  # fmt: skip
+        self.op, self.group, self.size_bytes = op, group, size_bytes
+        self._requests, self._finish, self._result, self._held = requests or [], finish, result, held
+        self._error: BaseException | None = None
+        self._future: _WorkFuture | None = None
+        self._done = False
+        _open[id(self)] = self
+        self.is_completed()
+
+    def is_completed(self) -> bool:
+        """Return whether it is done (or has failed), and let it go on."""
+        if not self._done:
+            try:
+                self._requests = [r for r in self._requests if not r.Test()]
+            except Exception as error:
+                self._fail(self._broken(error))
+            else:
+                if not self._requests:
+                    self._end()
+        return self._done
+
+    def _end(self) -> None:
+        self._done = True
+        _open.pop(id(self), None)
+        if self._finish is not None:
+            self._finish()
+        self._finish = self._held = None
+        if self._future is not None and not self._future._done:
+            self._future.set_result(self.result())
+
+    def _fail(self, error: BaseException) -> None:
+        """Keep the error; the arrays stay held, for MPI may still write into them."""
+        self._error, self._done = error, True
+        if self.group is not None:
+            self.group.failed()
+        if self._future is not None and not self._future._done:
+            self._future.set_exception(error)
+
+    def _where(self) -> str:
+        g = self.group
+        return "" if g is None else f"rank {g.rank()} of {g.size()} in group {g.group_name!r}"
+
+    def _broken(self, error: Exception) -> DistBackendError:
+        remedy = "TORCH_DISTRIBUTED_DEBUG=DETAIL names the lines of both ranks"
+        return DistBackendError(text(f"{self.op} failed: {error}", op=f"distributed.{self.op}",
+                                     came=f"{self.size_bytes} bytes at {self._where()}",
+                                     needed="the same collective with the same shape and dtype on every rank",
+                                     remedy=remedy))  # fmt: skip
+
+    def _late(self, limit: float) -> DistBackendError:
+        return DistBackendError(text(f"Timed out waiting {limit * 1000:.0f}ms for {self.op} to complete",
+                                     op=f"distributed.{self.op}", came=f"{self.size_bytes} bytes at {self._where()}",
+                                     needed="every rank of the group in the same call",
+                                     remedy="look at what the other ranks do: one has ended, hangs, or called another "
+                                            "collective (TORCH_DISTRIBUTED_DEBUG=DETAIL names its line); or give "
+                                            "init_process_group a longer timeout"))  # fmt: skip
+
+    def wait(self, timeout: Any = None) -> bool:
+        """Wait until it is done; return True. *Raises*: DistBackendError after the group's timeout, or if it failed."""
+        if not self.is_completed():
+            limit = seconds(timeout) if timeout else self.group.timeout_s
+            begin = time.monotonic()
+            while not self.is_completed():
+                waited = time.monotonic() - begin
+                if waited > limit:
+                    self._fail(self._late(limit))
+                elif waited < _YIELDING:
+                    os.sched_yield()
+                else:
+                    time.sleep(_SHORT if waited < 30 else _LONG)
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def is_success(self) -> bool:
+        """Return whether it is done and did not fail."""
+        return self.is_completed() and self._error is None
+
+    def exception(self) -> BaseException | None:
+        """Return the error of work that failed."""
+        return self._error
+
+    def result(self) -> Any:
+        """Return the tensors."""
+        return self._result if isinstance(self._result, list) else [self._result]
+
+    def source_rank(self) -> int:
+        """Return the rank that a message came from."""
+        return int(self._result)
+
+    def get_future(self) -> Future[Any]:
+        """Return the tensors as a future, whose `wait` lets the work go on."""
+        if self._future is None:
+            self._future = _WorkFuture(self)
+            if self.is_completed() and not self._future._done:
+                if self._error is None:
+                    self._future.set_result(self.result())
+                else:
+                    self._future.set_exception(self._error)
+        return self._future
