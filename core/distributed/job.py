@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -13,7 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import Any
 
 from . import worker
 from .verdict import Failure, Rank, Stopped, verdict
@@ -35,7 +36,7 @@ class Output:
     def __init__(self, tagged: bool, folder: str | None = None, quiet: bool = False) -> None:
         self.tagged, self.folder, self.quiet = tagged, folder, quiet
         self._open: dict[tuple[int, str], bytearray] = {}
-        self._files: dict[tuple[int, str], IO[bytes]] = {}
+        self._files: dict[tuple[int, str], int] = {}
         self._drawn: dict[tuple[int, str], float] = {}
 
     def take(self, rank: int, stream: str, data: bytes) -> None:
@@ -44,8 +45,9 @@ class Output:
         if self.folder:
             if key not in self._files:
                 os.makedirs(os.path.join(self.folder, str(rank)), exist_ok=True)
-                self._files[key] = open(os.path.join(self.folder, str(rank), f"{stream}.log"), "wb", buffering=0)
-            self._files[key].write(data)
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+                self._files[key] = os.open(os.path.join(self.folder, str(rank), f"{stream}.log"), flags, 0o666)
+            os.write(self._files[key], data)
         held = self._open.setdefault(key, bytearray())
         held += data
         if b"\n" in data or b"\r" in data or len(held) > _PIECE:
@@ -78,7 +80,7 @@ class Output:
             if held:
                 self._show(key, [bytes(held)])
         for file in self._files.values():
-            file.close()
+            os.close(file)
         self._open.clear()
         self._files.clear()
 
@@ -118,6 +120,7 @@ class Job:
     output: Output
     stop: list[int] = field(default_factory=list)  # signals that the launcher got
     said: bytearray = field(default_factory=bytearray)  # by mpiexec itself
+    decided: bool = False  # what ranks report while they are ended is not taken
     _reports: dict[int, bytes] = field(default_factory=dict)
 
     def run(self) -> Failure | None:
@@ -135,6 +138,7 @@ class Job:
         try:
             failure = self._watch(streams, begin)
             if failure is not None:
+                self.decided = True
                 self._end(process, streams)
             code = process.wait()
         finally:
@@ -230,7 +234,10 @@ class Job:
         except (ValueError, LookupError):
             return
         rank.heard_s = time.monotonic()
-        rank.take(told)
+        if not self.decided:
+            rank.take(told)
+        elif "left" in told:
+            rank.left = told["left"]
 
     def _end(self, process: subprocess.Popen[bytes], streams: selectors.BaseSelector) -> None:
         """End mpiexec, which ends the ranks, and show what they print meanwhile."""
@@ -250,10 +257,8 @@ class Job:
             time.sleep(0.05)
         while left:
             for pid in left:
-                try:
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
             time.sleep(0.02)
             left = worker.marked(self.mark)
 

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from ..base.errors import text
 from ..futures import Future
@@ -25,6 +25,13 @@ _YIELDING, _SHORT, _LONG = (
     2e-3,
 )  # seconds: how long wait() only yields; its pauses after that, and after 30 s
 _open: dict[int, Work] = {}
+
+
+class Now:
+    """What the launcher reads of this process: what it waits for, the innermost last, and how much has been done."""
+
+    waits_for: ClassVar[list[Work]] = []
+    ended = 0
 
 
 def progress() -> None:
@@ -106,6 +113,7 @@ class Work:
 
     def _end(self) -> None:
         self._done = True
+        Now.ended += 1
         _open.pop(id(self), None)
         if self._finish is not None:
             self._finish()
@@ -145,14 +153,18 @@ class Work:
         if not self.is_completed():
             limit = seconds(timeout) if timeout else self.group.timeout_s
             begin = time.monotonic()
-            while not self.is_completed():
-                waited = time.monotonic() - begin
-                if waited > limit:
-                    self._fail(self._late(limit))
-                elif waited < _YIELDING:
-                    os.sched_yield()
-                else:
-                    time.sleep(_SHORT if waited < 30 else _LONG)
+            Now.waits_for.append(self)
+            try:
+                while not self.is_completed():
+                    waited = time.monotonic() - begin
+                    if waited > limit:
+                        self._fail(self._late(limit))
+                    elif waited < _YIELDING:
+                        os.sched_yield()
+                    else:
+                        time.sleep(_SHORT if waited < 30 else _LONG)
+            finally:
+                Now.waits_for.pop()
         if self._error is not None:
             raise self._error
         return True
