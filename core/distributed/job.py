@@ -21,7 +21,8 @@ from .verdict import Failure, Rank, Stopped, verdict
 
 __all__ = ["Job", "Output"]
 
-GRACE_S, ENDING_S, SILENT_S, START_S = 0.5, 4.0, 20.0, 120.0  # after a failure; for the end; of a host; until the start
+GRACE_S, ENDING_S, START_S = 0.5, 4.0, 120.0  # after a failure; for the end; until the start
+SILENT_S, LOST_S = 8.0, 60.0  # without a word of a rank: where all others wait; in any case
 _PIECE, _REDRAWN_S = 1 << 20, 1.0  # bytes of a line that is shown before its end; between the states of a progress bar
 _BANNER = re.compile(rb"={20,}\n=   BAD TERMINATION.*?(?:debugging suggestions\n|={20,}\n)", re.DOTALL)
 _libc = ctypes.CDLL(None)
@@ -139,7 +140,7 @@ class Job:
             failure = self._watch(streams, begin)
             if failure is not None:
                 self.decided = True
-                self._end(process, streams)
+                self._end(process, streams, failure.kind == "silent")
             code = process.wait()
         finally:
             if process.poll() is None:
@@ -181,7 +182,8 @@ class Job:
     def _silent(self, now: float, begin: float) -> Failure | None:
         """Return the failure of a host that no longer says anything."""
         lost = [r for r in self.ranks if r.pid and r.code is None and now - r.heard_s > SILENT_S]
-        if lost:
+        waits = all(r.waits and r.still_s > SILENT_S / 2 for r in self.ranks if r not in lost)
+        if lost and (waits or now - lost[0].heard_s > LOST_S):
             return Failure(lost, self.ranks, "silent", now - lost[0].heard_s)
         missing = [r for r in self.ranks if not r.pid]
         if missing and now - begin > START_S:
@@ -239,12 +241,12 @@ class Job:
         elif "left" in told:
             rank.left = told["left"]
 
-    def _end(self, process: subprocess.Popen[bytes], streams: selectors.BaseSelector) -> None:
-        """End mpiexec, which ends the ranks, and show what they print meanwhile."""
+    def _end(self, process: subprocess.Popen[bytes], streams: selectors.BaseSelector, lost: bool) -> None:
+        """End mpiexec, which ends the ranks, and show what they print meanwhile; a lost host is not waited for."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if process.poll() is None:
                 os.killpg(process.pid, number)
-            deadline = time.monotonic() + (ENDING_S if number == signal.SIGTERM else 1.0)
+            deadline = time.monotonic() + (ENDING_S if number == signal.SIGTERM and not lost else 1.0)
             while streams.get_map() and time.monotonic() < deadline and len(self.stop) < 2:
                 self._read(streams, 0.05)
                 if process.poll() is not None and not streams.select(0.05):

@@ -204,7 +204,7 @@ class Launch:
         o = self.options
         told: dict[str, Any] = {
             worker.MARK: mark, "CORE_RUN_HOSTS": ",".join(str(h.slots) for h in self.hosts),
-            "MASTER_ADDR": o.master_addr or self.hosts[0].name or "127.0.0.1",
+            "CORE_RUN_TIMEOUT": o.timeout, "MASTER_ADDR": o.master_addr or self.hosts[0].name or "127.0.0.1",
             "MASTER_PORT": o.master_port or _free_port(), "TORCHELASTIC_RESTART_COUNT": attempt,
             "TORCHELASTIC_MAX_RESTARTS": o.restarts, "TORCHELASTIC_RUN_ID": o.rdzv_id,
             "TORCHELASTIC_USE_AGENT_STORE": "False"}  # fmt: skip

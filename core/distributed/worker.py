@@ -44,7 +44,7 @@ from typing import Any
 __all__ = ["MARK", "children", "end_all", "main", "marked"]
 
 MARK = "CORE_RUN_MARK"  # the environment variable by which a job's processes are known
-NOTES_S, REPORTS_S, HELD_S, PATIENCE_S, SILENT_S = 0.25, 0.5, 2.0, 1.0, 1.0
+NOTES_S, REPORTS_S, HELD_S, PATIENCE_S, SILENT_S, ALONE_S = 0.25, 0.5, 2.0, 1.0, 1.0, 10.0
 ASKED = signal.SIGRTMIN + 9  # the keeper sends it to a program that holds Python: it answers with its line
 _SIZE, _PLACE, _ERROR = 16384, 64, 8192  # of the shared memory, and where in it the two texts begin
 _HERE, _CORE = os.path.abspath(__file__), os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -327,7 +327,8 @@ class Keeper:
         self.rank, self.mark, self.shared, self.program = rank, mark, shared, program
         self.host, self.ending, self.oom = os.environ.get("PMI_HOSTNAME") or os.uname().nodename, 0.0, _oom_kills()
         self.sent: dict[str, Any] = {}
-        self.sent_s, self.moved_s, self.moved, self.asked_s = 0.0, time.monotonic(), (0, 0), 0.0
+        self.sent_s, self.moved_s, self.moved, self.asked_s, self.memory_mb = 0.0, time.monotonic(), (0, 0), 0.0, 0
+        self.limit_s = 2 * float(os.environ.get("CORE_RUN_TIMEOUT", "0")) + ALONE_S
 
     def tell(self, **more: Any) -> None:
         """Report."""
@@ -348,6 +349,9 @@ class Keeper:
         if (step, done) != self.moved:
             self.moved, self.moved_s = (step, done), now
         state, memory_mb = _state(self.program)
+        self.memory_mb = memory_mb or self.memory_mb
+        if self.limit_s > ALONE_S and now - self.moved_s > self.limit_s:  # the launcher cannot be reached
+            self.end()
         if beat and now - max(beat, self.asked_s) > HELD_S and state not in ("T", "t", "Z") and _answers(self.program):
             self.asked_s = now
             os.ftruncate(self.shared.trace, 0)
@@ -356,7 +360,7 @@ class Keeper:
         told = {**self.place(), "stopped": state == "T"}
         if told != self.sent or now - self.sent_s > SILENT_S:
             self.sent, self.sent_s = told, now
-            self.tell(**told, still_s=round(now - self.moved_s, 1), memory_mb=memory_mb)
+            self.tell(**told, still_s=round(now - self.moved_s, 1), memory_mb=self.memory_mb)
 
     def watch(self) -> int:
         """Report until the program has ended, or is to be ended; return its code."""
@@ -457,6 +461,7 @@ def main() -> None:
         signal.signal(signal.SIGTERM, passed)
         for number in (signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
+        _with_parent(signal.SIGTERM)
         code = os.waitstatus_to_exitcode(os.waitpid(keeper, 0)[1])
         if code < 0:  # somebody ended the keeper, and the system the program with it
             tell(mark, {"rank": rank, "code": code})
