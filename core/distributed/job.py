@@ -22,7 +22,7 @@ from .verdict import Failure, Rank, Stopped, verdict
 __all__ = ["Job", "Output"]
 
 GRACE_S, ENDING_S, START_S = 0.5, 4.0, 120.0  # after a failure; for the end; until the start
-SILENT_S, LOST_S = 8.0, 60.0  # without a word of a rank: where all others wait; in any case
+SILENT_S, LOST_S = 7.0, 60.0  # without a word of a rank: where all others wait; in any case
 _PIECE, _REDRAWN_S = 1 << 20, 1.0  # bytes of a line that is shown before its end; between the states of a progress bar
 _BANNER = re.compile(rb"={20,}\n=   BAD TERMINATION.*?(?:debugging suggestions\n|={20,}\n)", re.DOTALL)
 _libc = ctypes.CDLL(None)
@@ -246,7 +246,7 @@ class Job:
         for number in (signal.SIGTERM, signal.SIGKILL):
             if process.poll() is None:
                 os.killpg(process.pid, number)
-            deadline = time.monotonic() + (ENDING_S if number == signal.SIGTERM and not lost else 1.0)
+            deadline = time.monotonic() + (ENDING_S if number == signal.SIGTERM and not lost else 0.5)
             while streams.get_map() and time.monotonic() < deadline and len(self.stop) < 2:
                 self._read(streams, 0.05)
                 if process.poll() is not None and not streams.select(0.05):

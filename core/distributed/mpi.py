@@ -8,11 +8,15 @@ one piece, and whoever starts an operation holds its arrays until it is done.
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 from types import TracebackType
 from typing import Any
 
 from mpi4py import MPI
+
+from ..base.errors import text
+from . import joining
 
 __all__ = ["Mpi", "world"]
 
@@ -103,7 +107,7 @@ class Mpi:
 
     def failed(self) -> None:
         """Note that a collective has failed: the end of this process then ends the others, and waits for none."""
-        _End.failed = True
+        abandon()
 
     def free(self) -> None:
         """Give the communicator back."""
@@ -111,22 +115,37 @@ class Mpi:
             self._comm.Free()
 
 
-def world(rank: int) -> Mpi:
-    """Return a communicator of all processes that MPI started, in which this one has a number."""
+def world(rank: int, size: int) -> Mpi:
+    """Return a communicator of all processes of MPI's world, in which this one has a number.
+
+    *Raises*: RuntimeError where that world has another size: it is the one that began first.
+    """
+    if MPI.COMM_WORLD.size != size:
+        raise RuntimeError(text(f"MPI has begun with {MPI.COMM_WORLD.size} processes",
+                                op="distributed.init_process_group", came=f"world_size={size}, rank={rank}",
+                                needed="a world of the same size each time",
+                                remedy="new_group for a part of it"))  # fmt: skip
     return Mpi(MPI.COMM_WORLD.Split(0, rank))
 
 
 class _End:
     """How this process ends: MPI waits for all ranks at the end, so one that fails has to end them itself."""
 
-    failed = False
+    failed, code = False, 1
     hook = sys.excepthook
 
 
+def abandon(code: int = 1) -> None:
+    """End the other processes when this one ends, instead of waiting for them."""
+    _End.failed, _End.code = True, code
+
+
 def abort(code: int = 1) -> None:
-    """End all processes of the job at once."""
+    """End all processes of the job at once; where no ``mpiexec`` could, this one: the others hear of it."""
     sys.stdout.flush()
     sys.stderr.flush()
+    if joining.joined():
+        os._exit(code)
     MPI.COMM_WORLD.Abort(code)
 
 
@@ -137,7 +156,7 @@ def _raised(kind: type[BaseException], error: BaseException, where: TracebackTyp
 
 def _at_exit() -> None:
     if _End.failed and not MPI.Is_finalized():
-        abort()
+        abort(_End.code)
 
 
 _End.hook, sys.excepthook = sys.excepthook, _raised

@@ -212,7 +212,10 @@ class Launch:
             told = {"OMP_NUM_THREADS": 1, **{k: v for k, v in os.environ.items() if k == "OMP_NUM_THREADS"}, **told}
         if o.check:
             told["TORCH_DISTRIBUTED_DEBUG"] = "DETAIL"
-        return {**os.environ, **{k: str(v) for k, v in told.items()}}
+        kept = {
+            k: v for k, v in os.environ.items() if not k.startswith(("PMI_", "HYDI_", "MPI_LOCAL"))
+        }  # another job's
+        return {**kept, **{k: str(v) for k, v in told.items()}}
 
     def start(self, attempt: int) -> Failure | None:
         """Start the ranks once; return None where all ended well."""

@@ -140,6 +140,11 @@ class Work:
                                      needed="the same collective with the same shape and dtype on every rank",
                                      remedy=remedy))  # fmt: skip
 
+    def _alone(self, gone: list[int]) -> DistBackendError:
+        return DistBackendError(text(f"Connection closed by peer: rank {', '.join(map(str, gone))} has ended",
+                                     op=f"distributed.{self.op}", came=f"{self.size_bytes} bytes at {self._where()}",
+                                     needed="every rank of the group", remedy="its own error says why"))  # fmt: skip
+
     def _late(self, limit: float) -> DistBackendError:
         return DistBackendError(text(f"Timed out waiting {limit * 1000:.0f}ms for {self.op} to complete",
                                      op=f"distributed.{self.op}", came=f"{self.size_bytes} bytes at {self._where()}",
@@ -148,21 +153,30 @@ class Work:
                                             "collective (TORCH_DISTRIBUTED_DEBUG=DETAIL names its line); or give "
                                             "init_process_group a longer timeout"))  # fmt: skip
 
+    def _poll(self, limit: float) -> None:
+        """Test it again and again; at its limit it fails."""
+        begin, asked = time.monotonic(), 1.0
+        while not self.is_completed():
+            waited = time.monotonic() - begin
+            if waited > limit:
+                self._fail(self._late(limit))
+            elif waited > asked:
+                asked = waited + 1.0
+                gone = self.group.lost()
+                if gone:
+                    self._fail(self._alone(gone))
+            elif waited < _YIELDING:
+                os.sched_yield()
+            else:
+                time.sleep(_SHORT if waited < 30 else _LONG)
+
     def wait(self, timeout: Any = None) -> bool:
         """Wait until it is done; return True. *Raises*: DistBackendError after the group's timeout, or if it failed."""
         if not self.is_completed():
             limit = seconds(timeout) if timeout else self.group.timeout_s
-            begin = time.monotonic()
             Now.waits_for.append(self)
             try:
-                while not self.is_completed():
-                    waited = time.monotonic() - begin
-                    if waited > limit:
-                        self._fail(self._late(limit))
-                    elif waited < _YIELDING:
-                        os.sched_yield()
-                    else:
-                        time.sleep(_SHORT if waited < 30 else _LONG)
+                self._poll(limit)
             finally:
                 Now.waits_for.pop()
         if self._error is not None:

@@ -37,7 +37,7 @@ import sysconfig
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -177,15 +177,18 @@ def _line(path: str, number: int, name: str) -> dict[str, Any]:
             "text": linecache.getline(path, number).strip()[:120]}  # fmt: skip
 
 
-def _innermost(frames: Iterator[tuple[str, int, str]]) -> dict[str, Any]:
-    """Return the user's line among calls, the outermost first."""
+def _innermost(frames: Iterable[tuple[str, int, str]]) -> dict[str, Any]:
+    """Return the user's line among calls, the outermost first; and whether a group begins or ends there."""
     best: dict[int, tuple[str, int, str]] = {}
+    begins = {}
     for path, number, name in frames:
         best[_users(path)] = (path, number, name)
+        if path == _GROUPS and name in _BEGINNINGS:
+            begins = {"op": name}
     for kind in (2, 1):
         if kind in best:
-            return _line(*best[kind])
-    return {}
+            return _line(*best[kind]) | begins
+    return begins
 
 
 def _calls(frame: FrameType | None) -> Iterator[tuple[str, int, str]]:
@@ -220,14 +223,11 @@ class Program:
         waits = now.waits_for[-1:] if now else []  # a copy: the program goes on
         at = (id(frame), frame and frame.f_lineno, *(id(w) for w in waits))
         if at != self.last:
-            self.last, calls = at, list(_calls(frame))
-            place = _innermost(iter(calls))
+            self.last, place = at, _innermost(_calls(frame))
             if self.ended:
                 place["ended"] = True
             elif waits:
                 place |= {"op": waits[0].op, "bytes": waits[0].size_bytes, "ranks": list(waits[0].group.ranks)[:64]}
-            elif begins := [name for path, _, name in calls if path == _GROUPS and name in _BEGINNINGS]:
-                place["op"] = begins[0]
             self.shared.write(_PLACE, place)
         self.shared.note(done=now.ended if now else 0, beat=time.monotonic())
 
@@ -339,7 +339,7 @@ class Keeper:
         step, done, beat = self.shared.numbers()
         place = self.shared.read(_PLACE)
         if beat and time.monotonic() - beat > HELD_S:
-            place |= _from_fault(self.shared.traced())
+            place = _from_fault(self.shared.traced()) or place
         return {"step": step, "done": done, "place": place}
 
     def look(self) -> None:
@@ -408,7 +408,7 @@ class Keeper:
         if code < 0:
             told["oom"] = _oom_kills() > self.oom
             if "Fatal Python error" in (trace := self.shared.traced()):
-                told["place"] |= _from_fault(trace)
+                told["place"] = _from_fault(trace) or told["place"]
                 os.write(2, trace.encode()[:8192])
         self.tell(**told, ordered=bool(self.ending))
         left = end_all()

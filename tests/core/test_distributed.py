@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 import core
@@ -38,7 +40,7 @@ def test_the_group_begins_and_ends(monkeypatch):
     ({"world_size": 1, "rank": 1}, "rank 1 is no process of a world of 1"),
 ])  # fmt: skip
 def test_processes_that_nobody_started_are_refused(given, said):
-    with pytest.raises(RuntimeError, match=said):
+    with pytest.raises((RuntimeError, ValueError), match=said):
         dist.init_process_group("gloo", **given)
     assert not dist.is_initialized()
 
@@ -134,4 +136,4 @@ def test_a_store_keeps_values():
     assert store.check(["a", "n"])
     assert store.delete_key("a")
     with pytest.raises(RuntimeError, match="wait timeout"):
-        store.wait(["a"])
+        store.wait(["a"], timedelta(milliseconds=5))

@@ -41,7 +41,9 @@ def _tun(namespace: str) -> int:
         if libc.setns(there, 0):
             raise OSError(ctypes.get_errno(), "setns")
         device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
-        fcntl.ioctl(device, 0x400454CA, struct.pack("16sH22x", b"net0", 0x0001 | 0x1000))  # TUNSETIFF: IFF_TUN, IFF_NO_PI
+        fcntl.ioctl(
+            device, 0x400454CA, struct.pack("16sH22x", b"net0", 0x0001 | 0x1000)
+        )  # TUNSETIFF: IFF_TUN, IFF_NO_PI
     finally:
         libc.setns(own, 0)
         os.close(own)
@@ -58,7 +60,9 @@ def relay(delay_s: float, loss: float) -> None:
     lost = [loss]
     signal.signal(signal.SIGUSR1, lambda *_: lost.__setitem__(0, 1.0))
     signal.signal(signal.SIGUSR2, lambda *_: lost.__setitem__(0, loss))
-    signal.signal(signal.SIGTERM, lambda *_: (print(f"{count} packets carried, {dropped} lost", flush=True), os._exit(0)))
+    signal.signal(
+        signal.SIGTERM, lambda *_: (print(f"{count} packets carried, {dropped} lost", flush=True), os._exit(0))
+    )
     print("ready", flush=True)
     draw, due, count, dropped = random.Random(1), [], 0, 0  # type: ignore[var-annotated]
     ready = selectors.DefaultSelector()
@@ -98,7 +102,14 @@ class TwoHosts:
             etc = Path("/etc/netns", name)
             etc.mkdir(parents=True, exist_ok=True)
             (etc / "hosts").write_text("127.0.0.1 localhost\n" + "".join(f"{a} {n}\n" for n, a in ADDRESSES.items()))
-        command = [sys.executable, "-m", "tests.core.distributed.two_hosts", "--relay", str(self.delay_ms), str(self.loss)]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.core.distributed.two_hosts",
+            "--relay",
+            str(self.delay_ms),
+            str(self.loss),
+        ]
         self.relay = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         assert self.relay.stdout is not None
         if self.relay.stdout.readline() != "ready\n":
@@ -183,4 +194,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-
