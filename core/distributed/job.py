@@ -117,7 +117,7 @@ class Job:
     environment: dict[str, str]
     mark: str
     ranks: list[Rank]
-    timeout_s: float
+    timeout_s: float | None
     output: Output
     stop: list[int] = field(default_factory=list)  # signals that the launcher got
     said: bytearray = field(default_factory=bytearray)  # by mpiexec itself

@@ -2,7 +2,7 @@
 
     -n 4                      ranks on this host
     --hosts file              ranks on other hosts: a line is "name" or "name:4"; mpiexec reaches them by ssh
-    --timeout 600             a rank that makes no optimizer step and no collective for so long hangs
+    --timeout 600             a rank that makes no optimizer step and no collective for so many seconds hangs
     --restarts 2              start again after a failure, at most twice; the program goes on from its newest checkpoint
     --shrink                  ... with so many ranks fewer as have failed
     --check                   compare each collective's name, shape and dtype between ranks first (DETAIL of PyTorch)
@@ -40,7 +40,6 @@ __all__ = ["get_args_parser", "main", "parse_args", "run"]
 
 _PASSED = ("node-rank", "rdzv-backend", "rdzv-endpoint", "rdzv-conf", "local-addr", "monitor-interval", "start-method",
            "role", "redirects", "tee", "local-ranks-filter", "logs-specs", "event-log-handler")  # fmt: skip
-_DEFAULT_S = 1800.0  # PyTorch's: after half an hour a collective gives up
 
 
 class Refused(Exception):
@@ -65,8 +64,9 @@ def get_args_parser() -> argparse.ArgumentParser:
     p.add_argument("--restarts", "--max-restarts", "--max_restarts", type=int, default=0, metavar="K",
                    help="how often to start again after a failure")  # fmt: skip
     p.add_argument("--shrink", action="store_true", help="start again without as many ranks as have failed")
-    p.add_argument("--timeout", type=float, default=_DEFAULT_S, metavar="SECONDS",
-                   help="a rank without a step or a collective for so long hangs (%(default)s; 0: never)")  # fmt: skip
+    p.add_argument("--timeout", type=float, metavar="SECONDS",
+                   help="a rank without a step or a collective for so long hangs; 0: never; without this option: 1800, "
+                        "if another rank waits for it")  # fmt: skip
     p.add_argument("--check", action="store_true", help="compare each collective between the ranks before it runs")
     p.add_argument("--logs", "--log-dir", "--log_dir", metavar="FOLDER", help="keep what each rank prints in a file")
     p.add_argument("--report", metavar="FILE", help="write the last failure to a file too, as JSON")
@@ -204,7 +204,7 @@ class Launch:
         o = self.options
         told: dict[str, Any] = {
             worker.MARK: mark, "CORE_RUN_HOSTS": ",".join(str(h.slots) for h in self.hosts),
-            "CORE_RUN_TIMEOUT": o.timeout, "MASTER_ADDR": o.master_addr or self.hosts[0].name or "127.0.0.1",
+            "CORE_RUN_TIMEOUT": o.timeout or 0, "MASTER_ADDR": o.master_addr or self.hosts[0].name or "127.0.0.1",
             "MASTER_PORT": o.master_port or _free_port(), "TORCHELASTIC_RESTART_COUNT": attempt,
             "TORCHELASTIC_MAX_RESTARTS": o.restarts, "TORCHELASTIC_RUN_ID": o.rdzv_id,
             "TORCHELASTIC_USE_AGENT_STORE": "False"}  # fmt: skip

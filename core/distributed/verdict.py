@@ -11,6 +11,7 @@ from typing import Any
 __all__ = ["Failure", "Rank", "Stopped", "verdict"]
 
 LEFT_S, OTHERS_S = 3.0, 5.0  # without progress: where a rank has ended; where ranks wait in different collectives
+USUAL_S = 1800.0  # PyTorch's: after half an hour a collective gives up
 _PAIRS = {"send", "recv", "isend", "irecv", "batch_isend_irecv"}
 
 
@@ -229,16 +230,17 @@ class Stopped(Failure):
         return []
 
 
-def verdict(ranks: list[Rank], timeout_s: float, mpiexec: tuple[int, str] | None = None) -> Failure | None:
+def verdict(ranks: list[Rank], timeout_s: float | None, mpiexec: tuple[int, str] | None = None) -> Failure | None:
     """Return the failure that the reports tell of, None where there is none.
 
-    timeout_s : how long a rank may make no optimizer step and no collective; 0 for ever.
+    timeout_s : how long a rank may make no optimizer step and no collective; 0 for ever; None for half an hour, as long
+        as another rank waits for it.
     mpiexec : its exit code and its own words, once it has ended.
     """
     failed = [r for r in ranks if r.failed]
     if failed:
         return _of_failed(failed, ranks)
-    found = _of_ended(ranks) or _of_others(ranks, OTHERS_S) or (_of_hanging(ranks, timeout_s) if timeout_s else None)
+    found = _of_ended(ranks) or _of_others(ranks, OTHERS_S) or _of_hanging(ranks, timeout_s)
     if found is not None or mpiexec is None:
         return found
     code, said = mpiexec
@@ -294,9 +296,13 @@ def _of_others(ranks: list[Rank], after_s: float) -> Failure | None:
     return Failure(list(ranks), ranks, "others", min(r.still_s for r in ranks))
 
 
-def _of_hanging(ranks: list[Rank], timeout_s: float) -> Failure | None:
+def _of_hanging(ranks: list[Rank], timeout_s: float | None) -> Failure | None:
     """Return ranks that make no progress, though they wait for nobody; or all, where all wait."""
     alive = [r for r in ranks if r.pid and r.code is None]
+    if timeout_s is None:
+        timeout_s = USUAL_S if any(r.waits and r.still_s >= USUAL_S for r in alive) else 0.0
+    if not timeout_s:
+        return None
     still = [r for r in alive if r.still_s >= timeout_s]
     idle = [r for r in still if not r.waits and not r.ended] or [r for r in still if r.stopped]
     if idle:
