@@ -367,10 +367,6 @@ def new_group(ranks: Sequence[int] | None = None, timeout: timedelta | None = No
     return made
 
 
-def set_debug_level_from_env() -> None:
-    """Read from TORCH_DISTRIBUTED_DEBUG whether collectives are compared before they begin."""
-
-
 def new_subgroups_by_enumeration(ranks_per_subgroup_list: Any, timeout: timedelta | None = None,
                                  *ignored: Any, **more: Any) -> tuple[Any, list[Any]]:  # fmt: skip
     """Return the group of this process (None where it is in none), and all groups.

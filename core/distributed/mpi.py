@@ -34,8 +34,8 @@ def _starts(counts: list[int]) -> list[int]:
 class _Receipt:
     """A message that is awaited: MPI's request, and then the rank that it came from."""
 
-    def __init__(self, request: Any, size_bytes: int) -> None:
-        self._request, self._size_bytes, self.source = request, size_bytes, -1
+    def __init__(self, request: Any, size_bytes: int, peer: int) -> None:
+        self._request, self._size_bytes, self.peer, self.source = request, size_bytes, peer, -1
 
     def Test(self) -> bool:
         """Return whether it has come. *Raises*: ValueError for one of another size."""
@@ -98,7 +98,8 @@ class Mpi:
 
     def receive(self, a: Any, source: int | None, tag: int) -> list[Any]:
         """Receive an array from a rank, or from whichever sends first."""
-        return [_Receipt(self._comm.Irecv(a, MPI.ANY_SOURCE if source is None else source, tag), a.nbytes)]
+        request = self._comm.Irecv(a, MPI.ANY_SOURCE if source is None else source, tag)
+        return [_Receipt(request, a.nbytes, -1 if source is None else source)]
 
     def part(self, ranks: list[int], number: int) -> Mpi:
         """Return a communicator of some of the ranks, all of which call this with the same number."""

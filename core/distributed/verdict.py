@@ -11,6 +11,7 @@ from typing import Any
 __all__ = ["Failure", "Rank", "Stopped", "verdict"]
 
 LEFT_S, OTHERS_S = 3.0, 5.0  # without progress: where a rank has ended; where ranks wait in different collectives
+ALIKE = 60  # characters of two errors that are the same
 USUAL_S = 1800.0  # PyTorch's: after half an hour a collective gives up
 _PAIRS = {"send", "recv", "isend", "irecv", "batch_isend_irecv"}
 
@@ -120,9 +121,9 @@ class Failure:
             told = f"{self._who(first)} ended with {first.error} {first.where()}."
         else:
             told = f"{self._who(first)} failed {first.where()}: {first.error.rstrip('.')}. Its traceback is above."
-        same = [str(r.number) for r in self.guilty[1:] if r.error == first.error]
-        told += f" So did rank {_several(same)}." if same else ""
-        for other in [r for r in self.guilty[1:] if r.error != first.error][:3]:
+        same = [r for r in self.guilty[1:] if r.error[:ALIKE] == first.error[:ALIKE]]
+        told += f" So did {_together(same, lambda r: r.where(quoted=False))}." if same else ""
+        for other in [r for r in self.guilty[1:] if r not in same][:3]:
             told += f" Rank {other.number} failed {other.where(quoted=False)}: {other.error.rstrip('.')}."
         return told
 

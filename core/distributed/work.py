@@ -92,7 +92,8 @@ class Work:
                  finish: Callable[[], None] | None = None, result: Any = None, size_bytes: int = 0,
                  held: Any = None) -> None:  # fmt: skip
         self.op, self.group, self.size_bytes = op, group, size_bytes
-        self._requests, self._finish, self._result, self._held = requests or [], finish, result, held
+        self._all = self._requests = requests or []
+        self._finish, self._result, self._held = finish, result, held
         self._error: BaseException | None = None
         self._future: _WorkFuture | None = None
         self._done = False
@@ -145,8 +146,14 @@ class Work:
                                      op=f"distributed.{self.op}", came=f"{self.size_bytes} bytes at {self._where()}",
                                      needed="every rank of the group", remedy="its own error says why"))  # fmt: skip
 
+    def waits_for(self) -> list[int]:
+        """Return the ranks whose messages have not come, as far as is known."""
+        return [self.group.ranks[r.peer] for r in self._requests if getattr(r, "peer", -1) >= 0]
+
     def _late(self, limit: float) -> DistBackendError:
-        return DistBackendError(text(f"Timed out waiting {limit * 1000:.0f}ms for {self.op} to complete",
+        missing = self.waits_for()
+        whom = f"; nothing has come from rank {', '.join(map(str, missing))}" if missing else ""
+        return DistBackendError(text(f"Timed out waiting {limit * 1000:.0f}ms for {self.op} to complete{whom}",
                                      op=f"distributed.{self.op}", came=f"{self.size_bytes} bytes at {self._where()}",
                                      needed="every rank of the group in the same call",
                                      remedy="look at what the other ranks do: one has ended, hangs, or called another "
@@ -197,7 +204,7 @@ class Work:
 
     def source_rank(self) -> int:
         """Return the rank that a message came from."""
-        return int(self._result)
+        return int(self.group.ranks[self._all[0].source])
 
     def get_future(self) -> Future[Any]:
         """Return the tensors as a future, whose `wait` lets the work go on."""

@@ -292,7 +292,7 @@ class Program:
         seen = _innermost(_raised(raised.__traceback__))
         if isinstance(raised, SyntaxError) and raised.filename:
             seen = _line(raised.filename, raised.lineno or 0, "<module>")
-        self.shared.write(_ERROR, {"error": error[:300], "place": seen})
+        self.shared.write(_ERROR, {"error": error[:600], "place": seen})
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()

@@ -1,4 +1,4 @@
-"""A program on ranks that trains, keeps checkpoints, and fails in a given way, on a rank, at a step, for `faults`.
+"""A program on ranks that trains, keeps checkpoints, and fails in a given way, on a rank, at a step, for `failures`.
 
     faulty.py FAULT RANK STEP FOLDER
 

@@ -16,7 +16,7 @@ from core.distributed.job import Job, Output, _Parts
 from core.distributed.launcher import LaunchConfig, elastic_launch
 from core.distributed.verdict import Rank, Stopped, verdict
 
-from . import faults, jobs
+from . import failures, jobs
 
 PLACE = {"file": "train.py", "line": 12, "name": "main", "text": "loss.backward()"}
 
@@ -214,16 +214,16 @@ def test_a_program_runs_on_ranks(tmp_path):
 
 @pytest.fixture(scope="module")
 def loss():
-    return faults.undisturbed()
+    return failures.undisturbed()
 
 
 @jobs.needs_mpi
 @pytest.mark.parametrize("case", [
-    faults.Case("kill", 3, 1, 9, "shrink"), faults.Case("child", 2, 0, 2), faults.Case("held", 2, 1, 3),
-    faults.Case("left", 2, 1, 5, "restarts"), faults.Case("ctrl-c", 2, 0, 3),
+    failures.Case("kill", 3, 1, 9, "shrink"), failures.Case("child", 2, 0, 2), failures.Case("held", 2, 1, 3),
+    failures.Case("left", 2, 1, 5, "restarts"), failures.Case("ctrl-c", 2, 0, 3),
 ], ids=lambda case: case.fault)  # fmt: skip
 def test_a_fault_is_told_and_nothing_is_left(case, loss):
-    assert faults.play(case, loss).wrong == [], case.said
+    assert failures.play(case, loss).wrong == [], case.said
 
 
 def doubled(x: int) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 A host is a network namespace (``ip netns``, which needs root). Between the two a process of this file carries the
 packets, with a delay, and loses some: the kernel's netem does that as well, and is not built everywhere. mpiexec
-reaches a host by a program in ssh's place that enters its namespace. Jobs run as in `faults`; a job without a fault has
+reaches a host by a program in ssh's place that enters its namespace. Jobs run as in `failures`; a job without a fault has
 to give the loss that it gives on one host, and a host whose cable is pulled has to be named.
 """
 
@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 
 from core.distributed.worker import ALONE_S
-from tests.core.distributed.faults import PROGRAM, ROOT, TIMEOUT_S, Case, expected, follow, left_behind
+from tests.core.distributed.failures import PROGRAM, ROOT, TIMEOUT_S, Case, expected, follow, left_behind
 
 ADDRESSES = {"hosta": "10.77.21.1", "hostb": "10.77.21.2"}
 MTU = 8000
@@ -140,7 +140,7 @@ class TwoHosts:
                    str(PROGRAM), *arguments]  # fmt: skip
         return subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-            env={**os.environ, "FAULTS_MARK": mark, "OMP_NUM_THREADS": "1", "UCX_TLS": "tcp,self",
+            env={**os.environ, "FAILURES_MARK": mark, "OMP_NUM_THREADS": "1", "UCX_TLS": "tcp,self",
                  "UCX_NET_DEVICES": "net0"})  # fmt: skip
 
 
