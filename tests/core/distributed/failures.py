@@ -124,7 +124,7 @@ def expected(case: Case, said: str) -> list[str]:
     place = re.search(r"at step (\d+), \S*faulty\.py:(\d+)", said)
     if case.fault == "launcher":
         return []
-    if case.fault in ("pair", "shapes", "another"):
+    if case.name in ("pair", "shapes", "another"):
         who = f"ank {case.rank}"
     if case.fault == "ctrl-c":
         who = f"rank {case.rank} at step"

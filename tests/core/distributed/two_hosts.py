@@ -2,7 +2,7 @@
 
 A host is a network namespace (``ip netns``, which needs root). Between the two a process of this file carries the
 packets, with a delay, and loses some: the kernel's netem does that as well, and is not built everywhere. mpiexec
-reaches a host by a program in ssh's place that enters its namespace. Jobs run as in `failures`; a job without a fault has
+reaches a host by a program in ssh's place that enters its namespace. Jobs run as in `failures`; one without a fault has
 to give the loss that it gives on one host, and a host whose cable is pulled has to be named.
 """
 
