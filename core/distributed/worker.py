@@ -241,7 +241,6 @@ class Program:
         """Run a program, as `python` would have; end this process where it fails, whatever other ranks do."""
         faulthandler.enable(self.shared.trace)
         faulthandler.register(ASKED, self.shared.trace, all_threads=False)
-        self.shared.note(beat=time.monotonic())
         try:
             self._begin(args)
         except SystemExit as error:
@@ -346,7 +345,7 @@ class Keeper:
         """Report what has changed; once a second, that nothing has."""
         now = time.monotonic()
         step, done, beat = self.shared.numbers()
-        if (step, done) != self.moved:
+        if (step, done) != self.moved or not beat:  # it has not begun: core is being imported
             self.moved, self.moved_s = (step, done), now
         state, memory_mb = _state(self.program)
         self.memory_mb = memory_mb or self.memory_mb
