@@ -11,6 +11,7 @@ from typing import Any
 __all__ = ["Failure", "Rank", "Stopped", "verdict"]
 
 LEFT_S, OTHERS_S = 3.0, 5.0  # without progress: where a rank has ended; where ranks wait in different collectives
+LOOKS = 8  # ... and this often they have looked, at most four times a second
 ALIKE = 60  # characters of two errors that are the same
 USUAL_S = 1800.0  # PyTorch's: after half an hour a collective gives up
 _PAIRS = {"send", "recv", "isend", "irecv", "batch_isend_irecv"}
@@ -27,7 +28,8 @@ class Rank:
     step: int = 0
     done: int = 0  # collectives
     place: dict[str, Any] = field(default_factory=dict)  # file, line, name, text; op, bytes, ranks of what it waits for
-    still_s: float = 0.0
+    still_s: float = 0.0  # since its last step or collective
+    looks: int = 0  # of its own at where it is, meanwhile: a program that gets no time of the processor has none
     stopped: bool = False
     memory_mb: int = 0
     code: int | None = None
@@ -277,7 +279,7 @@ def _of_failed(failed: list[Rank], ranks: list[Rank]) -> Failure:
 def _of_ended(ranks: list[Rank]) -> Failure | None:
     """Return ranks whose program has ended while others wait for them."""
     ended = [r for r in ranks if r.ended]
-    waiting = [r for r in ranks if r.waits and r.still_s >= LEFT_S]
+    waiting = [r for r in ranks if r.waits and r.still_s >= LEFT_S and r.looks >= LOOKS]
     if not ended or not waiting or any(not r.waits for r in ranks if not r.ended):
         return None
     missed = {k for r in waiting for k in (r.place.get("ranks") or range(len(ranks)))}
@@ -289,7 +291,7 @@ def _of_others(ranks: list[Rank], after_s: float) -> Failure | None:
     """Return ranks of one group that wait in different collectives, or in one with different sizes."""
     if len({(r.waits, r.place.get("bytes")) for r in ranks}) < 2:
         return None
-    if not all(r.waits and r.still_s >= after_s for r in ranks):
+    if not all(r.waits and r.still_s >= after_s and r.looks >= LOOKS for r in ranks):
         return None
     groups = {tuple(r.place.get("ranks") or ()) for r in ranks}
     if len(groups) > 1 or any(r.waits in _PAIRS for r in ranks):

@@ -121,16 +121,18 @@ class Shared:
         self._memory = mmap.mmap(-1, _SIZE)
         self.trace = os.memfd_create("core.distributed.run")  # where faulthandler writes
 
-    def note(self, step: int | None = None, done: int | None = None, beat: float | None = None) -> None:
-        """Write numbers: optimizer steps, collectives done, the time."""
-        for at, kind, value in ((0, "q", step), (8, "q", done), (16, "d", beat)):
-            if value is not None:
-                struct.pack_into(kind, self._memory, at, value)
+    def stepped(self, step: int) -> None:
+        """Write the number of optimizer steps."""
+        struct.pack_into("q", self._memory, 0, step)
 
-    def numbers(self) -> tuple[int, int, float]:
+    def looked(self, done: int, beat: float, looks: int) -> None:
+        """Write how many collectives are done, the time, and how often the program has looked at itself."""
+        struct.pack_into("qdq", self._memory, 8, done, beat, looks)
+
+    def numbers(self) -> tuple[int, int, float, int]:
         """Return the numbers."""
-        step, done, beat = struct.unpack_from("qqd", self._memory, 0)
-        return step, done, beat
+        step, done, beat, looks = struct.unpack_from("qqdq", self._memory, 0)
+        return step, done, beat, looks
 
     def write(self, at: int, told: dict[str, Any]) -> None:
         """Write a text of what is told."""
@@ -209,12 +211,12 @@ class Program:
     def __init__(self, shared: Shared) -> None:
         self.shared, self.pid, self.steps, self.main = shared, os.getpid(), 0, threading.get_ident()
         self.last: tuple[Any, ...] = ()
-        self.ended = False
+        self.ended, self.looks = False, 0
 
     def stepped(self, *_: Any) -> None:
         """Count an optimizer's step."""
         self.steps += 1
-        self.shared.note(step=self.steps)
+        self.shared.stepped(self.steps)
 
     def look(self) -> None:
         """Note the line on which the program is, and the collective in which it waits."""
@@ -229,7 +231,8 @@ class Program:
             elif waits:
                 place |= {"op": waits[0].op, "bytes": waits[0].size_bytes, "ranks": list(waits[0].group.ranks)[:64]}
             self.shared.write(_PLACE, place)
-        self.shared.note(done=now.ended if now else 0, beat=time.monotonic())
+        self.looks += 1
+        self.shared.looked(now.ended if now else 0, time.monotonic(), self.looks)
 
     def watch(self) -> None:
         """Look again and again."""
@@ -327,6 +330,7 @@ class Keeper:
         self.host, self.ending, self.oom = os.environ.get("PMI_HOSTNAME") or os.uname().nodename, 0.0, _oom_kills()
         self.sent: dict[str, Any] = {}
         self.sent_s, self.moved_s, self.moved, self.asked_s, self.memory_mb = 0.0, time.monotonic(), (0, 0), 0.0, 0
+        self.moved_looks = 0
         self.limit_s = 2 * float(os.environ.get("CORE_RUN_TIMEOUT", "0")) + ALONE_S
 
     def tell(self, **more: Any) -> None:
@@ -335,7 +339,7 @@ class Keeper:
 
     def place(self) -> dict[str, Any]:
         """Return the program's line, from its own notes, or from what it answers where it holds Python."""
-        step, done, beat = self.shared.numbers()
+        step, done, beat, _ = self.shared.numbers()
         place = self.shared.read(_PLACE)
         if beat and time.monotonic() - beat > HELD_S:
             place = _from_fault(self.shared.traced()) or place
@@ -344,9 +348,9 @@ class Keeper:
     def look(self) -> None:
         """Report what has changed; once a second, that nothing has."""
         now = time.monotonic()
-        step, done, beat = self.shared.numbers()
+        step, done, beat, looks = self.shared.numbers()
         if (step, done) != self.moved or not beat:  # it has not begun: core is being imported
-            self.moved, self.moved_s = (step, done), now
+            self.moved, self.moved_s, self.moved_looks = (step, done), now, looks
         state, memory_mb = _state(self.program)
         self.memory_mb = memory_mb or self.memory_mb
         if self.limit_s > ALONE_S and now - self.moved_s > self.limit_s:  # the launcher cannot be reached
@@ -359,7 +363,8 @@ class Keeper:
         told = {**self.place(), "stopped": state == "T"}
         if told != self.sent or now - self.sent_s > SILENT_S:
             self.sent, self.sent_s = told, now
-            self.tell(**told, still_s=round(now - self.moved_s, 1), memory_mb=self.memory_mb)
+            self.tell(**told, still_s=round(now - self.moved_s, 1), looks=looks - self.moved_looks,
+                      memory_mb=self.memory_mb)  # fmt: skip
 
     def watch(self) -> int:
         """Report until the program has ended, or is to be ended; return its code."""

@@ -24,6 +24,7 @@ PLACE = {"file": "train.py", "line": 12, "name": "main", "text": "loss.backward(
 def a_rank(number: int, op: str = "", line: int = 12, size_bytes: int = 8, **known: object) -> Rank:
     """A rank on a line, in a collective if one is named."""
     place = {**PLACE, "line": line, **({"op": op, "bytes": size_bytes, "ranks": [0, 1]} if op else {})}
+    known = {"looks": 10, **known}
     return Rank(number, "a", 100 + number, 200 + number, step=7, place=place, **known)  # type: ignore[arg-type]
 
 
@@ -62,6 +63,8 @@ def test_a_failure_is_said(ranks, said):
 @pytest.mark.parametrize("ranks", [
     [a_rank(0, "all_reduce", still_s=15), a_rank(1, still_s=15)],  # one computes, one waits for it
     [a_rank(0, "all_reduce", still_s=2), a_rank(1, code=0)],
+    [a_rank(0, "all_reduce", still_s=5, looks=3), a_rank(1, code=0)],  # the machine is slow
+    [a_rank(0, "all_reduce", still_s=6), a_rank(1, "broadcast", still_s=6, looks=3)],
     [a_rank(0, "all_reduce", still_s=15), a_rank(1, code=0), a_rank(2, still_s=1)],
     [a_rank(0, "all_reduce", still_s=15), a_rank(1, "all_reduce", still_s=15), a_rank(2, code=0)],  # not of their group
     [a_rank(0, "recv", still_s=15), a_rank(1, "send", still_s=15)],
