@@ -122,7 +122,8 @@ class Failure:
         if first.error.startswith("sys.exit"):
             told = f"{self._who(first)} ended with {first.error} {first.where()}."
         else:
-            told = f"{self._who(first)} failed {first.where()}: {first.error.rstrip('.')}. Its traceback is above."
+            told = f"{self._who(first)} failed {first.where()}: {first.error.rstrip('.')}."
+            told += " Its traceback is above." if "Error" in first.error else ""
         same = [r for r in self.guilty[1:] if r.error[:ALIKE] == first.error[:ALIKE]]
         told += f" So did {_together(same, lambda r: r.where(quoted=False))}." if same else ""
         for other in [r for r in self.guilty[1:] if r not in same][:3]:

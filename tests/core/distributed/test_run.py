@@ -99,7 +99,7 @@ def test_ctrl_c_says_where_all_were():
 
 
 def test_what_ranks_print_is_parted_wherever_it_is_cut():
-    stream = b"mpiexec says\n<m:0>one\n<m:1>o<m:0>two <html>\n<m:1>ne\n<m:1>no end"
+    stream = b"mpiexec\n<m:0>one\n<m:1>o<m:0>two <html>\n says\n\n<m:1>ne\n<m:1>no end"
     for size in range(1, 12):
         parts, found = _Parts(b"m"), {-1: b"", 0: b"", 1: b""}
         pieces = [stream[k : k + size] for k in range(0, len(stream), size)]
@@ -108,7 +108,7 @@ def test_what_ranks_print_is_parted_wherever_it_is_cut():
                 found[rank] += data
         for rank, data in parts.take(b"", last=True):
             found[rank] += data
-        assert found == {-1: b"mpiexec says\n", 0: b"one\ntwo <html>\n", 1: b"one\nno end"}
+        assert found == {-1: b"mpiexec\n says\n\n", 0: b"one\ntwo <html>\n", 1: b"one\nno end"}
 
 
 def test_reports_are_taken_out_of_what_a_rank_prints(capsys):
