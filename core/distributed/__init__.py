@@ -79,6 +79,7 @@ from .objects import (
     send_object_list,
 )
 from .reduce_ops import ReduceOp, reduce_op
+from .reduce_ops import premul_sum as _make_nccl_premul_sum
 from .stores import FileStore, HashStore, PrefixStore, Store, TCPStore
 from .work import Work
 

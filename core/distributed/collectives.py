@@ -74,15 +74,19 @@ def begin(group: ProcessGroup, buffers: Buffers, async_op: bool, start: Callable
     `agreed` is what has to be the same on every rank, and is compared where that has been asked for. `last` is called
     when the operation is done, before what was copied is written back. The work holds `start`, and by it the arrays.
     """
+    beside = None
     if checking.wanted(group):
         checking.compare(group, buffers.op, agreed)
+    elif group.size() > 1:
+        beside = checking.Beside(group, buffers.op, agreed)
 
     def finish() -> None:
         if last is not None:
             last()
         buffers.end()
 
-    work = Work(buffers.op, group, start(), finish, result, buffers.size_bytes, start)
+    requests = start() if beside is None else beside.requests + start()
+    work = Work(buffers.op, group, requests, finish, result, buffers.size_bytes, start, beside)
     if _blocks:
         _blocks[-1].works.append(work)
     elif not async_op:

@@ -22,6 +22,9 @@ __all__ = ["Mpi", "world"]
 
 _OPS = {"SUM": MPI.SUM, "PRODUCT": MPI.PROD, "MIN": MPI.MIN, "MAX": MPI.MAX, "BAND": MPI.BAND, "BOR": MPI.BOR,
         "BXOR": MPI.BXOR}  # fmt: skip
+# MPICH takes as much memory as it sums, beyond 32 MB fresh from the system each time: 100 MB took 101 ms whole and 46
+# ms in pieces (two ranks, medians of five in one run)
+_PIECE_BYTES = 1 << 24
 
 
 def _starts(counts: list[int]) -> list[int]:
@@ -56,7 +59,9 @@ class Mpi:
 
     def all_reduce(self, a: Any, op: str) -> list[Any]:
         """Sum (multiply, ...) an array over all ranks, in place. The same bits on every rank."""
-        return [self._comm.Iallreduce(MPI.IN_PLACE, a, _OPS[op])]
+        step = _PIECE_BYTES // a.itemsize
+        pieces = [a] if a.nbytes <= 2 * _PIECE_BYTES else [a[at : at + step] for at in range(0, a.size, step)]
+        return [self._comm.Iallreduce(MPI.IN_PLACE, piece, _OPS[op]) for piece in pieces]
 
     def reduce(self, a: Any, op: str, root: int) -> list[Any]:
         """Sum an array over all ranks, in place on one of them."""

@@ -312,6 +312,14 @@ class TCPStore(Store):
                 [sys.executable, "-S", "-E", str(program), str(listener.fileno())], pass_fds=[listener.fileno()],
                 stdin=subprocess.PIPE, start_new_session=True)  # fmt: skip
 
+    @classmethod
+    def end_servers(cls) -> None:
+        """End the stores whose master this process is, at once instead of with this process."""
+        for kept in cls._kept.values():
+            kept.terminate()
+            kept.communicate()
+        cls._kept.clear()
+
     def ask(self, **fields: Any) -> dict[str, str]:
         """Send a request and return the answer's fields. *Raises*: DistNetworkError where the store has gone."""
         with self._lock:

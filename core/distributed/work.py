@@ -11,11 +11,14 @@ import os
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..base.errors import text
 from ..futures import Future
 from .dist_errors import DistBackendError
+
+if TYPE_CHECKING:
+    from .checking import Beside
 
 __all__ = ["Work", "finish", "progress", "seconds"]
 
@@ -90,10 +93,10 @@ class Work:
 
     def __init__(self, op: str = "", group: Any = None, requests: list[Any] | None = None,
                  finish: Callable[[], None] | None = None, result: Any = None, size_bytes: int = 0,
-                 held: Any = None) -> None:  # fmt: skip
+                 held: Any = None, beside: Beside | None = None) -> None:  # fmt: skip
         self.op, self.group, self.size_bytes = op, group, size_bytes
         self._all = self._requests = requests or []
-        self._finish, self._result, self._held = finish, result, held
+        self._finish, self._result, self._held, self._beside = finish, result, held, beside
         self._error: BaseException | None = None
         self._future: _WorkFuture | None = None
         self._done = False
@@ -106,19 +109,23 @@ class Work:
             try:
                 self._requests = [r for r in self._requests if not r.Test()]
             except Exception as error:
-                self._fail(self._broken(error))
+                self._fail(self._mismatch() or self._broken(error))
             else:
                 if not self._requests:
                     self._end()
         return self._done
 
     def _end(self) -> None:
+        error = self._mismatch()
+        if error is not None:
+            self._fail(error)
+            return
         self._done = True
         Now.ended += 1
         _open.pop(id(self), None)
         if self._finish is not None:
             self._finish()
-        self._finish = self._held = None
+        self._finish = self._held = self._beside = None
         if self._future is not None and not self._future._done:
             self._future.set_result(self.result())
 
@@ -129,6 +136,9 @@ class Work:
             self.group.failed()
         if self._future is not None and not self._future._done:
             self._future.set_exception(error)
+
+    def _mismatch(self) -> DistBackendError | None:
+        return None if self._beside is None else self._beside.mismatch()
 
     def _where(self) -> str:
         g = self.group
@@ -166,12 +176,12 @@ class Work:
         while not self.is_completed():
             waited = time.monotonic() - begin
             if waited > limit:
-                self._fail(self._late(limit))
+                self._fail(self._mismatch() or self._late(limit))
             elif waited > asked:
                 asked = waited + 1.0
-                gone = self.group.lost()
-                if gone:
-                    self._fail(self._alone(gone))
+                gone, error = self.group.lost(), self._mismatch()
+                if error is not None or gone:
+                    self._fail(error or self._alone(gone))
             elif waited < _YIELDING:
                 os.sched_yield()
             else:

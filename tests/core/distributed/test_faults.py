@@ -20,9 +20,10 @@ def ended(name, **more):
     return errors
 
 
+@pytest.mark.parametrize("level", ["OFF", "DETAIL"])
 @pytest.mark.parametrize("name", ["other_collective", "other_shape", "other_dtype", "other_op", "other_root"])
-def test_a_mismatch_is_found_with_both_lines(name):
-    errors = ended(name, TORCH_DISTRIBUTED_DEBUG="DETAIL")
+def test_a_mismatch_is_found_with_both_lines(name, level):
+    errors = ended(name, TORCH_DISTRIBUTED_DEBUG=level)
     assert "DistBackendError: Detected mismatch between collectives on ranks. Rank" in errors
     found = re.search(r"Rank (\d) is running collective: (.+?), but Rank (\d) is running collective: (.+)", errors)
     assert found is not None, errors
