@@ -123,6 +123,19 @@ def test_reports_are_taken_out_of_what_a_rank_prints(capsys):
         assert capsys.readouterr().err == "before \nhalf a line m  and its end\n"
 
 
+def test_a_host_that_says_nothing_is_named():
+    ranks = [a_rank(0, "all_reduce", still_s=5, heard_s=99.0), a_rank(1, heard_s=90.0)]
+    job = Job([], {}, "m", ranks, 0.0, Output(False))
+    assert job._silent(96.0, 0.0) is None
+    assert "Host a has not been heard of for 10 s, with rank 1; last seen at step 7" in str(job._silent(100.0, 0.0))
+    ranks[0].place.pop("op")  # it computes: nobody waits yet
+    assert job._silent(100.0, 0.0) is None
+    assert job._silent(151.0, 0.0) is not None
+    job.ranks = [Rank(0), a_rank(1, heard_s=121.0)]
+    assert job._silent(110.0, 0.0) is None
+    assert "Rank 0 has not begun within 121 s." in str(job._silent(121.0, 0.0))
+
+
 def test_lines_are_tagged_and_kept(tmp_path, capsys):
     out = Output(True, str(tmp_path))
     for data in (b"one\ntw", b"o\r\nbar 1%\rbar 2%\r", b"x" * 3_000_000, b"\nlast"):
