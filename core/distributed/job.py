@@ -235,6 +235,7 @@ class Job:
         rank.heard_s = time.monotonic()
         if not self.decided:
             rank.take(told)
+            rank.failed_s = rank.heard_s if rank.failed else 0.0
         elif "left" in told:
             rank.left = told["left"]
 

@@ -38,6 +38,7 @@ class Rank:
     oom: bool = False
     left: list[str] = field(default_factory=list)
     heard_s: float = 0.0
+    failed_s: float = 0.0  # when that was heard
     attempt: int = 0
 
     def take(self, told: dict[str, Any]) -> None:
@@ -269,12 +270,9 @@ def _of_failed(failed: list[Rank], ranks: list[Rank]) -> Failure:
         if hanging or ended:
             found = Failure(hanging or ended, ranks, "hangs" if hanging else "left", max(r.still_s for r in failed))
             return found
-    first = [r for r in failed if r not in late] or failed
-    first.sort(key=lambda r: (not r.error, -(r.code or 0) if not r.error else 0, r.error.startswith("Dist"), r.number))
-    dead = [r for r in first if (r.code or 0) < 0]
-    if dead:
-        return Failure(dead, ranks, "died")
-    return Failure(first, ranks, "raised" if first[0].error else "exited")
+    first = sorted([r for r in failed if r not in late] or failed, key=lambda r: r.failed_s)
+    kinds = ["died" if (r.code or 0) < 0 else "raised" if r.error else "exited" for r in first]
+    return Failure([r for r, kind in zip(first, kinds, strict=True) if kind == kinds[0]], ranks, kinds[0])
 
 
 def _of_ended(ranks: list[Rank]) -> Failure | None:

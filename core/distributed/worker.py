@@ -198,16 +198,13 @@ def _raised(trace: TracebackType | None) -> Iterator[tuple[str, int, str]]:
 
 
 def _print(error: BaseException) -> None:
-    """Print a traceback from the user's first line on, or have the user's own hook print it."""
+    """Print a traceback from the user's first line on."""
     mpi = sys.modules.get(_MPI)  # its hook would end all ranks before this one has reported
     hook = mpi._End.hook if mpi and sys.excepthook is mpi._raised else sys.excepthook
-    if hook is not sys.__excepthook__:
-        hook(type(error), error, error.__traceback__)
-        return
-    shown = traceback.TracebackException.from_exception(error)
-    while len(shown.stack) > 1 and not _users(shown.stack[0].filename):
-        shown.stack.pop(0)
-    sys.stderr.write("".join(shown.format()))
+    trace = error.__traceback__
+    while trace is not None and not _users(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    hook(type(error), error.with_traceback(trace or error.__traceback__), error.__traceback__)
 
 
 class Program:

@@ -36,6 +36,9 @@ def a_rank(number: int, op: str = "", line: int = 12, size_bytes: int = 8, **kno
     ([a_rank(0), a_rank(1, code=1, error="ValueError: no labels.", attempt=1)],
      "Rank 1 of 2 on a failed at step 7 of this start, train.py:12, in `loss.backward()`: ValueError: no labels. Its "
      "traceback is above. Meanwhile: rank 0 at step 7, train.py:12."),
+    ([a_rank(0, code=1, error="RuntimeError: connection lost", failed_s=2), a_rank(1, code=1, error="ValueError: no",
+                                                                                   failed_s=1)],
+     "ValueError: no. Its traceback is above. Rank 0 failed at step 7, train.py:12: RuntimeError: connection lost."),
     ([a_rank(0), a_rank(1, code=3, error="sys.exit(3)")],
      "Rank 1 of 2 on a ended with sys.exit(3) at step 7, train.py:12, in `loss.backward()`."),
     ([a_rank(0, "all_reduce", still_s=30), a_rank(1, still_s=31)],
