@@ -17,6 +17,7 @@ from ..base.source import here
 from ..events import observe
 from ..graph.versions import storage_of
 from ..tensors.tensor import FOREIGN, Tensor, from_array, was_read
+from .groups import ProcessGroup
 
 __all__ = ["Buffers"]
 
@@ -24,13 +25,14 @@ __all__ = ["Buffers"]
 class Buffers:
     """The arrays of one collective, and what is written back at its end."""
 
-    def __init__(self, op: str) -> None:
-        self.op = op
+    def __init__(self, group: ProcessGroup, op: str) -> None:
+        self.group, self.op = group, op
         self._back: list[tuple[Tensor, Any]] = []
         self._apart: tuple[Any, list[Any]] = (None, [])
         self.size_bytes = 0
 
     def _of(self, t: Tensor, written: bool, reduced: bool, filled: bool) -> Any:
+        self.group.refuses(t, self.op)
         own = a = t._a
         if not isinstance(a, np.ndarray):
             if t.device.type != "cuda":

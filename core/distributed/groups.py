@@ -84,6 +84,13 @@ class ProcessGroup:
                                   op=f"distributed.{op}", needed=f"one of {self.ranks}"))  # fmt: skip
         return self.ranks.index(rank)
 
+    def refuses(self, t: Any, op: str) -> None:
+        """*Raises*: RuntimeError for a tensor that the backend of several processes does not take."""
+        if self._backend == "nccl" and self.size() > 1 and t.device.type == "cpu":
+            raise RuntimeError(text("No backend type associated with device type cpu", op=f"distributed.{op}",
+                                    came="a tensor on the CPU, in a group of the backend nccl",
+                                    remedy='init_process_group("gloo")'))  # fmt: skip
+
     def lost(self) -> list[int]:
         """Return the ranks of the group that have ended too early, as far as is known."""
         return [r for r in joining.lost() if r in self.ranks]

@@ -7,6 +7,7 @@ holds the work.
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections.abc import Callable
@@ -22,11 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Work", "finish", "progress", "seconds"]
 
-_YIELDING, _SHORT, _LONG = (
-    2.0,
-    2e-4,
-    2e-3,
-)  # seconds: how long wait() only yields; its pauses after that, and after 30 s
+# How wait() spends its time: it yields the processor for as long as the bytes may take that are on their way, since a
+# pause would hold them up; whoever is not there by then is computing, maybe on this processor.
+_YIELDING_S, _YIELDING_S_A_BYTE = 5e-4, 2e-9
+_SHORT_S, _LONG_S = 5e-5, 1e-3  # pauses after that, and after a second
 _open: dict[int, Work] = {}
 
 
@@ -88,6 +88,20 @@ class _WorkFuture(Future[Any]):
         return made
 
 
+def _noted(wait: Callable[..., bool]) -> Callable[..., bool]:
+    """Return `Work.wait` that notes in `Now` what this process waits for."""
+
+    @functools.wraps(wait)
+    def noted(work: Work, timeout: Any = None) -> bool:
+        Now.waits_for.append(work)
+        try:
+            return wait(work, timeout)
+        finally:
+            Now.waits_for.pop()
+
+    return noted
+
+
 class Work:
     """An operation on its way. `requests` are what is tested, `finish` what is called once when they are all done."""
 
@@ -100,6 +114,7 @@ class Work:
         self._error: BaseException | None = None
         self._future: _WorkFuture | None = None
         self._done = False
+        progress()
         _open[id(self)] = self
         self.is_completed()
 
@@ -170,32 +185,26 @@ class Work:
                                             "collective (TORCH_DISTRIBUTED_DEBUG=DETAIL names its line); or give "
                                             "init_process_group a longer timeout"))  # fmt: skip
 
-    def _poll(self, limit: float) -> None:
-        """Test it again and again; at its limit it fails."""
-        begin, asked = time.monotonic(), 1.0
-        while not self.is_completed():
-            waited = time.monotonic() - begin
-            if waited > limit:
-                self._fail(self._mismatch() or self._late(limit))
-            elif waited > asked:
-                asked = waited + 1.0
-                gone, error = self.group.lost(), self._mismatch()
-                if error is not None or gone:
-                    self._fail(error or self._alone(gone))
-            elif waited < _YIELDING:
-                os.sched_yield()
-            else:
-                time.sleep(_SHORT if waited < 30 else _LONG)
-
+    @_noted
     def wait(self, timeout: Any = None) -> bool:
         """Wait until it is done; return True. *Raises*: DistBackendError after the group's timeout, or if it failed."""
         if not self.is_completed():
             limit = seconds(timeout) if timeout else self.group.timeout_s
-            Now.waits_for.append(self)
-            try:
-                self._poll(limit)
-            finally:
-                Now.waits_for.pop()
+            begin, asked = time.monotonic(), 1.0
+            yielding = _YIELDING_S + self.size_bytes * _YIELDING_S_A_BYTE
+            while not self.is_completed():
+                waited = time.monotonic() - begin
+                if waited > limit:
+                    self._fail(self._mismatch() or self._late(limit))
+                elif waited > asked:
+                    asked = waited + 1.0
+                    gone, error = self.group.lost(), self._mismatch()
+                    if error is not None or gone:
+                        self._fail(error or self._alone(gone))
+                elif waited < yielding:
+                    os.sched_yield()
+                else:
+                    time.sleep(_SHORT_S if waited < 1 else _LONG_S)
         if self._error is not None:
             raise self._error
         return True

@@ -229,7 +229,7 @@ class Program:
             place["ended"] = True
         elif waits:
             ranks = list(getattr(waits[0].group, "ranks", ()))[:64]
-            place |= {"op": waits[0].op, "bytes": waits[0].size_bytes, "ranks": ranks}
+            place |= {"op": waits[0].op.partition(" (at ")[0], "bytes": waits[0].size_bytes, "ranks": ranks}
         self.shared.write(_PLACE, place)
         self.looks += 1
         self.shared.looked(now.ended if now else 0, time.monotonic(), self.looks)
