@@ -186,10 +186,12 @@ class Failure:
                 f"{self._quoted()}.")  # fmt: skip
 
     def _mpiexec(self) -> str:
-        return f"mpiexec has ended{self._quoted()}."
+        begun = any(r.pid for r in self.ranks)
+        return f"mpiexec {'has ended' if begun else 'could not start the ranks'}{self._quoted()}."
 
     def _quoted(self) -> str:
-        lines = [k.strip() for k in self.said.splitlines() if k.strip() and not k.startswith("=")]
+        all_lines = [k.strip() for k in self.said.splitlines() if k.strip() and not k.startswith("=")]
+        lines = [k for k in all_lines if not k.startswith(("[mpiexec@", "[proxy:"))] or all_lines  # its own calls
         return f"; it said: {' / '.join(lines[-6:])[:600]}" if lines else ""
 
     # -- the rest ------------------------------------------------------------------------------------------------------

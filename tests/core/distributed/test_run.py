@@ -91,7 +91,9 @@ def test_mpiexecs_own_words_tell_of_a_rank_that_could_not():
     found = verdict([a_rank(0), a_rank(1)], 0.0, mpiexec=(9, said))
     assert "Rank 1 of 2 on a was ended by SIGKILL" in str(found)
     assert found.code == 137
-    assert "it said: ssh: no host b" in str(verdict([Rank(0)], 0.0, mpiexec=(255, "ssh: no host b\n")))
+    said = "ssh: no host b\n[mpiexec@a] ui_cmd_cb (pmci.c:51): Launch proxy failed.\n"
+    found = verdict([Rank(0)], 0.0, mpiexec=(255, said))
+    assert str(found) == "mpiexec could not start the ranks; it said: ssh: no host b."
 
 
 def test_ctrl_c_says_where_all_were():
