@@ -7,7 +7,6 @@ holds the work.
 
 from __future__ import annotations
 
-import functools
 import os
 import time
 from collections.abc import Callable
@@ -86,20 +85,6 @@ class _WorkFuture(Future[Any]):
 
         self.add_done_callback(run)
         return made
-
-
-def _noted(wait: Callable[..., bool]) -> Callable[..., bool]:
-    """Return `Work.wait` that notes in `Now` what this process waits for."""
-
-    @functools.wraps(wait)
-    def noted(work: Work, timeout: Any = None) -> bool:
-        Now.waits_for.append(work)
-        try:
-            return wait(work, timeout)
-        finally:
-            Now.waits_for.pop()
-
-    return noted
 
 
 class Work:
@@ -185,26 +170,33 @@ class Work:
                                             "collective (TORCH_DISTRIBUTED_DEBUG=DETAIL names its line); or give "
                                             "init_process_group a longer timeout"))  # fmt: skip
 
-    @_noted
+    def _poll(self, limit: float) -> None:
+        """Test it again and again; at its limit it fails."""
+        begin, asked = time.monotonic(), 1.0
+        yielding = _YIELDING_S + self.size_bytes * _YIELDING_S_A_BYTE
+        while not self.is_completed():
+            waited = time.monotonic() - begin
+            if waited > limit:
+                self._fail(self._mismatch() or self._late(limit))
+            elif waited > asked:
+                asked = waited + 1.0
+                gone, error = self.group.lost(), self._mismatch()
+                if error is not None or gone:
+                    self._fail(error or self._alone(gone))
+            elif waited < yielding:
+                os.sched_yield()
+            else:
+                time.sleep(_SHORT_S if waited < 1 else _LONG_S)
+
     def wait(self, timeout: Any = None) -> bool:
         """Wait until it is done; return True. *Raises*: DistBackendError after the group's timeout, or if it failed."""
         if not self.is_completed():
             limit = seconds(timeout) if timeout else self.group.timeout_s
-            begin, asked = time.monotonic(), 1.0
-            yielding = _YIELDING_S + self.size_bytes * _YIELDING_S_A_BYTE
-            while not self.is_completed():
-                waited = time.monotonic() - begin
-                if waited > limit:
-                    self._fail(self._mismatch() or self._late(limit))
-                elif waited > asked:
-                    asked = waited + 1.0
-                    gone, error = self.group.lost(), self._mismatch()
-                    if error is not None or gone:
-                        self._fail(error or self._alone(gone))
-                elif waited < yielding:
-                    os.sched_yield()
-                else:
-                    time.sleep(_SHORT_S if waited < 1 else _LONG_S)
+            Now.waits_for.append(self)
+            try:
+                self._poll(limit)
+            finally:
+                Now.waits_for.pop()
         if self._error is not None:
             raise self._error
         return True
