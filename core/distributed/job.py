@@ -21,7 +21,7 @@ from .verdict import Failure, Rank, Stopped, verdict
 
 __all__ = ["Job", "Output"]
 
-GRACE_S, ENDING_S, START_S = 0.5, 4.0, 120.0  # after a failure; for the end; until the start
+GRACE_S, ENDING_S, START_S = 0.5, 6.0, 120.0  # after a failure; for the end; until the start
 SILENT_S, LOST_S = 7.0, 60.0  # without a word of a rank: where all others wait; in any case
 _PIECE, _REDRAWN_S = 1 << 20, 1.0  # bytes of a line that is shown before its end; between the states of a progress bar
 _libc = ctypes.CDLL(None)
@@ -251,8 +251,8 @@ class Job:
                     return
 
     def _clean(self) -> None:
-        """End what is left on this host. The keepers, which see to all hosts, have a second to end by themselves."""
-        deadline = time.monotonic() + worker.PATIENCE_S + 1.0
+        """End what is left on this host; the keepers, which see to all hosts, have some seconds to do so themselves."""
+        deadline = time.monotonic() + worker.SAVING_S + 1.0
         while (left := worker.marked(self.mark)) and time.monotonic() < deadline and len(self.stop) < 2:
             time.sleep(0.05)
         while left:

@@ -44,7 +44,13 @@ from typing import Any
 __all__ = ["MARK", "children", "end_all", "main", "marked"]
 
 MARK = "CORE_RUN_MARK"  # the environment variable by which a job's processes are known
-NOTES_S, REPORTS_S, HELD_S, PATIENCE_S, SILENT_S, ALONE_S = 0.25, 0.5, 2.0, 1.0, 1.0, 10.0
+NOTES_S, REPORTS_S, SILENT_S = 0.25, 0.5, 1.0  # how often a program looks, a keeper reports; reports without news
+HELD_S, PATIENCE_S, ALONE_S = (
+    2.0,
+    1.0,
+    10.0,
+)  # until it asks; until it ends, of itself, with a failure; without a launcher
+SAVING_S = 4.0  # how long a program that handles SIGTERM may take to end
 ASKED = signal.SIGRTMIN + 9  # the keeper sends it to a program that holds Python: it answers with its line
 _SIZE, _PLACE, _ERROR = 16384, 64, 8192  # of the shared memory, and where in it the two texts begin
 _HERE, _CORE = os.path.abspath(__file__), os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -397,9 +403,9 @@ class Keeper:
                 return None
 
     def end(self, *_: Any) -> None:
-        """End the program: it has a second to do so by itself."""
+        """End the program: it has some seconds to do so by itself."""
         if not self.ending:
-            self.ending = time.monotonic() + PATIENCE_S
+            self.ending = time.monotonic() + SAVING_S
             for number in (signal.SIGTERM, signal.SIGCONT):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.program, number)
