@@ -1,0 +1,483 @@
+"""One rank of a job that `core.distributed.run` started: the user's program, and a process beside it that watches it.
+
+mpiexec starts this file, three processes of which share one interpreter's memory:
+
+    front     what mpiexec knows: it waits for the keeper and ends with its code
+    keeper    in a session of its own, where mpiexec's signals do not reach; parent of the program and what that leaves
+    program   the user's, under MPI; a thread of it notes four times a second on which line it is
+
+The program writes where it is into memory that it shares with the keeper, so that this is known whatever becomes of it.
+The keeper reports on stderr, at most twice a second, in lines that begin with the job's secret mark; no other connection
+is needed, from whatever host. What the program starts and leaves behind is ended with it.
+
+This file imports the standard library alone: the keeper stays small, and is there before core is.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if __name__ == "__main__":
+    sys.path.pop(0)  # this file's folder, which is no place to import from
+
+import ctypes
+import faulthandler
+import json
+import linecache
+import mmap
+import os
+import re
+import runpy
+import select
+import signal
+import struct
+import sysconfig
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+from typing import Any
+
+__all__ = ["MARK", "children", "end_all", "main", "marked"]
+
+MARK = "CORE_RUN_MARK"  # the environment variable by which a job's processes are known
+NOTES_S, REPORTS_S, HELD_S, PATIENCE_S, SILENT_S = 0.25, 0.5, 2.0, 1.0, 1.0
+ASKED = signal.SIGRTMIN + 9  # the keeper sends it to a program that holds Python: it answers with its line
+_SIZE, _PLACE, _ERROR = 16384, 64, 8192  # of the shared memory, and where in it the two texts begin
+_HERE, _CORE = os.path.abspath(__file__), os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_LIBRARY = tuple({os.path.realpath(sysconfig.get_path(k)) + os.sep for k in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+
+def _with_parent(number: int) -> None:
+    """Have the system send this process a signal when its parent ends."""
+    ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG
+
+
+def _adopt() -> None:
+    """Make this process the parent of those of its descendants that lose theirs."""
+    ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that one has started and that have not been waited for."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return [int(k) for k in file.read().split()]
+    except (OSError, ValueError):
+        return []
+
+
+def _state(pid: int) -> tuple[str, int]:
+    """Return what the system says of a process: R, S, D, T, Z, or "" for none; and its memory in MB."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return fields[0], int(fields[21]) * mmap.PAGESIZE >> 20
+    except (OSError, ValueError, IndexError):
+        return "", 0
+
+
+def marked(mark: str) -> list[int]:
+    """Return the processes of this host, but this one, whose environment has a job's mark."""
+    found, wanted = [], f"{MARK}={mark}".encode()
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            try:
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    if wanted in file.read().split(b"\0") and _state(int(name))[0] not in ("Z", ""):
+                        found.append(int(name))
+            except OSError:
+                continue
+    return found
+
+
+def end_all() -> list[str]:
+    """End every descendant of this process; return what those were that were its children."""
+    told: dict[int, str] = {}
+    deadline = time.monotonic() + 5.0
+    while (mine := children(os.getpid())) and time.monotonic() < deadline:
+        for pid in mine:
+            if pid not in told:
+                try:
+                    with open(f"/proc/{pid}/cmdline", "rb") as file:
+                        told[pid] = f"pid {pid}: " + file.read()[:80].replace(b"\0", b" ").decode(errors="replace").strip()
+                except OSError:
+                    told[pid] = f"pid {pid}"
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        for pid in mine:
+            try:
+                os.waitpid(pid, 0)
+            except ChildProcessError:
+                continue
+    return list(told.values())
+
+
+class Shared:
+    """Memory of the program that the keeper reads: how far it is, on which line, with what error it ends."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, _SIZE)
+        self.trace = os.memfd_create("core.distributed.run")  # where faulthandler writes
+
+    def note(self, step: int | None = None, done: int | None = None, beat: float | None = None,
+             ready: bool | None = None) -> None:  # fmt: skip
+        """Write numbers: optimizer steps, collectives done, the time, whether `ASKED` may be sent."""
+        for at, kind, value in ((0, "q", step), (8, "q", done), (16, "d", beat), (24, "q", ready)):
+            if value is not None:
+                struct.pack_into(kind, self._memory, at, value)
+
+    def numbers(self) -> tuple[int, int, float, bool]:
+        """Return the numbers."""
+        step, done, beat, ready = struct.unpack_from("qqdq", self._memory, 0)
+        return step, done, beat, bool(ready)
+
+    def write(self, at: int, told: dict[str, Any]) -> None:
+        """Write a text of what is told."""
+        data = json.dumps(told).encode()
+        struct.pack_into("q", self._memory, at, 0)
+        self._memory[at + 8 : at + 8 + len(data)] = data
+        struct.pack_into("q", self._memory, at, len(data))
+
+    def read(self, at: int) -> dict[str, Any]:
+        """Return what was told, an empty dict while it is being written."""
+        size = struct.unpack_from("q", self._memory, at)[0]
+        try:
+            return dict(json.loads(self._memory[at + 8 : at + 8 + size])) if size else {}
+        except ValueError:
+            return {}
+
+    def traced(self) -> str:
+        """Return what faulthandler has written."""
+        return os.pread(self.trace, 65536, 0).decode(errors="replace")
+
+
+# -- the program -------------------------------------------------------------------------------------------------------
+
+
+def _short(path: str) -> str:
+    here = os.path.relpath(path) if os.path.isabs(path) else path
+    return path if here.startswith("..") else here
+
+
+def _users(path: str) -> int:
+    """Return 2 for the user's files, 1 for installed packages, 0 for core, Python's library and this file."""
+    if path.startswith("<") and not path.startswith("<ipython"):
+        return 0
+    full = os.path.realpath(path)
+    if full == os.path.realpath(_HERE) or full.startswith(os.path.realpath(_CORE) + os.sep):
+        return 0
+    if "site-packages" in full or "dist-packages" in full:
+        return 1
+    return 0 if full.startswith(_LIBRARY) else 2
+
+
+def _line(path: str, number: int, name: str) -> dict[str, Any]:
+    return {"file": _short(path)[-200:], "line": number, "name": name[:80],
+            "text": linecache.getline(path, number).strip()[:120]}  # fmt: skip
+
+
+def _innermost(frames: Iterator[tuple[str, int, str]]) -> dict[str, Any]:
+    """Return the user's line among calls, the outermost first."""
+    best: dict[int, tuple[str, int, str]] = {}
+    for path, number, name in frames:
+        best[_users(path)] = (path, number, name)
+    for kind in (2, 1):
+        if kind in best:
+            return _line(*best[kind])
+    return {}
+
+
+def _calls(frame: FrameType | None) -> Iterator[tuple[str, int, str]]:
+    calls = []
+    while frame is not None:
+        calls.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+        frame = frame.f_back
+    return reversed(calls)
+
+
+def _raised(trace: TracebackType | None) -> Iterator[tuple[str, int, str]]:
+    return ((f.filename, f.lineno or 0, f.name) for f in traceback.extract_tb(trace))
+
+
+class Program:
+    """The user's program, and the notes it takes of itself."""
+
+    def __init__(self, shared: Shared) -> None:
+        self.shared, self.pid, self.steps, self.main = shared, os.getpid(), 0, threading.get_ident()
+        self.last: tuple[Any, ...] = ()
+        self.ended = False
+
+    def stepped(self, *_: Any) -> None:
+        """Count an optimizer's step."""
+        self.steps += 1
+        self.shared.note(step=self.steps)
+
+    def look(self) -> None:
+        """Note the line on which the program is, and the collective in which it waits."""
+        frame = sys._current_frames().get(self.main)
+        work = sys.modules.get("core.distributed.work")
+        waits = getattr(work, "waits_for", None) if work else None
+        at = (id(frame), frame and frame.f_lineno, waits and waits.op)
+        if at != self.last or waits:
+            self.last = at
+            place = _innermost(_calls(frame))
+            if self.ended:
+                place["ended"] = True
+            if waits is not None:
+                place |= {"op": waits.op, "bytes": waits.size_bytes, "ranks": list(getattr(waits.group, "ranks", ()))[:64]}
+            self.shared.write(_PLACE, place)
+        self.shared.note(done=getattr(work, "ended", 0), beat=time.monotonic())
+
+    def watch(self) -> None:
+        """Look again and again."""
+        while True:
+            self.look()
+            time.sleep(NOTES_S)
+
+    def run(self, args: list[str]) -> None:
+        """Run a program, as `python` would have; end this process where it fails, whatever other ranks do."""
+        faulthandler.enable(self.shared.trace)
+        faulthandler.register(ASKED, self.shared.trace, all_threads=False)
+        self.shared.note(beat=time.monotonic(), ready=True)
+        try:
+            self._begin(args)
+        except SystemExit as error:
+            code = error.code if isinstance(error.code, int) else int(error.code is not None)
+            if error.code is not None and not isinstance(error.code, int):
+                print(error.code, file=sys.stderr)
+            if code:
+                self._failed(f"sys.exit({code})", error, code)
+        except KeyboardInterrupt as error:
+            self._failed("KeyboardInterrupt", error, 130)
+        except BaseException as error:
+            shown = traceback.TracebackException.from_exception(error)
+            while len(shown.stack) > 1 and not _users(shown.stack[0].filename):
+                shown.stack.pop(0)
+            said = next(iter(str(error).splitlines()), "")
+            sys.stderr.write("".join(shown.format()))
+            self._failed(f"{type(error).__name__}: {said}" if said else type(error).__name__, error, 1)
+        if os.getpid() == self.pid:
+            self.ended, self.last = True, ()
+            self.look()
+
+    def _begin(self, args: list[str]) -> None:
+        root = os.path.dirname(_CORE)
+        sys.path.insert(0, root)
+        from core.optim.optimizer import register_optimizer_step_post_hook
+
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+        register_optimizer_step_post_hook(self.stepped)
+        sys.path.pop(0)
+        threading.Thread(target=self.watch, name="core.distributed.worker", daemon=True).start()
+        if root not in sys.path:
+            sys.path.insert(0, root)
+        if args[0] == "--no-python":
+            os.execvp(args[1], args[1:])
+        if args[0] == "-m":
+            sys.argv = args[1:]
+            sys.path.insert(0, os.getcwd())
+            runpy.run_module(args[1], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv = args
+            sys.path.insert(0, os.path.dirname(os.path.abspath(args[0])))
+            runpy.run_path(args[0], run_name="__main__")
+
+    def _failed(self, error: str, raised: BaseException, code: int) -> None:
+        """Say with what the program ends, and end it at once: MPI's own end would wait for the other ranks."""
+        if os.getpid() != self.pid:  # a fork of the program
+            os._exit(code)
+        seen = _innermost(_raised(raised.__traceback__))
+        if isinstance(raised, SyntaxError) and raised.filename:
+            seen = _line(raised.filename, raised.lineno or 0, "<module>")
+        self.shared.write(_ERROR, {"error": error[:300], "place": seen})
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError):
+                continue
+        os._exit(code)
+
+
+# -- the keeper --------------------------------------------------------------------------------------------------------
+
+
+def _oom_kills() -> int:
+    """Return how many processes of this control group the system has ended for want of memory."""
+    for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
+        try:
+            with open(path, encoding="ascii") as file:
+                found = re.search(r"oom_kill (\d+)", file.read())
+            return int(found[1]) if found else 0
+        except OSError:
+            continue
+    return 0
+
+
+class Keeper:
+    """Watches a program: reports where it is, and how it ended; ends what it leaves behind."""
+
+    def __init__(self, rank: int, mark: str, shared: Shared, program: int) -> None:
+        self.rank, self.mark, self.shared, self.program = rank, mark, shared, program
+        self.host, self.ending, self.oom = os.environ.get("PMI_HOSTNAME") or os.uname().nodename, 0.0, _oom_kills()
+        self.sent: dict[str, Any] = {}
+        self.sent_s, self.moved_s, self.moved, self.asked_s = 0.0, time.monotonic(), (0, 0), 0.0
+
+    def tell(self, **more: Any) -> None:
+        """Report: one line, in one write, which nothing divides as it is shorter than PIPE_BUF (4096 bytes)."""
+        line = json.dumps({"rank": self.rank, **more}, ensure_ascii=False)
+        try:
+            os.write(2, f"{self.mark} {line}\n".encode(errors="replace"))
+        except OSError:
+            pass  # the launcher has gone
+
+    def place(self) -> dict[str, Any]:
+        """Return the program's line, from its own notes, or from what it answers where it holds Python."""
+        step, done, beat, _ready = self.shared.numbers()
+        place = self.shared.read(_PLACE)
+        if beat and time.monotonic() - beat > HELD_S:
+            place |= _from_fault(self.shared.traced())
+        return {"step": step, "done": done, "place": place}
+
+    def look(self) -> None:
+        """Report what has changed; once a second, that nothing has."""
+        now = time.monotonic()
+        step, done, beat, ready = self.shared.numbers()
+        if (step, done) != self.moved:
+            self.moved, self.moved_s = (step, done), now
+        state, memory_mb = _state(self.program)
+        if ready and now - max(beat, self.asked_s) > HELD_S and state not in ("T", "t", "Z", ""):
+            self.asked_s = now
+            os.ftruncate(self.shared.trace, 0)
+            os.lseek(self.shared.trace, 0, os.SEEK_SET)
+            os.kill(self.program, ASKED)
+        told = {**self.place(), "stopped": state == "T"}
+        if told != self.sent or now - self.sent_s > SILENT_S:
+            self.sent, self.sent_s = told, now
+            self.tell(**told, still_s=round(now - self.moved_s, 1), memory_mb=memory_mb)
+
+    def watch(self) -> int:
+        """Report until the program has ended, or is to be ended; return its code."""
+        wake, woken = os.pipe()
+        os.set_blocking(woken, False)
+        signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, self.end)
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)
+        self.tell(pid=self.program, front=os.getppid(), host=self.host)
+        while (status := self._reaped()) is None:
+            if self.ending and time.monotonic() > self.ending:
+                os.kill(self.program, signal.SIGKILL)
+            if not self.ending:
+                self.look()
+            if select.select([wake], [], [], 0.1 if self.ending else REPORTS_S)[0]:
+                os.read(wake, 512)
+        return self.ended(status)
+
+    def _reaped(self) -> int | None:
+        """Wait for processes that have ended; return the program's status, None while it runs."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return 0
+            if pid == self.program:
+                return status
+            if not pid:
+                return None
+
+    def end(self, *_: Any) -> None:
+        """End the program: it has a second to do so by itself."""
+        if not self.ending:
+            self.ending = time.monotonic() + PATIENCE_S
+            for number in (signal.SIGTERM, signal.SIGCONT):
+                try:
+                    os.kill(self.program, number)
+                except ProcessLookupError:
+                    return
+
+    def ended(self, status: int) -> int:
+        """Report how the program ended, and end what it left behind."""
+        code = os.waitstatus_to_exitcode(status)
+        told: dict[str, Any] = {"code": code, **self.place(), **self.shared.read(_ERROR)}
+        if code < 0:
+            told["oom"] = _oom_kills() > self.oom
+            if "Fatal Python error" in (trace := self.shared.traced()):
+                told["place"] |= _from_fault(trace)
+                os.write(2, trace.encode()[:8192])
+        self.tell(**told, ordered=bool(self.ending))
+        left = end_all()
+        if left and not self.ending:
+            self.tell(left=left[:8])
+        if code and not self.ending:  # the launcher looks at the other ranks first, then ends them
+            signal.signal(signal.SIGTERM, lambda *_: os._exit(1))
+            time.sleep(PATIENCE_S)
+        return code if code >= 0 else 128 - code
+
+
+def _from_fault(trace: str) -> dict[str, Any]:
+    """Return the user's line of what faulthandler wrote, whose innermost call comes first."""
+    parts = re.split(r"^((?:Current thread|Thread) .*)$", trace, flags=re.MULTILINE)
+    best: dict[str, Any] = {}
+    for title, part in zip(parts[1::2], parts[2::2], strict=True):
+        found = re.findall(r'^  File "(.*)", line (\d+) in (.*)$', part, re.MULTILINE)
+        place = _innermost((path, int(number), name) for path, number, name in reversed(found))
+        if place and (not best or title.startswith("Current")):
+            best = place
+    return best
+
+
+# -- the front ---------------------------------------------------------------------------------------------------------
+
+
+def environment(rank: int) -> dict[str, str]:
+    """Return torchrun's variables of a rank, from those of the launcher: the numbers of ranks on each host."""
+    hosts = [int(k) for k in os.environ.get("CORE_RUN_HOSTS", "1").split(",")]
+    node, local = 0, rank
+    while local >= hosts[node] and node < len(hosts) - 1:
+        local, node = local - hosts[node], node + 1
+    told = {"RANK": rank, "LOCAL_RANK": local, "WORLD_SIZE": sum(hosts), "LOCAL_WORLD_SIZE": hosts[node],
+            "NODE_RANK": node, "GROUP_RANK": node, "GROUP_WORLD_SIZE": len(hosts), "ROLE_RANK": rank,
+            "ROLE_WORLD_SIZE": sum(hosts), "ROLE_NAME": "default"}  # fmt: skip
+    return {k: str(v) for k, v in told.items()}
+
+
+def main() -> None:
+    """Run ``worker.py program.py args`` or ``worker.py -m module args`` as a rank."""
+    rank = int(os.environ.get("PMI_RANK", "0"))
+    mark = os.environ[MARK]
+    os.environ.update(environment(rank))
+    keeper = os.fork()
+    if keeper:  # the front
+        def passed(*_: Any) -> None:
+            os.kill(keeper, signal.SIGTERM)
+
+        signal.signal(signal.SIGTERM, passed)
+        for number in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(keeper, 0)[1]) & 255)
+    front = os.getppid()
+    os.setsid()
+    _adopt()
+    shared = Shared()
+    keeper = os.getpid()
+    program = os.fork()
+    if program:
+        _with_parent(signal.SIGTERM)
+        watcher = Keeper(rank, mark, shared, program)
+        if os.getppid() != front:
+            watcher.end()
+        os._exit(watcher.watch())
+    _with_parent(signal.SIGKILL)
+    if os.getppid() != keeper:
+        os._exit(1)
+    Program(shared).run(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    main()
