@@ -38,7 +38,8 @@ class Buffers:
                                                needed="a dense tensor", remedy="x.to_dense()"))  # fmt: skip
             a = t.detach().cpu()._a
         if written:
-            observe.tell("write", observe.WriteEvent(self.op, t, None, here(3)))
+            if listeners := observe.listening():
+                observe.notify(listeners, "write", observe.WriteEvent(self.op, t, None, here(3)))
         else:
             was_read(self.op, t)
         if reduced and (t.dtype in FOREIGN or a.dtype == np.float16):

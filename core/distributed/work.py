@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from ..base.errors import text
+from ..events import observe
 from ..futures import Future
 from .dist_errors import DistBackendError
 
@@ -90,6 +91,7 @@ class Work:
         self._future: _WorkFuture | None = None
         self._done = False
         _open[id(self)] = self
+        observe.tell("collective", self, "begun")
         self.is_completed()
 
     def is_completed(self) -> bool:
@@ -107,6 +109,7 @@ class Work:
     def _end(self) -> None:
         self._done = True
         _open.pop(id(self), None)
+        observe.tell("collective", self, "done")
         if self._finish is not None:
             self._finish()
         self._finish = self._held = None
@@ -116,6 +119,7 @@ class Work:
     def _fail(self, error: BaseException) -> None:
         """Keep the error; the arrays stay held, for MPI may still write into them."""
         self._error, self._done = error, True
+        observe.tell("collective", self, "failed")
         if self.group is not None:
             self.group.failed()
         if self._future is not None and not self._future._done:
@@ -145,6 +149,7 @@ class Work:
         if not self.is_completed():
             limit = seconds(timeout) if timeout else self.group.timeout_s
             begin = time.monotonic()
+            observe.tell("collective", self, "waits")
             while not self.is_completed():
                 waited = time.monotonic() - begin
                 if waited > limit:

@@ -182,6 +182,9 @@ class Follower:
     def left(self, value: Any) -> None:
         """A tensor's one element became a number of Python's."""
 
+    def collective(self, work: Any, what: str) -> None:
+        """An operation between processes has "begun", the program "waits" for it, it is "done" or has "failed"."""
+
     def failed(self, error: Exception) -> None:
         """One of the methods above raised `error`, and none is called any more."""
 
