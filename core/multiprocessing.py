@@ -14,6 +14,8 @@ from multiprocessing import connection, get_context
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from .distributed import groups
+
 __all__ = [*multiprocessing.__all__, "ProcessContext", "ProcessException", "ProcessExitedException",
            "ProcessRaisedException", "SpawnContext", "get_all_sharing_strategies", "get_sharing_strategy",
            "set_sharing_strategy", "spawn", "start_processes"]  # fmt: skip
@@ -49,7 +51,12 @@ def _run(function: Callable[..., Any], number: int, args: tuple[Any, ...], told:
         pass
     except Exception:
         told.put(traceback.format_exc())
+        groups.abandon()
         sys.exit(1)
+    except SystemExit as error:
+        if error.code:
+            groups.abandon(error.code if isinstance(error.code, int) else 1)
+        raise
 
 
 class ProcessContext:

@@ -19,7 +19,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from ..base.lazy_import import lazy_attributes
+from .checking import DebugLevel, get_debug_level, set_debug_level, set_debug_level_from_env
 from .collectives import (
+    _coalescing_manager,
     all_gather,
     all_gather_into_tensor,
     all_reduce,
@@ -66,9 +68,8 @@ from .groups import (
     new_group,
     new_subgroups,
     new_subgroups_by_enumeration,
-    set_debug_level_from_env,
 )
-from .messages import P2POp, _coalescing_manager, batch_isend_irecv, irecv, isend, recv, send
+from .messages import P2POp, batch_isend_irecv, irecv, isend, recv, send
 from .objects import (
     all_gather_object,
     broadcast_object_list,
@@ -78,6 +79,7 @@ from .objects import (
     send_object_list,
 )
 from .reduce_ops import ReduceOp, reduce_op
+from .reduce_ops import premul_sum as _make_nccl_premul_sum
 from .stores import FileStore, HashStore, PrefixStore, Store, TCPStore
 from .work import Work
 
@@ -87,7 +89,7 @@ if TYPE_CHECKING:
 distributed_c10d = sys.modules[__name__]  # PyTorch's file, whose names stand here
 _LATE = dict.fromkeys(["algorithms", "checkpoint", "fsdp", "nn", "optim", "rpc", "tensor"], "")
 __getattr__, __dir__ = lazy_attributes(__name__, _LATE)
-_MODULES = {"alone", "buffers", "collectives", "device_mesh", "dist_errors", "groups", "messages", "objects",
-            "reduce_ops", "stores", "work"}  # fmt: skip
+_MODULES = {"alone", "buffers", "checking", "collectives", "device_mesh", "dist_errors", "groups", "joining",
+            "messages", "objects", "reduce_ops", "stores", "work"}  # fmt: skip
 __all__ = sorted(n for n in globals() if not n.startswith("_") and n not in {
     *_MODULES, "annotations", "sys", "TYPE_CHECKING", "lazy_attributes", "distributed_c10d"})  # fmt: skip

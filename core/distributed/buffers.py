@@ -28,6 +28,7 @@ class Buffers:
         self.op = op
         self._back: list[tuple[Tensor, Any]] = []
         self._apart: tuple[Any, list[Any]] = (None, [])
+        self.size_bytes = 0
 
     def _of(self, t: Tensor, written: bool, reduced: bool, filled: bool) -> Any:
         own = a = t._a
@@ -49,6 +50,7 @@ class Buffers:
         elif not a.flags.c_contiguous:
             a = np.ascontiguousarray(a) if filled else np.empty(a.shape, a.dtype)
         flat = a.reshape(-1)
+        self.size_bytes += flat.nbytes
         if written:
             self._back.append((t, None if np.may_share_memory(a, own) else a))
         return flat if reduced else flat.view(np.uint8)

@@ -7,11 +7,13 @@ time. Arguments are checked here; what moves the bytes is the group's communicat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..base.errors import text
 from ..tensors.tensor import Tensor
+from . import checking
 from .buffers import Buffers
 from .groups import ProcessGroup, mine
 from .reduce_ops import ReduceOp, after, before, name_for
@@ -65,20 +67,62 @@ def check_sizes(outputs: Sequence[Tensor], inputs: Sequence[Tensor], op: str) ->
                               came=" and ".join(kinds), remedy="x.to(dtype) first"))  # fmt: skip
 
 
-def begin(group: ProcessGroup, op: str, async_op: bool, requests: list[Any], buffers: Buffers, result: Any,
-          arrays: Sequence[Any], last: Callable[[], Any] | None = None) -> Work | None:  # fmt: skip
-    """Return the work of an operation that has started; where it is not asked for, wait and return None."""
+def begin(group: ProcessGroup, buffers: Buffers, async_op: bool, start: Callable[[], list[Any]], result: Any = None,
+          agreed: Any = "", last: Callable[[], Any] | None = None) -> Work | None:  # fmt: skip
+    """Start an operation and return its work; where that is not asked for, wait and return None.
+
+    `agreed` is what has to be the same on every rank, and is compared where that has been asked for. `last` is called
+    when the operation is done, before what was copied is written back. The work holds `start`, and by it the arrays.
+    """
+    beside = None
+    if checking.wanted(group):
+        checking.compare(group, buffers.op, agreed)
+    elif group.size() > 1:
+        beside = checking.Beside(group, buffers.op, agreed)
 
     def finish() -> None:
         if last is not None:
             last()
         buffers.end()
 
-    work = Work(op, group, requests, finish, result, sum(a.nbytes for a in arrays), arrays)
-    if async_op:
-        return work
-    work.wait()
-    return None
+    requests = start() if beside is None else beside.requests + start()
+    work = Work(buffers.op, group, requests, finish, result, buffers.size_bytes, start, beside)
+    if _blocks:
+        _blocks[-1].works.append(work)
+    elif not async_op:
+        work.wait()
+    return work if async_op else None
+
+
+class Works:
+    """The work of all collectives of a block."""
+
+    def __init__(self) -> None:
+        self.works: list[Work] = []
+
+    def wait(self) -> bool:
+        """Wait until all are done. *Raises*: as `Work.wait`."""
+        return all(work.wait() for work in self.works)
+
+
+_blocks: list[Works] = []
+
+
+@contextlib.contextmanager
+def _coalescing_manager(group: Any = None, device: Any = None, async_ops: bool = False) -> Iterator[Works]:
+    """A block whose collectives are all on their way before one is waited for, at its end or by what it gives."""
+    made = Works()
+    _blocks.append(made)
+    try:
+        yield made
+    finally:
+        _blocks.remove(made)
+    if not async_ops:
+        made.wait()
+
+
+def _shapes(many: Sequence[Tensor]) -> str:
+    return f"{many[0].dtype} {', '.join(str(tuple(t.shape)) for t in many)}" if many else "no tensor"
 
 
 # -- sums --------------------------------------------------------------------------------------------------------------
@@ -105,8 +149,9 @@ def _all_reduced(name: str, many: list[Tensor], result: Any, how: Any, group: An
         return None
     size, called, buffers = g.size(), [name_for(how, t, name) for t in many], Buffers(name)
     arrays = [before(how, buffers.written(t, reduced=True, filled=True), True) for t in many]
-    requests = [r for a, c in zip(arrays, called, strict=True) for r in g.comm.all_reduce(a, c)]
-    return begin(g, name, async_op, requests, buffers, result, arrays, lambda: after(how, arrays, size))
+    return begin(g, buffers, async_op,
+                 lambda: [r for a, c in zip(arrays, called, strict=True) for r in g.comm.all_reduce(a, c)], result,
+                 f"{_shapes(many)} {how}", lambda: after(how, arrays, size))  # fmt: skip
 
 
 def reduce(tensor: Tensor, dst: int | None = None, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False,
@@ -119,7 +164,7 @@ def reduce(tensor: Tensor, dst: int | None = None, op: Any = ReduceOp.SUM, group
     name, size, here = name_for(op, t, "reduce"), g.size(), g.rank() == to
     a = buffers.written(t, reduced=True, filled=True) if here else buffers.read(t, reduced=True)
     a = before(op, a, here)
-    return begin(g, "reduce", async_op, g.comm.reduce(a, name, to), buffers, t, [a],
+    return begin(g, buffers, async_op, lambda: g.comm.reduce(a, name, to), t, f"{_shapes([t])} {op} dst={to}",
                  lambda: after(op, [a] if here else [], size))  # fmt: skip
 
 
@@ -150,8 +195,8 @@ def _reduce_scattered(name: str, out: Tensor, many: list[Tensor], counts: list[i
     size, called, buffers = g.size(), name_for(how, out, name), Buffers(name)
     a = before(how, buffers.joined(many, reduced=True), len(many) > 1)
     into = buffers.written(out, reduced=True)
-    return begin(g, name, async_op, g.comm.reduce_scatter(into, a, counts, called), buffers, out, [into, a],
-                 lambda: after(how, [into], size))  # fmt: skip
+    return begin(g, buffers, async_op, lambda: g.comm.reduce_scatter(into, a, counts, called), out,
+                 f"{_shapes(many)} {how}", lambda: after(how, [into], size))  # fmt: skip
 
 
 # -- copies ------------------------------------------------------------------------------------------------------------
@@ -165,7 +210,7 @@ def broadcast(tensor: Tensor, src: int | None = None, group: Any = None, async_o
         return None
     t, of, buffers = a_tensor(tensor, "broadcast"), rank_in(g, src, group_src, "broadcast"), Buffers("broadcast")
     a = buffers.read(t) if g.rank() == of else buffers.written(t)
-    return begin(g, "broadcast", async_op, g.comm.broadcast(a, of), buffers, t, [a])
+    return begin(g, buffers, async_op, lambda: g.comm.broadcast(a, of), t, f"{_shapes([t])} src={of}")
 
 
 def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:
@@ -193,7 +238,7 @@ def _gathered(name: str, outputs: list[Tensor], t: Tensor, counts: list[int], re
               async_op: bool) -> Work | None:  # fmt: skip
     buffers = Buffers(name)
     a, out = buffers.read(t), buffers.apart(outputs)
-    return begin(g, name, async_op, g.comm.all_gather(out, counts, a), buffers, result, [a, out])
+    return begin(g, buffers, async_op, lambda: g.comm.all_gather(out, counts, a), result, f"{t.dtype} {counts} bytes")
 
 
 def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int | None = None, group: Any = None,
@@ -209,8 +254,8 @@ def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int | N
     if many:
         check_sizes([many[to]], [t], "gather")
     a, out = buffers.read(t), buffers.apart(many)
-    return begin(g, "gather", async_op, g.comm.gather(out, [x.nbytes for x in many], a, to), buffers, gather_list,
-                 [a, out])  # fmt: skip
+    return begin(g, buffers, async_op, lambda: g.comm.gather(out, [x.nbytes for x in many], a, to), gather_list,
+                 f"{t.dtype} dst={to}")  # fmt: skip
 
 
 def scatter(tensor: Tensor, scatter_list: list[Tensor] | None = None, src: int | None = None, group: Any = None,
@@ -226,7 +271,8 @@ def scatter(tensor: Tensor, scatter_list: list[Tensor] | None = None, src: int |
     if many:
         check_sizes([t], [many[of]], "scatter")
     a, out = buffers.joined(many), buffers.written(t)
-    return begin(g, "scatter", async_op, g.comm.scatter(out, a, [x.nbytes for x in many], of), buffers, t, [a, out])
+    return begin(g, buffers, async_op, lambda: g.comm.scatter(out, a, [x.nbytes for x in many], of), t,
+                 f"{t.dtype} src={of}")  # fmt: skip
 
 
 def _none_here(given: Any, op: str, name: str, root: str) -> None:
@@ -280,7 +326,8 @@ def _exchanged(name: str, outputs: list[Tensor], out_counts: list[int], inputs: 
                result: Any, g: ProcessGroup, async_op: bool) -> Work | None:  # fmt: skip
     buffers = Buffers(name)
     a, out = buffers.joined(inputs), buffers.apart(outputs)
-    return begin(g, name, async_op, g.comm.all_to_all(out, out_counts, a, counts), buffers, result, [a, out])
+    return begin(g, buffers, async_op, lambda: g.comm.all_to_all(out, out_counts, a, counts), result,
+                 f"{outputs[0].dtype}")  # fmt: skip
 
 
 # -- waiting for all ---------------------------------------------------------------------------------------------------
@@ -289,9 +336,12 @@ def _exchanged(name: str, outputs: list[Tensor], out_counts: list[int], inputs: 
 def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
     """Wait until all processes have called it."""
     g = mine(group, "barrier")
-    return None if g is None else begin(g, "barrier", async_op, g.comm.barrier(), Buffers("barrier"), None, ())
+    return None if g is None else begin(g, Buffers("barrier"), async_op, g.comm.barrier)
 
 
 def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-    """Wait until all processes have called it."""
-    barrier(group)
+    """Wait until all processes have called it. *Raises*: DistBackendError that names those which have not, after the
+    timeout."""
+    g = mine(group, "monitored_barrier")
+    if g is not None:
+        checking.compare(g, "monitored_barrier", "", timeout)

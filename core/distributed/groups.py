@@ -7,16 +7,18 @@ a world of four: `init_process_group` finds it, and MPI moves the bytes (``pip i
 from __future__ import annotations
 
 import os
+import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import parse_qs, urlparse
 
 from ..base.errors import text
 from ..base.source import warn
+from . import joining
 from .alone import Alone, several
-from .stores import Store
+from .stores import FileStore, Store, TCPStore
 from .work import Work, finish
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class ProcessGroup:
                  comm: Alone | Mpi | None = None, timeout: timedelta | None = None) -> None:  # fmt: skip
         self._backend, self.group_name, self.bound_device_id = Backend(backend), name, None
         self.comm, self.ranks = comm or Alone(), list(ranks)
+        self.store: Store | None = None
         self.timeout_s = (timeout or default_pg_timeout).total_seconds()
         self.group_desc = "one process" if len(self.ranks) == 1 else f"{len(self.ranks)} processes"
 
@@ -80,6 +83,10 @@ class ProcessGroup:
             raise ValueError(text(f"Global rank {rank} is not part of group {self.group_name!r}",
                                   op=f"distributed.{op}", needed=f"one of {self.ranks}"))  # fmt: skip
         return self.ranks.index(rank)
+
+    def lost(self) -> list[int]:
+        """Return the ranks of the group that have ended too early, as far as is known."""
+        return [r for r in joining.lost() if r in self.ranks]
 
     def failed(self) -> None:
         """Note that a collective has failed: the end of this process then waits for no other."""
@@ -146,21 +153,44 @@ def started_by_mpi() -> tuple[int, int] | None:
     return None
 
 
-def _connected(rank: int, size: int) -> Mpi:
-    """Return the communicator of all processes. *Raises*: RuntimeError where MPI is missing or has other ranks."""
-    launched = started_by_mpi()
-    if launched is None or launched[1] != size:
-        raise RuntimeError(text("the processes of the group have not been started together",
-                                op="distributed.init_process_group", came=f"world_size={size}, rank={rank}",
-                                needed="one process" if launched is None else f"world_size={launched[1]}",
-                                remedy=f"mpiexec -n {size} python program.py"))  # fmt: skip
+def _mpi() -> Any:
+    """Return the module that talks by MPI, which begins with it. *Raises*: RuntimeError where it is not installed."""
     try:
         from . import mpi
     except ImportError as error:
         raise RuntimeError(text("a world of more than one process needs MPI", op="distributed.init_process_group",
-                                came=f"{size} processes; {error}",
-                                remedy="pip install mpi4py mpich")) from error  # fmt: skip
-    return mpi.world(rank)
+                                came=f"{error}", remedy="pip install mpi4py mpich")) from error  # fmt: skip
+    return mpi
+
+
+def _store(init_method: str | None, rank: int, size: int, timeout: timedelta) -> Store:
+    """Return the store by which processes that nobody has started together find each other."""
+    at = urlparse(init_method or "env://")
+    if at.scheme == "file":
+        return FileStore(at.path, size)
+    host, port = (at.hostname, at.port) if at.scheme == "tcp" else (os.getenv("MASTER_ADDR"), os.getenv("MASTER_PORT"))
+    if host is None or port is None:
+        raise ValueError(text("the processes of the group have not been started together, and environment variable "
+                              "MASTER_ADDR or MASTER_PORT expected, but not set", op="distributed.init_process_group",
+                              came=f"init_method={init_method}, world_size={size}, rank={rank}",
+                              remedy=f"mpiexec -n {size} python program.py"))  # fmt: skip
+    return TCPStore(host, int(port), size, rank == 0, timeout, wait_for_workers=False)
+
+
+def _connected(rank: int, size: int, timeout: timedelta, store: Callable[[], Store]) -> tuple[Mpi, Store | None]:
+    """Return the communicator of all processes, and the store by which they found each other.
+
+    *Raises*: RuntimeError where MPI is missing, or has started another number of processes.
+    """
+    launched = started_by_mpi()
+    if launched is not None and launched[1] != size:
+        raise RuntimeError(text(f"mpiexec has started {launched[1]} processes", op="distributed.init_process_group",
+                                came=f"world_size={size}, rank={rank}", needed=f"world_size={launched[1]}",
+                                remedy=f"mpiexec -n {size} python program.py"))  # fmt: skip
+    met = None if launched is not None else store()
+    if met is not None:
+        joining.join(met, rank, size, timeout)
+    return _mpi().world(rank, size), met
 
 
 def init_process_group(backend: str | None = None, init_method: str | None = None, timeout: timedelta | None = None,
@@ -169,7 +199,9 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
     """Begin the group of all processes.
 
     What is not given is read from `WORLD_SIZE` and `RANK`, as in PyTorch, or is what ``mpiexec`` has started. "gloo"
-    and "mpi" are both this engine: MPI, where there is more than one process.
+    and "mpi" are both this engine: MPI, where there is more than one process. Processes that ``mpiexec`` has not
+    started (`core.multiprocessing.spawn` has, or a shell) meet at `init_method` (``tcp://host:port``,
+    ``file:///path``), at `store`, or at MASTER_ADDR and MASTER_PORT, where rank 0 listens.
 
     timeout : how long a collective may take until it raises DistBackendError; 30 minutes.
     pg_options, device_id : passed over.
@@ -177,9 +209,9 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
     Raises
     ------
     RuntimeError
-        Where the processes were not started together, or MPI is missing.
+        Where MPI is missing, or not all processes come within the timeout.
     ValueError
-        Where it has begun already.
+        Where it has begun already, or no meeting place is known.
 
     >>> import core
     >>> core.distributed.init_process_group("gloo", world_size=1, rank=0)
@@ -198,11 +230,21 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
                                 op="distributed.init_process_group", came=f"world_size={size}, rank={number}",
                                 needed=f"a rank from 0 to {size - 1}",
                                 remedy="start the program with mpiexec -n N python program.py"))  # fmt: skip
-    made = ProcessGroup((backend or "gloo").split(":")[-1].split(",")[0], group_name or "default", range(size),
-                        _connected(number, size) if size > 1 else None, timeout)  # fmt: skip
-    made._backend = Backend(backend or "gloo")
+    limit = timeout or default_pg_timeout
+    comm, met = (_connected(number, size, limit, lambda: store or _store(init_method, number, size, limit))
+                 if size > 1 else (None, store))  # fmt: skip
+    made = ProcessGroup((backend or "gloo").split(":")[-1].split(",")[0], group_name or "default", range(size), comm,
+                        limit)  # fmt: skip
+    made._backend, made.store = Backend(backend or "gloo"), met
     Work("init_process_group", made, made.comm.barrier()).wait()
     _World.group, _World.groups = made, [made]
+
+
+def abandon(code: int = 1) -> None:
+    """Note that this process ends by an error: it then ends the others too, and waits for none."""
+    begun = sys.modules.get(f"{__package__}.mpi")
+    if begun is not None:
+        begun.abandon(code)
 
 
 def destroy_process_group(group: Any = None) -> None:
@@ -323,10 +365,6 @@ def new_group(ranks: Sequence[int] | None = None, timeout: timedelta | None = No
     made.group_desc = group_desc or made.group_desc
     _World.groups.append(made)
     return made
-
-
-def set_debug_level_from_env() -> None:
-    """Read from TORCH_DISTRIBUTED_DEBUG whether collectives are compared before they begin."""
 
 
 def new_subgroups_by_enumeration(ranks_per_subgroup_list: Any, timeout: timedelta | None = None,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 from ..tensors.tensor import Tensor
 from .buffers import Buffers
-from .collectives import a_tensor, begin, rank_in
+from .collectives import a_tensor, rank_in
 from .groups import mine
 from .work import Work
 
@@ -29,8 +27,8 @@ def isend(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 
     if g is None:
         return None
     t, buffers = a_tensor(tensor, "isend"), Buffers("isend")
-    a = buffers.read(t)
-    return begin(g, "isend", True, g.comm.send(a, rank_in(g, dst, group_dst, "isend"), tag), buffers, t, [a])
+    a, to = buffers.read(t), rank_in(g, dst, group_dst, "isend")
+    return Work("isend", g, g.comm.send(a, to, tag), buffers.end, t, buffers.size_bytes, a)
 
 
 def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0,
@@ -43,10 +41,7 @@ def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 
     a = buffers.written(t)
     source = None if src is None and group_src is None else rank_in(g, src, group_src, "irecv")
     requests = g.comm.receive(a, source, tag)
-    work = begin(g, "irecv", True, list(requests), buffers, t, [a])
-    if work is not None:
-        work.source_rank = lambda: g.ranks[requests[0].source]  # type: ignore[method-assign]
-    return work
+    return Work("irecv", g, requests, buffers.end, t, buffers.size_bytes, a)
 
 
 def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> int:
@@ -70,9 +65,3 @@ class P2POp:
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     """Send and receive messages; return the work of each."""
     return [p.op(p.tensor, p.peer, p.group, p.tag, p.group_peer) for p in p2p_op_list]
-
-
-@contextlib.contextmanager
-def _coalescing_manager(group: Any = None, device: Any = None, async_ops: bool = False) -> Iterator[Work]:
-    """A block whose collectives are one: they are done as they come."""
-    yield Work()

@@ -12,12 +12,21 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import text
+from . import checking
 from .collectives import rank_in
 from .groups import ProcessGroup, mine
 from .work import Work
 
 __all__ = ["all_gather_object", "broadcast_object_list", "gather_object", "recv_object_list", "scatter_object_list",
            "send_object_list"]  # fmt: skip
+
+
+def _agreed(group: Any, op: str) -> ProcessGroup | None:
+    """Return the group, None for one without this process; compared with the other ranks where that is asked for."""
+    g = mine(group, op)
+    if g is not None and checking.wanted(g):
+        checking.compare(g, op, "")
+    return g
 
 
 def _dumped(obj: Any) -> Any:
@@ -52,7 +61,7 @@ def _needs_entries(many: Any, g: ProcessGroup, op: str, name: str) -> None:
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
     """Put the objects of all processes into a list, as pickles carry them."""
-    g = mine(group, "all_gather_object")
+    g = _agreed(group, "all_gather_object")
     if g is None:
         return
     _needs_entries(object_list, g, "all_gather_object", "object_list")
@@ -66,7 +75,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
 def gather_object(obj: Any, object_gather_list: list[Any] | None = None, dst: int | None = None, group: Any = None,
                   group_dst: int | None = None) -> None:  # fmt: skip
     """Put the objects of all processes into a list of rank `dst`."""
-    g = mine(group, "gather_object")
+    g = _agreed(group, "gather_object")
     if g is None:
         return
     to, own = rank_in(g, dst, group_dst, "gather_object"), _dumped(obj)
@@ -82,7 +91,7 @@ def gather_object(obj: Any, object_gather_list: list[Any] | None = None, dst: in
 def broadcast_object_list(object_list: list[Any], src: int | None = None, group: Any = None, device: Any = None,
                           group_src: int | None = None, **ignored: Any) -> None:  # fmt: skip
     """Copy the list of rank `src` into those of all others."""
-    g = mine(group, "broadcast_object_list")
+    g = _agreed(group, "broadcast_object_list")
     if g is None:
         return
     of = rank_in(g, src, group_src, "broadcast_object_list")
@@ -98,7 +107,7 @@ def broadcast_object_list(object_list: list[Any], src: int | None = None, group:
 def scatter_object_list(scatter_object_output_list: list[Any], scatter_object_input_list: list[Any] | None = None,
                         src: int | None = None, group: Any = None, group_src: int | None = None) -> None:  # fmt: skip
     """Put the entries of a list of rank `src` into the first place of the lists of the processes, by their numbers."""
-    g = mine(group, "scatter_object_list")
+    g = _agreed(group, "scatter_object_list")
     if g is None:
         return
     of = rank_in(g, src, group_src, "scatter_object_list")

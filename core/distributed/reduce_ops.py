@@ -14,7 +14,7 @@ from ..tensors.tensor import Tensor
 __all__ = ["ReduceOp", "reduce_op"]
 
 
-class _Op(Enum):
+class RedOpType(Enum):
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = range(9)
 
 
@@ -27,14 +27,14 @@ class _PremulSum(NamedTuple):
 class ReduceOp:
     """How values of several processes become one; of one process they stay what they are."""
 
-    RedOpType = _Op
-    SUM, AVG, PRODUCT, MIN, MAX = _Op.SUM, _Op.AVG, _Op.PRODUCT, _Op.MIN, _Op.MAX
-    BAND, BOR, BXOR, PREMUL_SUM = _Op.BAND, _Op.BOR, _Op.BXOR, _Op.PREMUL_SUM
+    RedOpType = RedOpType
+    SUM, AVG, PRODUCT, MIN, MAX = RedOpType.SUM, RedOpType.AVG, RedOpType.PRODUCT, RedOpType.MIN, RedOpType.MAX
+    BAND, BOR, BXOR, PREMUL_SUM = RedOpType.BAND, RedOpType.BOR, RedOpType.BXOR, RedOpType.PREMUL_SUM
 
 
 reduce_op = ReduceOp
-_BITS = (_Op.BAND, _Op.BOR, _Op.BXOR)
-_OF_BOOLS = {_Op.SUM: "MAX", _Op.PRODUCT: "MIN", _Op.BAND: "MIN", _Op.BOR: "MAX"}
+_BITS = (RedOpType.BAND, RedOpType.BOR, RedOpType.BXOR)
+_OF_BOOLS = {RedOpType.SUM: "MAX", RedOpType.PRODUCT: "MIN", RedOpType.BAND: "MIN", RedOpType.BOR: "MAX"}
 
 
 def premul_sum(factor: Any) -> Any:
@@ -46,18 +46,18 @@ def name_for(how: Any, t: Tensor, op: str) -> str:
     """Return what a communicator calls a reduction of a tensor. *Raises*: RuntimeError where its dtype has none."""
     if isinstance(how, _PremulSum):
         return "SUM"
-    if not isinstance(how, _Op) or how is _Op.PREMUL_SUM:
+    if not isinstance(how, RedOpType) or how is RedOpType.PREMUL_SUM:
         raise ValueError(text(f"unknown reduction {how!r}", op=f"distributed.{op}",
                               needed="ReduceOp.SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR or BXOR"))  # fmt: skip
     kind = t.dtype
-    if (kind.is_complex and how in (_Op.MIN, _Op.MAX, *_BITS)) or (kind.is_floating_point and how in _BITS):
+    if (kind.is_complex and how in (RedOpType.MIN, RedOpType.MAX, *_BITS)) or (kind.is_floating_point and how in _BITS):
         raise RuntimeError(text(f"Cannot use ReduceOp.{how.name} with non-integral dtype" if how in _BITS else
                                 f"all_reduce does not support {how.name} on complex tensors", op=f"distributed.{op}",
                                 came=f"{kind}", needed="integers" if how in _BITS else "ReduceOp.SUM",
                                 remedy="core.view_as_real(x) for the parts" if kind.is_complex else ""))  # fmt: skip
     if kind.name == "bool":
         return _OF_BOOLS.get(how, how.name)
-    return "SUM" if how is _Op.AVG else how.name
+    return "SUM" if how is RedOpType.AVG else how.name
 
 
 def before(how: Any, a: Any, own: bool) -> Any:
@@ -67,7 +67,7 @@ def before(how: Any, a: Any, own: bool) -> Any:
 
 def after(how: Any, arrays: Sequence[Any], size: int) -> None:
     """Finish reduced arrays in place: a mean is the sum by the number of processes."""
-    for a in arrays if how is _Op.AVG and size > 1 else ():
+    for a in arrays if how is RedOpType.AVG and size > 1 else ():
         if a.dtype.kind in "fc":
             a /= size
         else:

@@ -11,12 +11,15 @@ import os
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..base.errors import text
 from ..events import observe
 from ..futures import Future
 from .dist_errors import DistBackendError
+
+if TYPE_CHECKING:
+    from .checking import Beside
 
 __all__ = ["Work", "finish", "progress", "seconds"]
 
@@ -84,9 +87,10 @@ class Work:
 
     def __init__(self, op: str = "", group: Any = None, requests: list[Any] | None = None,
                  finish: Callable[[], None] | None = None, result: Any = None, size_bytes: int = 0,
-                 held: Any = None) -> None:  # fmt: skip
+                 held: Any = None, beside: Beside | None = None) -> None:  # fmt: skip
         self.op, self.group, self.size_bytes = op, group, size_bytes
-        self._requests, self._finish, self._result, self._held = requests or [], finish, result, held
+        self._all = self._requests = requests or []
+        self._finish, self._result, self._held, self._beside = finish, result, held, beside
         self._error: BaseException | None = None
         self._future: _WorkFuture | None = None
         self._done = False
@@ -100,19 +104,23 @@ class Work:
             try:
                 self._requests = [r for r in self._requests if not r.Test()]
             except Exception as error:
-                self._fail(self._broken(error))
+                self._fail(self._mismatch() or self._broken(error))
             else:
                 if not self._requests:
                     self._end()
         return self._done
 
     def _end(self) -> None:
+        error = self._mismatch()
+        if error is not None:
+            self._fail(error)
+            return
         self._done = True
         _open.pop(id(self), None)
         observe.tell("collective", self, "done")
         if self._finish is not None:
             self._finish()
-        self._finish = self._held = None
+        self._finish = self._held = self._beside = None
         if self._future is not None and not self._future._done:
             self._future.set_result(self.result())
 
@@ -125,6 +133,9 @@ class Work:
         if self._future is not None and not self._future._done:
             self._future.set_exception(error)
 
+    def _mismatch(self) -> DistBackendError | None:
+        return None if self._beside is None else self._beside.mismatch()
+
     def _where(self) -> str:
         g = self.group
         return "" if g is None else f"rank {g.rank()} of {g.size()} in group {g.group_name!r}"
@@ -136,8 +147,19 @@ class Work:
                                      needed="the same collective with the same shape and dtype on every rank",
                                      remedy=remedy))  # fmt: skip
 
+    def _alone(self, gone: list[int]) -> DistBackendError:
+        return DistBackendError(text(f"Connection closed by peer: rank {', '.join(map(str, gone))} has ended",
+                                     op=f"distributed.{self.op}", came=f"{self.size_bytes} bytes at {self._where()}",
+                                     needed="every rank of the group", remedy="its own error says why"))  # fmt: skip
+
+    def waits_for(self) -> list[int]:
+        """Return the ranks whose messages have not come, as far as is known."""
+        return [self.group.ranks[r.peer] for r in self._requests if getattr(r, "peer", -1) >= 0]
+
     def _late(self, limit: float) -> DistBackendError:
-        return DistBackendError(text(f"Timed out waiting {limit * 1000:.0f}ms for {self.op} to complete",
+        missing = self.waits_for()
+        whom = f"; nothing has come from rank {', '.join(map(str, missing))}" if missing else ""
+        return DistBackendError(text(f"Timed out waiting {limit * 1000:.0f}ms for {self.op} to complete{whom}",
                                      op=f"distributed.{self.op}", came=f"{self.size_bytes} bytes at {self._where()}",
                                      needed="every rank of the group in the same call",
                                      remedy="look at what the other ranks do: one has ended, hangs, or called another "
@@ -148,12 +170,17 @@ class Work:
         """Wait until it is done; return True. *Raises*: DistBackendError after the group's timeout, or if it failed."""
         if not self.is_completed():
             limit = seconds(timeout) if timeout else self.group.timeout_s
-            begin = time.monotonic()
+            begin, asked = time.monotonic(), 1.0
             observe.tell("collective", self, "waits")
             while not self.is_completed():
                 waited = time.monotonic() - begin
                 if waited > limit:
-                    self._fail(self._late(limit))
+                    self._fail(self._mismatch() or self._late(limit))
+                elif waited > asked:
+                    asked = waited + 1.0
+                    gone, error = self.group.lost(), self._mismatch()
+                    if error is not None or gone:
+                        self._fail(error or self._alone(gone))
                 elif waited < _YIELDING:
                     os.sched_yield()
                 else:
@@ -176,7 +203,7 @@ class Work:
 
     def source_rank(self) -> int:
         """Return the rank that a message came from."""
-        return int(self._result)
+        return int(self.group.ranks[self._all[0].source])
 
     def get_future(self) -> Future[Any]:
         """Return the tensors as a future, whose `wait` lets the work go on."""

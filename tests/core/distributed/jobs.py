@@ -69,10 +69,11 @@ def checks(module: str) -> list[str]:
     return [name for name in vars(importlib.import_module(module)) if name.startswith("check_")]
 
 
-def results(module: str, n: int = 4, limit_s: float = 120) -> dict[str, list[str]]:
+def results(module: str, n: int = 4, limit_s: float = 120, **more: str) -> dict[str, list[str]]:
     """Return for each check what each rank says of it: "" where it held, else why not."""
     with tempfile.TemporaryDirectory() as folder:
-        code, out, errors = ranks(n, "-m", "tests.core.distributed.jobs", module, "--into", folder, limit_s=limit_s)
+        code, out, errors = ranks(n, "-m", "tests.core.distributed.jobs", module, "--into", folder, limit_s=limit_s,
+                                  **more)  # fmt: skip
         found: dict[str, list[str]] = {name: [] for name in checks(module)}
         for rank in range(n):
             path = Path(folder) / f"{rank}.json"
@@ -85,6 +86,7 @@ def results(module: str, n: int = 4, limit_s: float = 120) -> dict[str, list[str
 def _rank(module: str, into: str | None, on_torch: bool) -> int:
     torch: Any = importlib.import_module("torch" if on_torch else "core")
     dist: Any = importlib.import_module("torch.distributed" if on_torch else "core.distributed")
+    importlib.import_module(f"{dist.__name__}.nn")
     torch.set_num_threads(1)
     dist.init_process_group("gloo", timeout=timedelta(seconds=15))
     rank, size = dist.get_rank(), dist.get_world_size()
