@@ -53,7 +53,7 @@ FILES = {
     ),
     "distributed.fsdp": ("api", "fully_sharded_data_parallel", "sharded_grad_scaler", "wrap"),
     "distributed.nn": ("functional",),
-    "distributed.tensor": ("api", "experimental", "parallel", "placement_types"),
+    "distributed.tensor": ("api", "experimental", "placement_types"),
     "fx.experimental": ("proxy_tensor", "symbolic_shapes"),
     "jit": ("annotations", "frontend"),
     "multiprocessing": ("spawn",),

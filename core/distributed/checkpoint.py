@@ -1,7 +1,6 @@
-"""Checkpoints of one process: `get_model_state_dict` and its kin are the state dicts themselves.
+"""States of modules and optimizers, by names and in the form asked for: `get_model_state_dict` and its kin.
 
-`save` and `load` write and read a folder with this process's part, which is all there is; PyTorch's own folders are
-refused with the remedy.
+`save` and `load` write and read a folder, to which each process gives its part; see `checkpoint_folder`.
 """
 
 from __future__ import annotations
@@ -13,6 +12,8 @@ from typing import Any
 
 from ..base.absent import absent_names
 from ..nn.modules.module import Module
+from ..nn.parallel.distributed import DistributedDataParallel
+from ..tensors.tensor import Tensor
 from .checkpoint_folder import (
     DefaultLoadPlanner,
     DefaultSavePlanner,
@@ -29,6 +30,11 @@ from .checkpoint_folder import (
     save_state_dict,
     torch_save_to_dcp,
 )
+from .dtensor import DTensor, local_of, placed
+from .groups import get_rank, get_world_size, is_initialized
+from .objects import broadcast_object_list
+from .placements import Replicate
+from .redistributing import moved
 
 __all__ = ["DefaultLoadPlanner", "DefaultSavePlanner", "FileSystemReader", "FileSystemWriter", "Metadata",
            "StateDictOptions", "TensorStorageMetadata", "async_save", "dcp_to_torch_save", "get_model_state_dict",
@@ -44,7 +50,10 @@ _FILE = "core.save(state, 'checkpoint.pt') and core.load"
 
 @dataclass
 class StateDictOptions:
-    """How a state would be gathered from processes; `strict` is that of `load_state_dict`."""
+    """How a state is gathered from processes: whole with `full_state_dict`, on rank 0 alone with `cpu_offload`, too.
+
+    `broadcast_from_rank0` says that only rank 0 has a whole state to load; `strict` is that of `load_state_dict`.
+    """
 
     full_state_dict: bool = False
     cpu_offload: bool = False
@@ -64,44 +73,107 @@ def get_model_state_dict(model: Module, *, submodules: Any = None,
     >>> list(core.distributed.checkpoint.get_model_state_dict(core.nn.Linear(1, 1)))
     ['weight', 'bias']
     """
-    found = dict(model.state_dict())
-    if options is not None and options.ignore_frozen_params:
-        frozen = {name for name, p in model.named_parameters() if not p.requires_grad}
-        found = {name: x for name, x in found.items() if name not in frozen}
-    return {name: x.cpu() for name, x in found.items()} if options is not None and options.cpu_offload else found
+    options, prefix = options or StateDictOptions(), _prefix(model)
+    frozen = (
+        {name for name, p in model.named_parameters() if not p.requires_grad} if options.ignore_frozen_params else ()
+    )
+    found = {name.removeprefix(prefix): x for name, x in model.state_dict().items() if name not in frozen}
+    return _gathered(found, options)
+
+
+def _prefix(model: Module) -> str:
+    return "module." if isinstance(model, DistributedDataParallel) else ""
+
+
+def _gathered(found: dict[str, Any], options: StateDictOptions) -> dict[str, Any]:
+    """Return entries as the options say: whole tensors of divided ones, on rank 0 alone, on the CPU."""
+
+    def one(x: Any) -> Any:
+        if isinstance(x, dict):
+            return {k: one(v) for k, v in x.items()}
+        x = x.full_tensor() if options.full_state_dict and isinstance(x, DTensor) else x
+        return x.cpu() if options.cpu_offload and isinstance(x, Tensor) else x
+
+    found = {name: one(x) for name, x in found.items()}
+    alone = options.full_state_dict and options.cpu_offload and is_initialized() and get_rank()
+    return {} if alone else found
 
 
 def set_model_state_dict(model: Module, model_state_dict: dict[str, Any], *,
                          options: StateDictOptions | None = None) -> Any:  # fmt: skip
-    """Load a state dict into a module; return the keys that were missing and unexpected."""
-    return model.load_state_dict(model_state_dict, strict=True if options is None else options.strict)
+    """Load a state dict into a module; return the keys that were missing and unexpected.
+
+    Whole tensors are divided as the module's parameters are.
+    """
+    options, prefix = options or StateDictOptions(), _prefix(model)
+    given = _sent(model_state_dict, options)
+    return model.load_state_dict({prefix + name: x for name, x in given.items()}, strict=options.strict)
+
+
+def _sent(state: dict[str, Any], options: StateDictOptions) -> dict[str, Any]:
+    """Return the state that rank 0 has, where the options say that only it has one."""
+    if not (options.broadcast_from_rank0 and is_initialized() and get_world_size() > 1):
+        return state
+    told = [state if get_rank() == 0 else None]
+    broadcast_object_list(told, src=0)
+    return told[0]  # type: ignore[return-value]
 
 
 def _names(model: Module, optimizer: Any) -> list[str]:
     """Return the names of an optimizer's parameters in the order of its state dict's numbers."""
-    names = {id(p): name for name, p in model.named_parameters()}
+    names = {id(p): name.removeprefix(_prefix(model)) for name, p in model.named_parameters()}
     return [names[id(p)] for group in optimizer.param_groups for p in group["params"]]
 
 
 def get_optimizer_state_dict(model: Module, optimizers: Any, *, submodules: Any = None,
                              options: StateDictOptions | None = None) -> dict[str, Any]:  # fmt: skip
-    """Return the state of an optimizer (of several) by the parameters' names instead of numbers."""
+    """Return the state of an optimizer (of several) by the parameters' names instead of numbers.
+
+    What it keeps of a divided parameter is divided alike, or gathered with `full_state_dict`.
+    """
     found: dict[str, Any] = {"state": {}, "param_groups": []}
     for optimizer in optimizers if isinstance(optimizers, Iterable) else (optimizers,):
         names, state = _names(model, optimizer), optimizer.state_dict()
-        found["state"].update({names[k]: x for k, x in state["state"].items()})
+        params = [p for g in optimizer.param_groups for p in g["params"]]
+        found["state"].update({names[k]: _divided_alike(params[k], x) for k, x in state["state"].items()})
         found["param_groups"] += [{**g, "params": [names[k] for k in g["params"]]} for g in state["param_groups"]]
-    return found
+    state = _gathered(found["state"], options or StateDictOptions())
+    return {**found, "state": state} if state or not found["state"] else {}
+
+
+def _divided_alike(p: Any, state: Any) -> Any:
+    """Return what an optimizer keeps of a parameter; of a divided one, tensors of its part's shape as divided ones."""
+    if not isinstance(p, DTensor) or not isinstance(state, dict):
+        return state
+    return {k: placed(x, p._mesh, p._places, p._whole) if isinstance(x, Tensor) and x._a.shape == p._a.shape and x.ndim
+            else x for k, x in state.items()}  # fmt: skip
+
+
+def _own_part(p: Any, state: Any) -> Any:
+    """Return what an optimizer loads for a parameter: of a divided one this process's part of whole tensors."""
+    if not isinstance(p, DTensor) or not isinstance(state, dict):
+        return state
+    whole = (Replicate(),) * p._mesh.ndim
+
+    def one(x: Any) -> Any:
+        if isinstance(x, DTensor):
+            return local_of(x).detach()
+        if isinstance(x, Tensor) and x.ndim and tuple(x.shape) == p._whole:
+            return moved(x, p._mesh, whole, p._places, p._whole).clone()
+        return x
+
+    return {k: one(x) for k, x in state.items()}
 
 
 def optimizer_state_to_load(model: Module, optimizer: Any, optim_state_dict: dict[str, Any]) -> dict[str, Any]:
     """Return what `get_optimizer_state_dict` gave as the optimizer's own `load_state_dict` takes it."""
     groups = {frozenset(g["params"]): g for g in optim_state_dict["param_groups"]}
     names = _names(model, optimizer)
+    params = dict(zip(names, (p for g in optimizer.param_groups for p in g["params"]), strict=True))
     number, own = {name: k for k, name in enumerate(names)}, optimizer.state_dict()["param_groups"]
     chosen = [groups[frozenset(names[k] for k in g["params"])] for g in own]
     return {
-        "state": {number[n]: x for n, x in optim_state_dict["state"].items() if n in number},
+        "state": {number[n]: _own_part(params[n], x) for n, x in optim_state_dict["state"].items() if n in number},
         "param_groups": [{**g, "params": mine["params"]} for g, mine in zip(chosen, own, strict=True)],
     }  # fmt: skip
 
@@ -109,6 +181,7 @@ def optimizer_state_to_load(model: Module, optimizer: Any, optim_state_dict: dic
 def set_optimizer_state_dict(model: Module, optimizers: Any, optim_state_dict: dict[str, Any], *,
                              options: StateDictOptions | None = None) -> None:  # fmt: skip
     """Load what `get_optimizer_state_dict` gave."""
+    optim_state_dict = _sent(optim_state_dict, options or StateDictOptions())
     for optimizer in optimizers if isinstance(optimizers, Iterable) else (optimizers,):
         optimizer.load_state_dict(optimizer_state_to_load(model, optimizer, optim_state_dict))
 

@@ -1,4 +1,8 @@
-"""`DTensor` for one process: a tensor with a mesh and placements, all of which this process holds.
+"""`DTensor`: a tensor that is divided among the processes of a mesh.
+
+Each process holds its part. Elementwise ops of tensors that are divided alike, and the layers of
+`core.distributed.divided_layers`, are computed in parts; for any other op each process gathers the whole and computes
+all of it.
 
 >>> import core
 >>> from core.distributed.tensor import DTensor, Shard, distribute_tensor
@@ -12,166 +16,325 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..base.errors import text
+from ..base.modes import no_grad
+from ..base.shape import Size
+from ..declare.op import Elementwise, table
 from ..nn.modules.module import Module
+from ..nn.parameter import Parameter
 from ..ops import creation
+from ..ops.view_ops import _view
 from ..random import rand as _rand
 from ..random import randn as _randn
 from ..tensors import overriding
 from ..tensors.tensor import Tensor
+from .collectives import broadcast
 from .device_mesh import DeviceMesh
+from .placements import Partial, Placement, Replicate, Shard
+from .redistributing import moved, spread
 
-__all__ = ["ColwiseParallel", "DTensor", "ParallelStyle", "Partial", "Placement", "PrepareModuleInput",
-           "PrepareModuleInputOutput", "PrepareModuleOutput", "Replicate", "RowwiseParallel", "SequenceParallel",
-           "Shard", "context_parallel", "distribute_module", "distribute_tensor", "empty", "full",
-           "implicit_replication", "local_map", "loss_parallel", "ones", "parallelize_module", "rand", "randn",
-           "zeros"]  # fmt: skip
+__all__ = ["DTensor", "DTensorParameter", "distribute_module", "distribute_tensor", "empty", "full", "local_of", "ones",
+           "placed", "rand", "randn", "zeros"]  # fmt: skip
 
-
-class Placement:
-    """How a tensor would lie on the processes of a dimension of a mesh."""
-
-    def is_shard(self, dim: int | None = None) -> bool:
-        """Return whether it would be divided (along `dim`)."""
-        return False
-
-    def is_replicate(self) -> bool:
-        """Return whether each would hold all of it."""
-        return False
-
-    def is_partial(self, reduce_op: str | None = None) -> bool:
-        """Return whether each would hold a summand."""
-        return False
-
-
-@dataclass(frozen=True)
-class Shard(Placement):
-    """Divided along a dimension."""
-
-    dim: int = 0
-
-    def is_shard(self, dim: int | None = None) -> bool:
-        """Return whether it would be divided (along `dim`)."""
-        return dim in (None, self.dim)
-
-    @staticmethod
-    def local_shard_size_and_offset(curr_local_size: int, num_chunks: int, rank: int) -> tuple[int, int]:
-        """Return how long part `rank` of `num_chunks` is, and where it begins: each but the last is as long.
-
-        >>> from core.distributed.tensor import Shard
-        >>> Shard.local_shard_size_and_offset(10, 4, 3)
-        (1, 9)
-        """
-        part = -(-curr_local_size // num_chunks)
-        begin = min(rank * part, curr_local_size)
-        return min(part, curr_local_size - begin), begin
-
-
-@dataclass(frozen=True)
-class Replicate(Placement):
-    """Whole on each."""
-
-    def is_replicate(self) -> bool:
-        """Return True."""
-        return True
-
-
-@dataclass(frozen=True)
-class Partial(Placement):
-    """A summand on each."""
-
-    reduce_op: str = "sum"
-
-    def is_partial(self, reduce_op: str | None = None) -> bool:
-        """Return whether each would hold a summand (of that kind)."""
-        return reduce_op in (None, self.reduce_op)
+# what is computed of each part alone, beside the elementwise ops: how a tensor is held, and Python's names of these ops
+_ALIKE = {"detach", "clone", "contiguous", "float", "double", "half", "bfloat16", "cpu",
+          "zero_", "fill_", "zeros_like", "ones_like", "empty_like", "full_like", "multiply", "subtract", "div",
+          "divide", "truediv", "pow", "clamp", "gelu", "dropout", "abs", "neg", "copy_"}  # fmt: skip
+_ASKED = {"backward", "requires_grad_", "detach_", "register_hook", "register_post_accumulate_grad_hook",
+          "retain_grad", "is_floating_point", "is_complex", "element_size", "dim", "data_ptr", "_version", "__hash__",
+          "__deepcopy__"}  # fmt: skip
+_TURNED = {"T", "mT", "H", "mH"}
+layers: dict[str, Callable[..., Any]] = {}  # layers that are computed in parts, by name: see divided_layers
 
 
 class DTensor(Tensor):
-    """A tensor that is divided among processes: one holds all of it.
+    """A tensor that is divided among processes, each of which holds its part.
 
-    What is computed of one is one, whole on each process of its mesh. Made by `from_local` and `distribute_tensor`.
+    What is computed of one is one. Made by `from_local` and `distribute_tensor`; its shape is that of the whole.
     """
 
     _mesh: DeviceMesh
     _places: tuple[Placement, ...]
+    _whole: tuple[int, ...]
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        found = super().__torch_function__(func, types, args, kwargs)  # type: ignore[misc]
-        mesh = next((a._mesh for a in args if isinstance(a, DTensor) and hasattr(a, "_mesh")), None)
-        for one in found if isinstance(found, list | tuple) else (found,):
-            if isinstance(one, DTensor) and not hasattr(one, "_mesh") and mesh is not None:
-                one._mesh, one._places = mesh, (Replicate(),) * mesh.ndim
-        return found
+        kwargs = kwargs or {}
+        given = [a for a in _flat((args, kwargs)) if isinstance(a, DTensor) and hasattr(a, "_mesh")]
+        name = _name(func)
+        if not given:
+            return overriding.torch_function(DTensor, func, (), args, kwargs)
+        first = given[0]
+        if name in _ASKED:
+            return _as_before(func, args, kwargs, first)
+        if name in layers:
+            found = layers[name](func, *args, **kwargs)
+            if found is not NotImplemented:
+                return found
+        if name == "copy_" and isinstance(args[0], DTensor) and not isinstance(args[1], DTensor):
+            whole = (Replicate(),) * first._mesh.ndim
+            with no_grad(), overriding.no_class_asked():
+                local_of(first).copy_(moved(args[1].detach(), first._mesh, whole, first._places, first._whole))
+            return first
+        if name in _ALIKE and _alike(given, args):
+            with overriding.no_class_asked():
+                found = func(*_localized(args), **_localized(kwargs))
+            if name.endswith("_") or name == "__set__":
+                return first if isinstance(found, Tensor) else found
+            return placed(found, first._mesh, first._places, first._whole) if isinstance(found, Tensor) else found
+        if name in ("__get__", "__set__") or first._mesh.size() == 1:
+            return _as_before(func, args, kwargs, first)
+        return _whole_op(func, name, args, kwargs, first)
 
     @staticmethod
     def from_local(local_tensor: Tensor, device_mesh: DeviceMesh | None = None, placements: Any = None, *,
                    run_check: bool = False, shape: Any = None, stride: Any = None,
                    grad_placements: Any = None) -> DTensor:  # fmt: skip
-        """Return what this process holds as the divided tensor: it is all of it."""
-        return _placed(local_tensor, device_mesh, placements)
+        """Return what each process holds as the divided tensor, on the graph.
+
+        shape : that of the whole, where its parts are not equal.
+        """
+        return placed(local_tensor.view_as(local_tensor), device_mesh, placements, shape)  # type: ignore[attr-defined]
 
     def to_local(self, *, grad_placements: Any = None) -> Tensor:
-        """Return what this process holds: all of it, on the graph."""
-        with overriding.no_class_asked():
-            return self.as_subclass(Tensor)  # type: ignore[no-any-return, attr-defined]
+        """Return what this process holds, on the graph. With `grad_placements` of `Partial` the gradients of the
+        processes are summed up: each computes something else with it."""
+        local = local_of(self)
+        for k, p in enumerate(grad_placements or ()):
+            if isinstance(p, Partial) and isinstance(self._places[k], Replicate):
+                local = spread(local, self._mesh.get_group(k))
+        return local  # type: ignore[no-any-return]
 
     def full_tensor(self, *, grad_placements: Any = None) -> Tensor:
-        """Return all of it, on the graph."""
-        return self.to_local()
+        """Return all of it, on the graph. All processes of the mesh call this."""
+        whole = (Replicate(),) * self._mesh.ndim
+        return moved(local_of(self), self._mesh, self._places, whole, self._whole)  # type: ignore[no-any-return]
 
     def redistribute(self, device_mesh: DeviceMesh | None = None, placements: Any = None, *, async_op: bool = False,
                      **ignored: Any) -> DTensor:  # fmt: skip
-        """Return it with other placements."""
-        return _placed(self.to_local(), device_mesh or self._mesh, placements)
+        """Return it with other placements. All processes of the mesh call this."""
+        mesh = device_mesh or self._mesh
+        if mesh != self._mesh:
+            raise NotImplementedError(text("redistribution to another mesh", op="DTensor.redistribute",
+                                           came=f"{mesh}", needed=f"{self._mesh}",
+                                           remedy="distribute_tensor(x.full_tensor(), mesh, placements)"))  # fmt: skip
+        then = _checked(placements, mesh, self._whole)
+        return placed(moved(local_of(self), mesh, self._places, then, self._whole), mesh, then, self._whole)
 
     @property
     def device_mesh(self) -> DeviceMesh:
-        """The grid of processes: one."""
+        """The grid of processes."""
         return self._mesh
 
     @property
     def placements(self) -> tuple[Placement, ...]:
-        """How it would lie in each dimension of the mesh."""
+        """How it lies in each dimension of the mesh."""
         return self._places
 
     @property
     def _local_tensor(self) -> Tensor:
-        return self.to_local()
+        return local_of(self)
+
+    # -- the whole's shape ---------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Size:  # type: ignore[override]
+        """The shape of the whole."""
+        return Size(self.__dict__.get("_whole", self._a.shape))
+
+    def size(self, dim: int | None = None) -> Any:  # type: ignore[override]
+        """Return the shape of the whole, or the size of one dimension."""
+        return self.shape if dim is None else self.shape[dim]
+
+    def numel(self) -> int:
+        """Return how many elements the whole has."""
+        return math.prod(self.shape)
+
+    nelement = numel
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    @property
+    def grad(self) -> Any:  # type: ignore[override]
+        """The gradient, which is divided as the tensor is."""
+        g = self._grad
+        if g is not None and not isinstance(g, DTensor):
+            g = self._grad = placed(g, self._mesh, self._places, self._whole)
+        return g
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if value is not None and tuple(value._a.shape) != tuple(self._a.shape):
+            raise RuntimeError(text("assigned grad is of another size than this process's part", op="DTensor.grad",
+                                    came=f"{tuple(value._a.shape)}", needed=f"{tuple(self._a.shape)}"))  # fmt: skip
+        self._grad = value
+
+    def __repr__(self) -> str:  # type: ignore[override]
+        if not hasattr(self, "_mesh") or self._mesh.size() == 1:
+            return super().__repr__()
+        return f"DTensor(local_tensor={local_of(self)!r}, device_mesh={self._mesh}, placements={self._places})"
 
 
-def _placed(local: Any, mesh: DeviceMesh | None, placements: Any) -> DTensor:
-    mesh = mesh or DeviceMesh(local.device.type, [0])
-    found: DTensor = local.as_subclass(DTensor)
+class DTensorParameter(DTensor, Parameter):  # type: ignore[misc]
+    """A parameter that is divided among processes."""
+
+    def __new__(cls, data: DTensor, requires_grad: bool = True) -> DTensorParameter:
+        made = Tensor.__new__(cls)
+        made._a, made._kind, made._storage = data._a, data._kind, data._storage
+        made._mesh, made._places, made._whole = data._mesh, data._places, data._whole
+        with overriding.no_class_asked():
+            made.requires_grad_(requires_grad)
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        with no_grad(), overriding.no_class_asked():
+            copied = placed(local_of(self).detach().clone(), self._mesh, self._places, self._whole)  # type: ignore[attr-defined]
+        memo[id(self)] = made = DTensorParameter(copied, self._requires_grad)
+        return made
+
+
+# -- how an op is computed ---------------------------------------------------------------------------------------------
+
+
+def local_of(x: Any) -> Any:
+    """Return what this process holds of a tensor, on the graph; other values as they are."""
+    if not isinstance(x, DTensor):
+        return x
+    with overriding.no_class_asked():
+        return _view(x, shape=x._a.shape)
+
+
+def _flat(values: Any) -> list[Any]:
+    if isinstance(values, dict):
+        values = list(values.values())
+    if isinstance(values, list | tuple):
+        return [x for v in values for x in _flat(v)]
+    return [values]
+
+
+def _mapped(values: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(values, dict):
+        return {k: _mapped(v, change) for k, v in values.items()}
+    if type(values) in (list, tuple):
+        return type(values)(_mapped(v, change) for v in values)
+    return change(values)
+
+
+def _localized(values: Any) -> Any:
+    return _mapped(values, local_of)
+
+
+def _name(func: Any) -> str:
+    """Return a function's name without Python's underscores: ``__radd__`` is "add", and a property's its own."""
+    name = getattr(func, "__name__", "")
+    if name in ("__get__", "__set__"):
+        found = func.__self__
+        own = getattr(found, "__name__", None) or getattr(getattr(found, "fget", None), "__name__", "")
+        return own if own in _TURNED else name
+    if name.startswith("__") and name.endswith("__"):
+        name = name.strip("_")
+        short = name[1:] if name[:1] in "ri" and name[1:] in _OPERATORS else name
+        return short + "_" * (name[:1] == "i" and short != name)
+    return str(name)
+
+
+_OPERATORS = {"add", "sub", "mul", "truediv", "pow", "floordiv", "mod"}
+_ALIKE |= {n for n, op in table.items() if isinstance(op, Elementwise)}
+_ALIKE |= {f"{n}_" for n in [*_ALIKE] if not n.endswith("_")}
+
+
+def _alike(given: Sequence[DTensor], args: Any) -> bool:
+    """Return whether all tensors are divided alike, so that an op of their elements is one of their parts."""
+    first = given[0]
+    if any(isinstance(p, Partial) for p in first._places):
+        return False
+    if any((x._mesh, x._places, x._whole) != (first._mesh, first._places, first._whole) for x in given):
+        return False
+    return not any(isinstance(x, Tensor) and not isinstance(x, DTensor) and x.ndim for x in _flat(args))
+
+
+def _as_before(func: Any, args: Any, kwargs: Any, first: DTensor) -> Any:
+    """Compute of this process's part; new tensors are divided as the first one is, in a mesh of one whole."""
+    found = overriding.torch_function(DTensor, func, (), args, kwargs)
+    for x in found if isinstance(found, list | tuple) else (found,):
+        if isinstance(x, DTensor) and "_mesh" not in x.__dict__:
+            same = x._a.shape == first._a.shape and first._mesh.size() > 1
+            x._mesh, x._whole = first._mesh, first._whole if same else tuple(x._a.shape)
+            x._places = first._places if same else (Replicate(),) * first._mesh.ndim
+    return found
+
+
+def _whole_op(func: Any, name: str, args: Any, kwargs: Any, first: DTensor) -> Any:
+    """Compute of the whole tensors; what is changed in place is written into the parts."""
+    full: dict[int, Any] = {id(x): x.full_tensor() for x in _flat((args, kwargs)) if isinstance(x, DTensor)}
+    args_, kwargs_ = (_mapped(v, lambda x: full.get(id(x), x)) for v in (args, kwargs))
+    with overriding.no_class_asked():
+        found = func(*args_, **kwargs_)
+    whole = (Replicate(),) * first._mesh.ndim
+    if (name.endswith("_") or name in ("setitem", "setitem_")) and isinstance(args[0], DTensor):
+        target = args[0]
+        with no_grad(), overriding.no_class_asked():
+            local_of(target).copy_(moved(full[id(target)].detach(), first._mesh, whole, target._places, target._whole))
+        return target if isinstance(found, Tensor) else found
+    return _mapped(found, lambda x: placed(x, first._mesh, whole) if isinstance(x, Tensor) else x)
+
+
+# -- making them -------------------------------------------------------------------------------------------------------
+
+
+def _checked(placements: Any, mesh: DeviceMesh, shape: Sequence[int]) -> tuple[Placement, ...]:
+    ndim = len(shape)
     places = tuple(placements) if placements is not None else (Replicate(),) * mesh.ndim
     if len(places) != mesh.ndim:
         raise ValueError(text("`placements` must have the same length as `device_mesh.ndim`!", op="DTensor",
                               came=f"{len(places)} placements", needed=f"{mesh.ndim}"))  # fmt: skip
     for p in places:
-        if isinstance(p, Shard) and not -local.ndim <= p.dim < max(local.ndim, 1):
+        if isinstance(p, Shard) and not -ndim <= p.dim < max(ndim, 1):
             raise ValueError(text("a placement divides along a dimension that is not there", op="DTensor",
-                                  came=f"{p} of {tuple(local.shape)}"))  # fmt: skip
-    found._mesh, found._places = (
-        mesh,
-        tuple(Shard(p.dim % max(local.ndim, 1)) if isinstance(p, Shard) else p for p in places),
-    )
+                                  came=f"{p} of {tuple(shape)}"))  # fmt: skip
+    return tuple(Shard(p.dim % max(ndim, 1)) if isinstance(p, Shard) else p for p in places)
+
+
+def placed(local: Any, mesh: DeviceMesh | None, placements: Any, whole: Sequence[int] | None = None) -> DTensor:
+    """Return a tensor's memory, on its graph, as this process's part of a divided one of shape `whole`."""
+    mesh = mesh or DeviceMesh(local.device.type, [0])
+    places = _checked(placements, mesh, local._a.shape)
+    with overriding.no_class_asked():
+        found: DTensor = local.as_subclass(DTensor)
+    if whole is None:
+        shape = list(local._a.shape)
+        for k, p in enumerate(places):
+            if isinstance(p, Shard):
+                shape[p.dim] *= mesh.size(k)
+        whole = shape
+    found._mesh, found._places, found._whole = mesh, places, tuple(whole)
     return found
 
 
 def distribute_tensor(tensor: Tensor, device_mesh: DeviceMesh | None = None, placements: Any = None, *,
                       src_data_rank: int | None = 0) -> DTensor:  # fmt: skip
-    """Return a leaf with the values of `tensor`, divided over a mesh: this process holds all of it."""
+    """Return a leaf with the values that `tensor` has on the first process of the mesh, divided over it.
+
+    src_data_rank : None where all processes have the same values already: nothing is sent then.
+    """
     if isinstance(tensor, DTensor):
         return tensor.redistribute(device_mesh, placements)
-    found = _placed(tensor.detach(), device_mesh, placements)
-    found.requires_grad_(tensor.requires_grad)
+    mesh = device_mesh or DeviceMesh(tensor.device.type, [0])
+    values: Any = tensor.detach()
+    if src_data_rank is not None and mesh.size() > 1:
+        values = values.clone()
+        for group in mesh.get_all_groups():
+            broadcast(values, group=group, group_src=src_data_rank)
+    whole, then = (Replicate(),) * mesh.ndim, _checked(placements, mesh, tensor.shape)
+    with no_grad():
+        found = placed(moved(values, mesh, whole, then, tuple(tensor.shape)), mesh, then, tensor.shape)
+    with overriding.no_class_asked():
+        found.requires_grad_(tensor.requires_grad)
     return found
 
 
@@ -193,7 +356,7 @@ def distribute_module(module: Module, device_mesh: DeviceMesh | None = None, par
 
 def _maker(name: str, make: Callable[..., Any]) -> Callable[..., DTensor]:
     def made(*size: Any, device_mesh: DeviceMesh | None = None, placements: Any = None, **kwargs: Any) -> DTensor:
-        return _placed(make(*size, **kwargs), device_mesh, placements)
+        return distribute_tensor(make(*size, **kwargs), device_mesh, placements)
 
     made.__name__ = made.__qualname__ = name
     made.__doc__ = f"Return the tensor that `core.{name}` gives, divided over a mesh."
@@ -202,115 +365,3 @@ def _maker(name: str, make: Callable[..., Any]) -> Callable[..., DTensor]:
 
 zeros, ones, empty, full = (_maker(n, getattr(creation, n)) for n in ("zeros", "ones", "empty", "full"))
 rand, randn = _maker("rand", _rand), _maker("randn", _randn)
-
-# -- modules -----------------------------------------------------------------------------------------------------------
-
-
-class ParallelStyle:
-    """How a module is divided among processes: over one it stays as it is."""
-
-    src_data_rank: int | None = 0
-
-    def __init__(self, *, input_layouts: Any = None, output_layouts: Any = None, use_local_output: bool = True,
-                 **settings: Any) -> None:  # fmt: skip
-        self.input_layouts, self.output_layouts = input_layouts, output_layouts
-        self.use_local_output, self.settings = use_local_output, settings
-
-    def _apply(self, module: Module, device_mesh: DeviceMesh) -> Module:
-        """Return the module; what comes out of it is a `DTensor` where the style was told not to give local tensors."""
-        if not self.use_local_output:
-            places = self.output_layouts if isinstance(self.output_layouts, Placement) else Replicate()
-            module.register_forward_hook(lambda m, inputs, output: _placed(output, device_mesh, [places]))
-        return module
-
-
-class ColwiseParallel(ParallelStyle):
-    """A linear or embedding layer divided by its outputs: over one process it stays as it is."""
-
-
-class RowwiseParallel(ParallelStyle):
-    """A linear or embedding layer divided by its inputs: over one process it stays as it is."""
-
-
-class SequenceParallel(ParallelStyle):
-    """A norm or dropout on a part of the sequence: over one process on all of it."""
-
-    def __init__(self, *, sequence_dim: int = 1, use_local_output: bool = False) -> None:
-        super().__init__(use_local_output=True, sequence_dim=sequence_dim)
-
-
-class PrepareModuleInput(ParallelStyle):
-    """A module whose inputs are divided: over one process they stay as they are."""
-
-
-class PrepareModuleOutput(ParallelStyle):
-    """A module whose outputs are divided: over one process they stay as they are."""
-
-
-class PrepareModuleInputOutput(ParallelStyle):
-    """A module whose inputs and outputs are divided: over one process they stay as they are."""
-
-
-def parallelize_module(module: Module, device_mesh: DeviceMesh | None = None, parallelize_plan: Any = None, *,
-                       src_data_rank: int | None = 0) -> Module:  # fmt: skip
-    """Divide a module by a plan: a style, or styles by the names of its parts, in which ``*`` stands for any.
-
-    >>> import core
-    >>> from core.distributed.tensor import ColwiseParallel, parallelize_module
-    >>> model = core.nn.Sequential(core.nn.Linear(2, 2))
-    >>> parallelize_module(model, core.distributed.init_device_mesh("cpu", (1,)), {"0": ColwiseParallel()}) is model
-    True
-    >>> core.distributed.destroy_process_group()
-    """
-    mesh = device_mesh or DeviceMesh("cpu", [0])
-    if isinstance(parallelize_plan, ParallelStyle):
-        return parallelize_plan._apply(module, mesh)
-    for pattern, style in (parallelize_plan or {}).items():
-        for name, part in [*module.named_modules()]:
-            if name.count(".") == pattern.count(".") and fnmatchcase(name, pattern):
-                style._apply(part, mesh)
-    return module
-
-
-@contextlib.contextmanager
-def loss_parallel() -> Iterator[None]:
-    """A block in which the loss of divided logits is computed in parts: they are whole."""
-    yield
-
-
-@contextlib.contextmanager
-def implicit_replication() -> Iterator[None]:
-    """A block in which tensors stand for ones that each process holds: they always do."""
-    yield
-
-
-@contextlib.contextmanager
-def context_parallel(mesh: DeviceMesh, *, buffers: Any = None, buffer_seq_dims: Any = None,
-                     no_restore_buffers: Any = None) -> Iterator[None]:  # fmt: skip
-    """A block in which sequences are divided among processes: one holds them whole."""
-    yield
-
-
-def local_map(func: Callable[..., Any] | None = None, out_placements: Any = None, in_placements: Any = None,
-              in_grad_placements: Any = None, device_mesh: DeviceMesh | None = None, *,
-              redistribute_inputs: bool = False, track_variable_placements: Any = None) -> Any:  # fmt: skip
-    """Return a function of divided tensors that calls `func` with what this process holds of each."""
-    if func is None:
-        return lambda f: local_map(f, out_placements, in_placements, in_grad_placements, device_mesh)
-
-    def mapped(*args: Any, **kwargs: Any) -> Any:
-        mesh = device_mesh or next((a.device_mesh for a in args if isinstance(a, DTensor)), None)
-        found = func(*[a.to_local() if isinstance(a, DTensor) else a for a in args], **kwargs)
-        if mesh is None:
-            return found
-        if not isinstance(found, tuple | list):
-            return _placed(found, mesh, _one(out_placements)) if isinstance(found, Tensor) else found
-        each = out_placements if out_placements and isinstance(out_placements[0], tuple | list | None) else None
-        return tuple(_placed(f, mesh, each[k] if each else out_placements) if isinstance(f, Tensor) else f
-                     for k, f in enumerate(found))  # fmt: skip
-
-    return mapped
-
-
-def _one(placements: Sequence[Any] | None) -> Any:
-    return placements[0] if placements and isinstance(placements[0], tuple | list) else placements

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -139,7 +138,14 @@ def _or_policy(module: Module, recurse: bool, nonwrapped_numel: int, policies: I
     return any(p(module=module, recurse=recurse, nonwrapped_numel=nonwrapped_numel) for p in policies)
 
 
-CustomPolicy = functools.partial
+class CustomPolicy:
+    """Which modules are divided by themselves: those of which a function says so."""
+
+    def __init__(self, lambda_fn: Callable[[Module], Any]) -> None:
+        self._lambda_fn = lambda_fn
+
+    def __call__(self, module: Module, recurse: bool, *args: Any, **kwargs: Any) -> bool:
+        return recurse or bool(self._lambda_fn(module))
 
 
 @contextlib.contextmanager

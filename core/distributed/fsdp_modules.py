@@ -1,20 +1,27 @@
-"""`FullyShardedDataParallel` and `fully_shard` for one process, which holds all parameters: nothing is divided.
+"""`FullyShardedDataParallel` and `fully_shard`: modules whose parameters are divided among processes.
 
-The wrapped module computes as it is. What is refused is what would change its numbers: parameters in another dtype.
+In a world of one process nothing is divided, and a module computes as it is. Refused is what would change its numbers:
+parameters in another dtype.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..base.errors import text
 from ..nn.modules.module import Module
 from ..nn.utils import clip_grad_norm_
-from .checkpoint import get_optimizer_state_dict, optimizer_state_to_load
+from .checkpoint import StateDictOptions, get_optimizer_state_dict, optimizer_state_to_load
+from .device_mesh import DeviceMesh
+from .dtensor import DTensor
+from .flat import broadcast_coalesced
 from .fsdp_settings import StateDictSettings, StateDictType
-from .groups import member
+from .groups import get_rank, get_world_size, is_initialized, member
+from .placements import Shard
+from .sharding import Unit, gathered, is_sharded, shard, units_of
 
 __all__ = ["FSDPModule", "FullyShardedDataParallel", "UnshardHandle", "fully_shard", "register_fsdp_forward_method"]
 
@@ -33,8 +40,15 @@ def _plain(name: str) -> str:
 
 
 def _strip(module: Module, state_dict: dict[str, Any], prefix: str, local_metadata: Any) -> None:
+    settings = FullyShardedDataParallel.get_state_dict_type(module)
+    whole = settings.state_dict_type is StateDictType.FULL_STATE_DICT
+    alone = whole and getattr(settings.state_dict_config, "rank0_only", False)
     for key in [k for k in state_dict if k.startswith(f"{prefix}{INNER}.")]:
-        state_dict[prefix + key.removeprefix(f"{prefix}{INNER}.")] = state_dict.pop(key)
+        value = state_dict.pop(key)
+        if whole and isinstance(value, DTensor):
+            value = value.full_tensor()
+        if not (alone and get_rank()):
+            state_dict[prefix + key.removeprefix(f"{prefix}{INNER}.")] = value
 
 
 def _put_back(state_dict: dict[str, Any], prefix: str, *ignored: Any) -> None:
@@ -43,10 +57,18 @@ def _put_back(state_dict: dict[str, Any], prefix: str, *ignored: Any) -> None:
 
 
 class FullyShardedDataParallel(Module):
-    """A module whose parameters are divided over all processes: over one, it holds them all.
+    """A module whose parameters are divided over all processes: gathered while it computes, let go of afterwards.
 
-    State dicts, and the names of parameters, are those of the module itself. Strategies, wrapping policies, prefetching
-    and offloading are kept and have no effect.
+    Parameters that no `FullyShardedDataParallel` within has divided are this one's. `parameters` gives this process's
+    rows of them (`DTensor`), which an optimizer steps. Names are those of the module itself, and state dicts are whole
+    on each process unless `state_dict_type` says else. All processes call the same methods.
+
+    sharding_strategy : SHARD_GRAD_OP and HYBRID_SHARD's kin keep parameters from the forward to the backward pass.
+    auto_wrap_policy : which modules within are wrapped on their own.
+    ignored_modules, ignored_states : what is not divided, nor are its gradients summed up.
+    sync_module_states : whether parameters and buffers begin as those of rank 0.
+    device_mesh : processes in one dimension, or in two: copies times parts.
+    cpu_offload, backward_prefetch, forward_prefetch, limit_all_gathers, use_orig_params : of no effect.
 
     Raises
     ------
@@ -76,7 +98,18 @@ class FullyShardedDataParallel(Module):
         self._fsdp_wrapped_module = module
         self.process_group, self.sharding_strategy, self.cpu_offload = process_group, sharding_strategy, cpu_offload
         self.mixed_precision = mixed_precision
-        self.rank, self.world_size = 0, 1
+        mesh = device_mesh or _mesh_of(process_group)
+        self.rank, self.world_size = mesh.get_local_rank(mesh.ndim - 1), mesh.size(mesh.ndim - 1)
+        ignored = [*(ignored_modules or ()), *(ignored_states or ())]
+        loose = [p for x in ignored for p in (x.parameters() if isinstance(x, Module) else [x])]
+        if sync_module_states and mesh.size() > 1:
+            broadcast_coalesced([*module.parameters(), *module.buffers()], 0, mesh.get_group(mesh.ndim - 1))
+        if auto_wrap_policy is not None:
+            inner = {"process_group": process_group, "sharding_strategy": sharding_strategy, "device_mesh": mesh,
+                     "ignored_states": loose}  # fmt: skip
+            _wrap(module, auto_wrap_policy, inner, {id(m) for m in ignored})
+        kept = getattr(sharding_strategy, "name", "") in ("SHARD_GRAD_OP", "NO_SHARD", "_HYBRID_SHARD_ZERO2")
+        shard(self, [module], mesh, False if kept else None, loose)
         self._register_state_dict_hook(_strip)
         self._register_load_state_dict_pre_hook(_put_back)
 
@@ -95,8 +128,9 @@ class FullyShardedDataParallel(Module):
         return self.module[key]  # type: ignore[index]
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the module."""
-        return self.module(*args, **kwargs)
+        """Call the module with its whole parameters."""
+        with gathered(self):
+            return self.module(*args, **kwargs)
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Any]]:
         """Yield the parameters by the names that they have in the module."""
@@ -118,8 +152,16 @@ class FullyShardedDataParallel(Module):
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """A block whose gradients are not averaged: they never are."""
-        yield
+        """A block whose gradients are only added up, whole on each process; the first pass after it averages them."""
+        units = units_of(self)
+        before = [unit.sync for unit in units]
+        for unit in units:
+            unit.sync = False
+        try:
+            yield
+        finally:
+            for unit, was in zip(units, before, strict=True):
+                unit.sync = was
 
     # -- of any module that holds one --------------------------------------------------------------------------------
 
@@ -134,21 +176,33 @@ class FullyShardedDataParallel(Module):
     @contextlib.contextmanager
     def summon_full_params(module: Module, recurse: bool = True, writeback: bool = True, rank0_only: bool = False,
                            offload_to_cpu: bool = False, with_grads: bool = False) -> Iterator[None]:  # fmt: skip
-        """A block in which each process holds all parameters: it always does."""
-        yield
+        """A block in which the modules have whole parameters; with `writeback` this process's rows of them are kept."""
+        units = units_of(module) if recurse else list(module.__dict__.get("_units", ()))
+        for unit in units:
+            unit.unshard()
+            unit.put(True)
+        try:
+            yield
+        finally:
+            for unit in units:
+                if writeback:
+                    unit.keep()
+                unit.put(False)
+                unit.reshard()
 
     @staticmethod
     def set_state_dict_type(module: Module, state_dict_type: Any, state_dict_config: Any = None,
                             optim_state_dict_config: Any = None) -> Any:  # fmt: skip
-        """Say in which form state dicts are: they are whole. Return the settings that stood before."""
-        before = getattr(module, "_state_dict_settings", None)
+        """Say in which form state dicts are: whole, or this process's part. Return the settings that stood before."""
+        before = FullyShardedDataParallel.get_state_dict_type(module)
         new = StateDictSettings(state_dict_type, state_dict_config, optim_state_dict_config)
-        object.__setattr__(module, "_state_dict_settings", new)
-        return before or StateDictSettings(StateDictType.FULL_STATE_DICT, None, None)  # type: ignore[arg-type]
+        for m in (module, *FullyShardedDataParallel.fsdp_modules(module)):
+            object.__setattr__(m, "_state_dict_settings", new)
+        return before
 
     @staticmethod
     def get_state_dict_type(module: Module) -> Any:
-        """Return what `set_state_dict_type` said."""
+        """Return what `set_state_dict_type` said: whole ones without it."""
         whole = StateDictSettings(StateDictType.FULL_STATE_DICT, None, None)  # type: ignore[arg-type]
         return getattr(module, "_state_dict_settings", None) or whole
 
@@ -156,19 +210,24 @@ class FullyShardedDataParallel(Module):
     @contextlib.contextmanager
     def state_dict_type(module: Module, state_dict_type: Any, state_dict_config: Any = None,
                         optim_state_dict_config: Any = None) -> Iterator[None]:  # fmt: skip
-        """A block with another form of state dicts; they are whole in each."""
+        """A block with another form of state dicts."""
         cls = FullyShardedDataParallel
         before = cls.set_state_dict_type(module, state_dict_type, state_dict_config, optim_state_dict_config)
         try:
             yield
         finally:
-            object.__setattr__(module, "_state_dict_settings", before)
+            cls.set_state_dict_type(module, before.state_dict_type, before.state_dict_config,
+                                    before.optim_state_dict_config)  # fmt: skip
 
     @staticmethod
     def optim_state_dict(model: Module, optim: Any, optim_state_dict: Any = None, group: Any = None) -> dict[str, Any]:
-        """Return an optimizer's state by the names of the parameters."""
-        state = get_optimizer_state_dict(model, optim)
-        return _renamed(state, _plain)
+        """Return an optimizer's state by the names of the parameters, in the form that `state_dict_type` says."""
+        settings = FullyShardedDataParallel.get_state_dict_type(model)
+        whole = settings.state_dict_type is StateDictType.FULL_STATE_DICT
+        config = settings.optim_state_dict_config
+        alone = bool(getattr(config, "rank0_only", False)) and whole
+        options = StateDictOptions(full_state_dict=whole, cpu_offload=alone)
+        return _renamed(get_optimizer_state_dict(model, optim, options=options), _plain)
 
     full_optim_state_dict = sharded_optim_state_dict = optim_state_dict
 
@@ -225,38 +284,63 @@ class UnshardHandle:
 
 
 class FSDPModule:
-    """What `fully_shard` adds to a module's class: PyTorch's methods that gather parameters, which are there."""
+    """What `fully_shard` adds to a module's class: it computes with its whole parameters, which are gathered before."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute as the module does, with its whole parameters."""
+        with gathered(self):
+            return super().forward(*args, **kwargs)  # type: ignore[misc]
+
+    def _own_units(self, recurse: bool = False) -> list[Unit]:
+        return units_of(self) if recurse else list(self.__dict__.get("_units", ()))
 
     def reshard(self) -> None:
-        """Nothing: all parameters stay."""
+        """Let go of the whole parameters."""
+        for unit in self._own_units():
+            unit.put(False)
+            unit.reshard()
 
     def unshard(self, async_op: bool = False) -> UnshardHandle | None:
-        """Return what waits for the parameters, with `async_op`: they are there."""
+        """Gather the whole parameters, which the module has until `reshard`."""
+        for unit in self._own_units():
+            unit.unshard()
+            unit.put(True)
         return UnshardHandle() if async_op else None
 
     def set_is_last_backward(self, is_last_backward: bool) -> None:
-        """Nothing: no gradient is sent."""
+        """Nothing: every backward pass ends what it began."""
 
     def set_requires_gradient_sync(self, requires_gradient_sync: bool, *, recurse: bool = True) -> None:
-        """Nothing: no gradient is sent."""
+        """Say whether backward passes average gradients over the processes, or only add them up."""
+        for unit in self._own_units(recurse):
+            unit.sync = requires_gradient_sync
 
     set_requires_all_reduce = set_requires_gradient_sync
 
     def set_reshard_after_forward(self, reshard_after_forward: bool, recurse: bool = True) -> None:
-        """Nothing: all parameters stay."""
+        """Say whether whole parameters are let go of between the forward and the backward pass."""
+        for unit in self._own_units(recurse):
+            unit.reshard_after_forward = reshard_after_forward
 
-    set_reshard_after_backward = set_reshard_after_forward
+    def set_reshard_after_backward(self, reshard_after_backward: bool, recurse: bool = True) -> None:
+        """Nothing: whole parameters are let go of after the backward pass."""
 
     def set_modules_to_forward_prefetch(self, modules: Any) -> None:
-        """Nothing: no parameter is gathered."""
+        """Nothing: parameters are gathered when they are needed."""
 
     set_modules_to_backward_prefetch = set_modules_to_forward_prefetch
 
     def set_gradient_divide_factor(self, factor: float) -> None:
-        """Take how gradients of several processes are averaged. *Raises*: RuntimeError for a number other than 1."""
-        if factor != 1:
+        """Divide sums of gradients by a number other than that of the processes.
+
+        *Raises*: RuntimeError for one other than 1 where nothing is divided.
+        """
+        units = self._own_units(True)
+        if factor != 1 and not units:
             raise RuntimeError(text("gradients of one process are not divided", op="set_gradient_divide_factor",
                                     came=f"{factor}", needed="1"))  # fmt: skip
+        for unit in units:
+            unit.divisor = factor
 
 
 _classes: dict[type, type] = {}
@@ -265,10 +349,18 @@ _classes: dict[type, type] = {}
 def fully_shard(module: Any, *, mesh: Any = None, reshard_after_forward: Any = None, shard_placement_fn: Any = None,
                 mp_policy: Any = None, offload_policy: Any = None, ignored_params: Any = None,
                 dp_mesh_dims: Any = None) -> Any:  # fmt: skip
-    """Divide the parameters of a module, or of several, over all processes: one holds them all. Return the module.
+    """Divide the parameters of a module, or of several, over all processes, by rows. Return the module.
 
-    Its class becomes one with `FSDPModule` among its bases. *Raises*: NotImplementedError for parameters in a second
-    dtype.
+    Those that `fully_shard` has divided within stay with their modules: call it on the inner ones first. Parameters
+    become `DTensor`s, and the module's class one with `FSDPModule` among its bases. All processes call it on equal
+    modules.
+
+    mesh : processes in one dimension, or in two: copies times parts.
+    reshard_after_forward : whether whole parameters are let go of between the forward and the backward pass; without it
+        those of all but the outermost module are.
+    ignored_params : what is not divided, nor are its gradients summed up.
+
+    *Raises*: NotImplementedError for parameters in a second dtype, or divided along another dimension than the first.
 
     >>> import core
     >>> model = core.distributed.fsdp.fully_shard(core.nn.Linear(2, 1))
@@ -276,16 +368,57 @@ def fully_shard(module: Any, *, mesh: Any = None, reshard_after_forward: Any = N
     (True, 'FSDPLinear')
     """
     _same_dtype("fully_shard", mp_policy)
-    for m in module if isinstance(module, Iterable) and not isinstance(module, Module) else (module,):
+    many = list(module) if isinstance(module, Iterable) and not isinstance(module, Module) else [module]
+    for p in [p for m in many for p in m.parameters()] if shard_placement_fn is not None else ():
+        if shard_placement_fn(p) not in (None, Shard(0)):
+            raise NotImplementedError(text("parameters are divided along their first dimension", op="fully_shard",
+                                           came=f"{shard_placement_fn(p)}",
+                                           remedy="shard_placement_fn=None"))  # fmt: skip
+    for m in many:
         cls = type(m)
         if not issubclass(cls, FSDPModule):
             if cls not in _classes:
                 _classes[cls] = type(f"FSDP{cls.__name__}", (FSDPModule, cls), {})
             m.__class__ = _classes[cls]
+    if mesh is not None or is_initialized():
+        keep = None if reshard_after_forward is None else bool(reshard_after_forward)
+        shard(many[0], many, mesh or _mesh_of(None), keep, list(ignored_params or ()))
+        for m in many[1:]:
+            m.__dict__["_units"] = many[0].__dict__["_units"]
     return module
 
 
 def register_fsdp_forward_method(module: Module, method_name: str) -> None:
-    """Name a method before which parameters are gathered: they are there."""
+    """Let a method, too, compute with whole parameters."""
     if not hasattr(module, method_name):
         raise ValueError(f"{type(module)} does not have a method {method_name}")
+    method = getattr(module, method_name)
+
+    @functools.wraps(method)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        with gathered(module):
+            return method(*args, **kwargs)
+
+    if isinstance(module, FSDPModule):
+        object.__setattr__(module, method_name, wrapped)
+
+
+def _mesh_of(group: Any) -> DeviceMesh:
+    """Return the processes of a group, or all, as a mesh; of two groups, the second one's copies."""
+    if isinstance(group, tuple):
+        raise NotImplementedError(text("a pair of groups is given as a mesh", op="FullyShardedDataParallel",
+                                       remedy="device_mesh=init_device_mesh('cpu', (copies, parts))"))  # fmt: skip
+    if group is None:
+        return DeviceMesh("cpu", list(range(get_world_size())))
+    return DeviceMesh.from_group(group, "cpu")
+
+
+def _wrap(module: Module, policy: Any, settings: dict[str, Any], ignored: set[int]) -> None:
+    """Wrap those modules within another that a policy names, the inner ones first."""
+    for name, child in list(module.named_children()):
+        if id(child) in ignored or isinstance(child, FullyShardedDataParallel):
+            continue
+        _wrap(child, policy, settings, ignored)
+        rest = sum(p.numel() for p in child.parameters() if not is_sharded(p))
+        if policy(module=child, recurse=False, nonwrapped_numel=rest):
+            setattr(module, name, FullyShardedDataParallel(child, **settings))

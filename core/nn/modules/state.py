@@ -259,8 +259,8 @@ class State:
 
 def _values(t: Tensor) -> Tensor:
     """As `detach`; saving is no leaving of the graph that observers should hear of."""
-    if isinstance(t, SparseTensor):
-        return t.detach()
+    if isinstance(t, SparseTensor) or hasattr(t, "full_tensor"):  # one that is divided among processes stays so
+        return t.detach()  # type: ignore[attr-defined, no-any-return]
     out = wrap(t._a, t._kind)
     out._storage = storage_of(t)
     return out

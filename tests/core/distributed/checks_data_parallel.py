@@ -11,29 +11,18 @@ from core.distributed.algorithms.ddp_comm_hooks import default_hooks, post_local
 from core.distributed.algorithms.join import Join
 from core.distributed.optim import PostLocalSGDOptimizer, ZeroRedundancyOptimizer
 from core.nn.parallel import DistributedDataParallel as DDP
-from tests.core.distributed.models import batches, cnn, loss_of, mean, mlp, share, trained
-
-
-def raises(kind: type[BaseException], call: Any) -> str:
-    try:
-        call()
-    except kind as error:
-        return str(error)
-    raise AssertionError(f"no {kind.__name__}")
-
-
-def same_everywhere(*tensors: Any) -> bool:
-    """Whether tensors have the same bits on every rank."""
-    every: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(every, [t.detach().tolist() for t in tensors])
-    return all(e == every[0] for e in every)
-
-
-def twice(name: str, wrap: Any, **more: Any) -> list[float]:
-    """The losses of a run, whose repetition has the same bits."""
-    first, again = (trained(name, wrap, **more) for _ in range(2))
-    assert first == again, (first, again)
-    return first
+from tests.core.distributed.models import (
+    MODELS,
+    batches,
+    cnn,
+    loss_of,
+    mean,
+    mlp,
+    raises,
+    same_everywhere,
+    share,
+    twice,
+)
 
 
 def sync_bn(model: Any) -> Any:
@@ -231,8 +220,6 @@ def check_most_is_sent_before_the_pass_ends() -> Any:
     shares = {}
     for name, cap in (("mlp", 0.005), ("gpt", 0.02)):
         core.manual_seed(0)
-        from tests.core.distributed.models import MODELS
-
         inner = MODELS[name]()
         come: list[Any] = []
         for p in inner.parameters():

@@ -17,19 +17,17 @@ class Block(nn.Module):
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
-        self.norm, self.heads = nn.LayerNorm(width), heads
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.mlp = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(),
-                                 nn.Linear(4 * width, width))  # fmt: skip
+        self.norm, self.size = nn.LayerNorm(width), width // heads
+        self.q, self.k, self.v, self.out = (nn.Linear(width, width) for _ in range(4))
+        self.mlp_norm = nn.LayerNorm(width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
     def forward(self, x: Any) -> Any:
-        b, t, c = x.shape
-        q, k, v = (
-            y.view(b, t, self.heads, c // self.heads).transpose(1, 2) for y in self.qkv(self.norm(x)).chunk(3, -1)
-        )
+        y = self.norm(x)
+        q, k, v = (f(y).unflatten(-1, (-1, self.size)).transpose(1, 2) for f in (self.q, self.k, self.v))
         y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(y.transpose(1, 2).reshape(b, t, c))
-        return x + self.mlp(x)
+        x = x + self.out(y.transpose(1, 2).flatten(2))
+        return x + self.mlp(self.mlp_norm(x))
 
 
 class Gpt(nn.Module):
@@ -116,3 +114,26 @@ def trained(name: str, wrap: Callable[[Any], Any], optimizer: Callable[[Any], An
 
 def close(one: list[float], other: list[float], limit: float = 1e-5) -> bool:
     return len(one) == len(other) and max(abs(a - b) for a, b in zip(one, other, strict=True)) <= limit
+
+
+def raises(kind: type[BaseException], call: Any) -> str:
+    """What an error of a class says that a call raises."""
+    try:
+        call()
+    except kind as error:
+        return str(error)
+    raise AssertionError(f"no {kind.__name__}")
+
+
+def same_everywhere(*tensors: Any) -> bool:
+    """Whether tensors have the same bits on every rank."""
+    every: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(every, [t.detach().tolist() for t in tensors])
+    return all(e == every[0] for e in every)
+
+
+def twice(name: str, wrap: Any, **more: Any) -> list[float]:
+    """The losses of a run, whose repetition has the same bits."""
+    first, again = (trained(name, wrap, **more) for _ in range(2))
+    assert first == again, (first, again)
+    return first

@@ -1,72 +1,49 @@
-"""Checks that run on ranks: `outcomes` starts one job of mpiexec for all of a module's ``check_*`` functions.
+"""Checks of training on ranks: `outcome` is what a module's ``check_*`` function gave on each rank.
 
-A check that fails ends the job, since its ranks are no longer at the same place: those after it do not run.
+All checks of a module run in one job (`jobs.ranks`). One that fails ends the job, since its ranks are no longer at the
+same place: those after it do not run.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
-import importlib.util
 import json
-import os
-import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import traceback
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-ROOT = Path(__file__).parents[3]
-BESIDE = Path(sys.executable).with_name("mpiexec")
-MPIEXEC = str(BESIDE) if BESIDE.exists() else shutil.which("mpiexec")
-needs_mpi = pytest.mark.skipif(MPIEXEC is None or importlib.util.find_spec("mpi4py") is None,
-                               reason="needs mpi4py and mpiexec: pip install mpi4py mpich")  # fmt: skip
-
-
-def checks(module: str) -> list[str]:
-    """The checks of a module, in the order of its text."""
-    return [name for name in vars(importlib.import_module(module)) if name.startswith("check_")]
+from tests.core.distributed import jobs
 
 
 @functools.cache
-def outcomes(module: str, n: int, limit_s: float = 120) -> dict[str, list[Any]]:
-    """What each check gave on each rank. *Raises*: AssertionError with the ranks' output where a check failed."""
+def outcomes(module: str, n: int, limit_s: float = 180) -> dict[str, list[Any]]:
+    """What each check gave on each rank, as far as the job came; by the name "" what it printed."""
     with tempfile.TemporaryDirectory() as folder:
-        env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-        job = subprocess.Popen([str(MPIEXEC), "-n", str(n), sys.executable, "-m", __name__, module, folder], cwd=ROOT,
-                               env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               start_new_session=True)  # fmt: skip
         try:
-            told, _ = job.communicate(timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(job.pid, signal.SIGKILL)
-            told = f"not done after {limit_s} s\n" + job.communicate()[0]
+            _, *told = jobs.ranks(n, "-m", __name__, module, folder, limit_s=limit_s)
+        except AssertionError as late:
+            told = [str(late)]
         found: dict[str, list[Any]] = {}
         for rank in range(n):
             path = Path(folder) / f"{rank}.jsonl"
             for line in path.read_text().splitlines() if path.exists() else ():
                 name, result = json.loads(line)
                 found.setdefault(name, []).append(result)
-    found = {name: results for name, results in found.items() if len(results) == n}
-    found[""] = [told]
-    return found
+    return {name: results for name, results in found.items() if len(results) == n} | {"": told}
 
 
-def outcome(module: str, n: int, name: str, limit_s: float = 120) -> list[Any]:
+def outcome(module: str, n: int, name: str) -> list[Any]:
     """What a check gave on each rank. *Raises*: AssertionError where it failed, or was not reached."""
-    found = outcomes(module, n, limit_s)
-    assert name in found, f"{name} failed on {n} ranks, or one before it:\n{found[''][0][-6000:]}"
+    found = outcomes(module, n)
+    assert name in found, f"{name} failed on {n} ranks, or one before it:\n" + "\n".join(found[""])[-6000:]
     return found[name]
 
 
 def main(module: str, folder: str) -> None:
+    """Run a module's checks on this rank, and write down what they give."""
     import core
 
     core.set_num_threads(1)
@@ -74,7 +51,7 @@ def main(module: str, folder: str) -> None:
     rank = core.distributed.get_rank()
     loaded = importlib.import_module(module)
     with open(Path(folder) / f"{rank}.jsonl", "w") as file:
-        for name in checks(module):
+        for name in jobs.checks(module):
             try:
                 result = getattr(loaded, name)()
             except BaseException:

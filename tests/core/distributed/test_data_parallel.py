@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.core.distributed.models import close, trained
-from tests.core.distributed.on_ranks import checks, needs_mpi, outcome
+from tests.core.distributed.jobs import checks, needs_mpi
+from tests.core.distributed.on_ranks import outcome
 
 MODULE = "tests.core.distributed.checks_data_parallel"
 TRAINED = [name for name in checks(MODULE) if name.split("_")[1] in ("mlp", "cnn", "gpt")]

@@ -1,0 +1,329 @@
+"""What modules with divided parameters do on ranks: run by test_sharded.py."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from typing import Any
+
+import core
+from core import distributed as dist
+from core import nn
+from core.distributed import checkpoint, fsdp, tensor
+from core.distributed.checkpoint import StateDictOptions
+from core.distributed.fsdp import FullyShardedDataParallel as FSDP
+from core.distributed.fsdp import fully_shard
+from core.distributed.sharding import units_of
+from tests.core.distributed.models import (
+    Block,
+    batches,
+    loss_of,
+    mlp,
+    raises,
+    same_everywhere,
+    share,
+    trained,
+    twice,
+)
+
+LAYERS = (Block, nn.Linear, nn.Conv2d)
+
+
+def sharded(model: Any, **more: Any) -> Any:
+    """A model whose layers are divided one by one, and what is left with it."""
+    for m in model.modules():
+        if isinstance(m, LAYERS) and not any(isinstance(m, nn.Linear) and m in list(b.modules()) for b in model.modules()
+                                             if isinstance(b, Block)) and m is not getattr(model, "head", None):  # fmt: skip
+            fully_shard(m, **more)
+    return fully_shard(model, **more)
+
+
+def wrapped(model: Any, **more: Any) -> Any:
+    policy = functools.partial(fsdp.transformer_auto_wrap_policy, transformer_layer_cls={Block, nn.Conv2d})
+    return FSDP(model, auto_wrap_policy=policy, **more)
+
+
+def bn(wrap: Any) -> Any:
+    return lambda m: wrap(nn.SyncBatchNorm.convert_sync_batchnorm(m))
+
+
+def check_mlp() -> Any:
+    return twice("mlp", sharded)
+
+
+def check_mlp_kept_between_passes() -> Any:
+    return twice("mlp", functools.partial(sharded, reshard_after_forward=False))
+
+
+def check_mlp_let_go_of() -> Any:
+    return twice("mlp", functools.partial(sharded, reshard_after_forward=True))
+
+
+def check_mlp_wrapped() -> Any:
+    return twice("mlp", FSDP)
+
+
+def check_cnn() -> Any:
+    return twice("cnn", bn(sharded))
+
+
+def check_cnn_wrapped() -> Any:
+    return twice("cnn", bn(wrapped))
+
+
+def check_gpt() -> Any:
+    return twice("gpt", sharded)
+
+
+def check_gpt_wrapped() -> Any:
+    return twice("gpt", wrapped)
+
+
+def check_gpt_wrapped_and_kept() -> Any:
+    return twice("gpt", functools.partial(wrapped, sharding_strategy=fsdp.ShardingStrategy.SHARD_GRAD_OP))
+
+
+def check_gpt_in_copies_of_parts() -> Any:
+    """Two copies of two parts, on four ranks."""
+    n = dist.get_world_size()
+    mesh = tensor.init_device_mesh("cpu", (2, 2) if n == 4 else (n, 1) if n == 2 else (1, 1), mesh_dim_names=("a", "b"))
+    return twice("gpt", functools.partial(sharded, mesh=mesh))
+
+
+# -- one thing after the other -----------------------------------------------------------------------------------------
+
+
+def check_each_process_has_its_rows() -> None:
+    rank, n = dist.get_rank(), dist.get_world_size()
+    core.manual_seed(0)
+    model, plain = fully_shard(nn.Linear(3, 5)), nn.Linear(3, 5)
+    core.manual_seed(0)
+    plain.reset_parameters()
+    core.manual_seed(0)
+    model.reset_parameters()  # of the whole, as one process draws it
+    if n == 1:
+        return
+    rows = -(-5 // n)
+    assert model.weight.shape == (5, 3)
+    assert model.weight.numel() == 15
+    assert model.weight.to_local().tolist() == plain.weight[rank * rows : (rank + 1) * rows].tolist()
+    assert core.equal(model.weight.full_tensor(), plain.weight)
+    assert isinstance(model.weight, nn.Parameter)
+    assert isinstance(model.weight, tensor.DTensor)
+    assert model.weight.placements == (tensor.Shard(0),)
+    x = core.ones(2, 3, requires_grad=True)
+    model(x).sum().backward()
+    assert model.weight.grad.full_tensor().tolist() == [[2.0] * 3] * 5
+    assert core.allclose(x.grad, plain.weight.sum(0))
+    told = raises(ValueError, lambda: fully_shard(nn.ParameterList([nn.Parameter(core.tensor(1.0))])))
+    assert "scalar" in told
+
+
+class Seen(nn.Linear):
+    """A layer that remembers the memory of the weights it computed with."""
+
+    def forward(self, x: Any) -> Any:
+        assert self.weight.shape == (4, 4)
+        assert dist.get_world_size() == 1 or not isinstance(self.weight, tensor.DTensor)
+        a = self.weight._a
+        while a.base is not None:
+            a = a.base
+        self.memory = weakref.ref(a)
+        return super().forward(x)
+
+
+def check_whole_parameters_are_let_go_of() -> None:
+    if dist.get_world_size() == 1:
+        return
+    for kept in (False, True):
+        model = nn.Sequential(Seen(4, 4), nn.Tanh(), Seen(4, 4))
+        for m in (model[0], model[2], model):
+            fully_shard(m, reshard_after_forward=not kept)
+        out = model(core.ones(2, 4))
+        assert [m.memory() is None for m in (model[0], model[2])] == [not kept] * 2
+        assert all(isinstance(p, tensor.DTensor) for p in model.parameters())
+        out.sum().backward()
+        assert [m.memory() for m in (model[0], model[2])] == [None, None]
+        assert not any(unit.there for unit in units_of(model))
+
+
+def plain_and_sharded(make: Any = mlp) -> tuple[Any, Any]:
+    core.manual_seed(0)
+    plain = make()
+    core.manual_seed(0)
+    return plain, sharded(make())
+
+
+def check_gradients_add_up_without_being_sent() -> None:
+    plain, model = plain_and_sharded()
+    if dist.get_world_size() == 1:
+        return
+    first, second, third = batches("mlp", 3)
+    for x, y in (first, second, third):
+        loss_of(plain, x, y).backward()
+    model.set_requires_gradient_sync(False)
+    loss_of(model, *map(share, first)).backward()
+    assert all(p.grad is None for p in model.parameters())
+    model.set_requires_gradient_sync(True)
+    loss_of(model, *map(share, second)).backward()
+    loss_of(model, *map(share, third)).backward()
+    for p, q in zip(model.parameters(), plain.parameters(), strict=True):
+        assert core.allclose(p.grad.full_tensor(), q.grad, atol=1e-5)
+
+
+def check_norms_are_of_all_processes() -> None:
+    plain, model = plain_and_sharded()
+    x, y = batches("mlp", 1)[0]
+    loss_of(plain, x, y).backward()
+    loss_of(model, share(x), share(y)).backward()
+    for kind in (2.0, 1.0, float("inf")):
+        norms = [nn.utils.clip_grad_norm_(m.parameters(), 0.5, norm_type=kind) for m in (plain, model)]
+        assert core.allclose(norms[1], norms[0], atol=1e-5), norms
+    if dist.get_world_size() == 1:
+        return
+    for p, q in zip(model.parameters(), plain.parameters(), strict=True):
+        assert core.allclose(p.grad.full_tensor(), q.grad, atol=1e-5)
+
+
+def check_a_parameter_that_nobody_uses_keeps_no_gradient() -> None:
+    if dist.get_world_size() == 1:
+        return
+    model = nn.ModuleDict({"a": nn.Linear(2, 2), "b": nn.Linear(2, 2), "never": nn.Linear(2, 2)})
+    model.forward = None
+    rank = dist.get_rank()
+
+    class Some(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = model
+
+        def forward(self, x: Any) -> Any:
+            return self.parts["b" if rank else "a"](x)
+
+    some = fully_shard(Some())
+    some(core.ones(1, 2)).sum().backward()
+    n = dist.get_world_size()
+    assert some.parts["a"].bias.grad.full_tensor().tolist() == [1 / n] * 2
+    assert core.allclose(some.parts["b"].bias.grad.full_tensor(), core.full((2,), (n - 1) / n))
+    assert some.parts["never"].bias.grad is None
+
+
+def check_checkpointed_modules() -> None:
+    """Activation checkpoints within and around divided modules."""
+    for around in (False, True):
+        plain, model = plain_and_sharded()
+        if dist.get_world_size() == 1:
+            return
+        x = batches("mlp", 1)[0][0]
+
+        def run(m: Any, x: Any, around: bool = around) -> Any:
+            again = functools.partial(core.utils.checkpoint.checkpoint, use_reentrant=False)
+            for k, part in enumerate(m):
+                x = again(part, x) if around or k == 2 else part(x)
+            return x
+
+        run(plain, x).square().mean().backward()
+        for unit in units_of(model):
+            unit.reshard_after_forward = True
+        run(model, share(x)).square().mean().backward()
+        for p, q in zip(model.parameters(), plain.parameters(), strict=True):
+            assert core.allclose(p.grad.full_tensor(), q.grad, atol=1e-5)
+
+
+def check_states_are_whole_or_in_parts() -> None:
+    rank, n = dist.get_rank(), dist.get_world_size()
+    plain, model = plain_and_sharded()
+    opt, other = core.optim.AdamW(model.parameters(), lr=0.01), core.optim.AdamW(plain.parameters(), lr=0.01)
+    for x, y in batches("mlp", 2):
+        loss_of(model, share(x), share(y)).backward()
+        loss_of(plain, x, y).backward()
+        opt.step(), other.step()
+    whole = checkpoint.get_model_state_dict(model, options=StateDictOptions(full_state_dict=True))
+    for k, v in plain.state_dict().items():
+        assert core.allclose(whole[k], v, atol=1e-4), k
+    alone = checkpoint.get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
+    assert bool(alone) == (rank == 0)
+    state = checkpoint.get_optimizer_state_dict(model, opt, options=StateDictOptions(full_state_dict=True))
+    assert state["state"]["0.weight"]["exp_avg"].shape == (64, 16)
+    core.manual_seed(7)
+    again = sharded(mlp())
+    opt2 = core.optim.AdamW(again.parameters(), lr=1.0)
+    checkpoint.set_state_dict(again, opt2, model_state_dict=whole, optim_state_dict=state)
+    for p, q in zip(again.parameters(), model.parameters(), strict=True):
+        assert core.equal(tensor_of(p), tensor_of(q))
+        assert core.equal(opt2.state[p]["exp_avg"], opt.state[q]["exp_avg"])
+    parts = checkpoint.get_model_state_dict(model)
+    assert n == 1 or all(isinstance(v, tensor.DTensor) for v in parts.values())
+    third = sharded(mlp())
+    third.load_state_dict(parts)
+    assert all(core.equal(tensor_of(p), tensor_of(q)) for p, q in zip(third.parameters(), model.parameters(), strict=True))
+    only_first = {k: v for k, v in whole.items()} if rank == 0 else {}
+    fourth = sharded(mlp())
+    options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    checkpoint.set_model_state_dict(fourth, only_first, options=options)
+    assert all(core.equal(tensor_of(p), tensor_of(q)) for p, q in zip(fourth.parameters(), model.parameters(), strict=True))
+
+
+def tensor_of(p: Any) -> Any:
+    return (p.to_local() if isinstance(p, tensor.DTensor) else p).detach()
+
+
+def check_wrapped_states() -> None:
+    rank, n = dist.get_rank(), dist.get_world_size()
+    core.manual_seed(0)
+    plain = mlp()
+    core.manual_seed(0)
+    model = FSDP(mlp(), auto_wrap_policy=fsdp.ModuleWrapPolicy({nn.Linear}))
+    assert len(FSDP.fsdp_modules(model)) == 4
+    assert [k for k, _ in model.named_parameters()] == [k for k, _ in plain.named_parameters()]
+    state = model.state_dict()
+    assert all(core.equal(state[k], v) for k, v in plain.state_dict().items())
+    with FSDP.state_dict_type(model, fsdp.StateDictType.FULL_STATE_DICT, fsdp.FullStateDictConfig(rank0_only=True)):
+        assert bool(model.state_dict()) == (rank == 0)
+    with FSDP.state_dict_type(model, fsdp.StateDictType.SHARDED_STATE_DICT):
+        parts = model.state_dict()
+    assert n == 1 or all(isinstance(v, tensor.DTensor) for v in parts.values())
+    model.load_state_dict({k: v + 1 for k, v in state.items()})
+    with FSDP.summon_full_params(model):
+        assert core.allclose(dict(model.named_parameters())["0.weight"], plain[0].weight + 1)
+        with core.no_grad():
+            for p in model.parameters():
+                p.zero_()
+    assert all(not v.any() for v in model.state_dict().values())
+    opt = core.optim.Adam(model.parameters())
+    x, y = batches("mlp", 1)[0]
+    with model.no_sync():
+        loss_of(model, share(x), share(y)).backward()
+    loss_of(model, share(x), share(y)).backward()
+    model.clip_grad_norm_(1.0)
+    opt.step()
+    full = FSDP.optim_state_dict(model, opt)
+    assert full["state"]["0.weight"]["exp_avg"].shape == (64, 16)
+    assert same_everywhere(full["state"]["0.weight"]["exp_avg"])
+    other = core.optim.Adam(model.parameters())
+    other.load_state_dict(FSDP.optim_state_dict_to_load(model, other, full))
+    for p in model.parameters():
+        assert core.equal(other.state[p]["exp_avg"], opt.state[p]["exp_avg"])
+
+
+def check_models_are_sent_from_rank_0() -> None:
+    core.manual_seed(dist.get_rank())
+    model = FSDP(mlp(), sync_module_states=True)
+    core.manual_seed(0)
+    assert all(core.equal(v, w) for v, w in zip(model.state_dict().values(), mlp().state_dict().values(), strict=True))
+
+
+def check_evaluation_leaves_no_trace() -> None:
+    _, model = plain_and_sharded()
+    x, y = batches("mlp", 1)[0]
+    with core.no_grad():
+        first = model(x)
+    model(x)  # with a graph that is thrown away
+    loss_of(model, share(x), share(y)).backward()
+    with core.inference_mode():
+        assert core.equal(model(x), first)
+    assert dist.get_world_size() == 1 or all(p.grad is not None for p in model.parameters())
+
+
+def check_losses() -> Any:
+    return trained("mlp", sharded)

@@ -1,0 +1,284 @@
+"""What divided tensors and layers do on ranks: run by test_tensor_parallel.py."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import core
+from core import distributed as dist
+from core import nn
+from core.distributed.fsdp import fully_shard
+from core.distributed.tensor import (
+    DeviceMesh,
+    DTensor,
+    Partial,
+    Replicate,
+    Shard,
+    distribute_tensor,
+    init_device_mesh,
+    local_map,
+    randn,
+)
+from core.distributed.tensor.parallel import (
+    ColwiseParallel,
+    PrepareModuleInput,
+    PrepareModuleOutput,
+    RowwiseParallel,
+    SequenceParallel,
+    parallelize_module,
+)
+from core.nn.parallel import DistributedDataParallel as DDP
+from tests.core.distributed.models import Gpt, raises, same_everywhere, share, twice
+
+
+def mesh() -> Any:
+    return init_device_mesh("cpu", (dist.get_world_size(),))
+
+
+def whole(x: Any) -> Any:
+    return x
+
+
+BLOCK = {"q": ColwiseParallel(), "k": ColwiseParallel(), "v": ColwiseParallel(), "out": RowwiseParallel(),
+         "mlp.0": ColwiseParallel(), "mlp.2": RowwiseParallel()}  # fmt: skip
+
+
+def gpt(model: Any, over: Any = None) -> Any:
+    over = over or mesh()
+    for block in model.blocks:
+        parallelize_module(block, over, BLOCK)
+    return model
+
+
+def mlp(model: Any, over: Any = None) -> Any:
+    return parallelize_module(model, over or mesh(), {"0": ColwiseParallel(), "2": RowwiseParallel(),
+                                                      "4": ColwiseParallel(output_layouts=Replicate())})  # fmt: skip
+
+
+def check_mlp() -> Any:
+    return twice("mlp", mlp, data=whole)
+
+
+def check_gpt() -> Any:
+    return twice("gpt", gpt, data=whole)
+
+
+def check_gpt_with_divided_words() -> Any:
+    def wrap(model: Any) -> Any:
+        gpt(model)
+        words = model.words.weight
+        parallelize_module(model, mesh(), {"words": RowwiseParallel(input_layouts=Replicate()), "places":
+                                           ColwiseParallel(output_layouts=Replicate())})  # fmt: skip
+        model.head.weight = model.words.weight
+        parallelize_module(model, mesh(), {"head": ColwiseParallel(output_layouts=Replicate())})
+        assert words is not model.words.weight
+        plain = model.places.weight
+        model.places = nn.Embedding.from_pretrained(plain.full_tensor().detach(), freeze=False)
+        return model
+
+    return twice("gpt", wrap, data=whole)
+
+
+def check_gpt_with_divided_sequences() -> Any:
+    """The norms, too, each on a part of the sequence; what comes to the layers between is gathered."""
+
+    def wrap(model: Any) -> Any:
+        model.blocks.register_forward_pre_hook(lambda m, x: (DTensor.from_local(x[0], over, [Replicate()]).redistribute(
+            placements=[Shard(1)]),))  # fmt: skip
+        model.blocks.register_forward_hook(lambda m, x, y: y.full_tensor())
+        over = mesh()
+        column = {"input_layouts": Shard(1)}
+        row = {"output_layouts": Shard(1), "use_local_output": False}
+        for block in model.blocks:
+            parallelize_module(block, over, {
+                "norm": SequenceParallel(), "mlp_norm": SequenceParallel(), "q": ColwiseParallel(**column),
+                "k": ColwiseParallel(**column), "v": ColwiseParallel(**column), "out": RowwiseParallel(**row),
+                "mlp.0": ColwiseParallel(**column), "mlp.2": RowwiseParallel(**row)})  # fmt: skip
+        return model
+
+    return twice("gpt", wrap, data=whole)
+
+
+def check_gpt_in_two_dimensions() -> Any:
+    """Data parallel times tensor parallel; parameters that are whole within the second."""
+    n = dist.get_world_size()
+    both = init_device_mesh("cpu", (2, n // 2) if n > 1 else (1, 1), mesh_dim_names=("data", "model"))
+    rows = 16 // both.size(0)
+    at = both.get_local_rank("data")
+
+    def wrap(model: Any) -> Any:
+        return DDP(gpt(model, both["model"]), process_group=both.get_group("data"))
+
+    return twice("gpt", wrap, data=lambda x: x[at * rows : (at + 1) * rows])
+
+
+# -- divided tensors -----------------------------------------------------------------------------------------------------
+
+PLACES = (Shard(0), Shard(1), Replicate())
+
+
+def check_tensors_are_divided_and_gathered() -> None:
+    over, x = mesh(), core.arange(15.0).view(5, 3)
+    for p in PLACES:
+        d = distribute_tensor(x if dist.get_rank() == 0 else x * 0, over, [p])
+        assert d.shape == (5, 3)
+        assert (d.numel(), len(d), d.size(1)) == (15, 5, 3)
+        assert core.equal(d.full_tensor(), x)
+        for q in PLACES:
+            moved = d.redistribute(placements=[q])
+            assert moved.placements == (q,)
+            assert core.equal(moved.full_tensor(), x)
+    part = DTensor.from_local(core.ones(5, 3), over, [Partial()])
+    for q in PLACES:
+        assert core.equal(part.redistribute(placements=[q]).full_tensor(), core.full((5, 3), float(over.size())))
+
+
+def check_elements_are_computed_in_parts() -> None:
+    over, x = mesh(), core.randn(5, 3)
+    dist.broadcast(x, 0)
+    for p in PLACES:
+        d = distribute_tensor(x, over, [p])
+        y = (2 * d + 1).tanh() - d / 3
+        assert y.placements == (p,)
+        assert core.allclose(y.full_tensor(), (2 * x + 1).tanh() - x / 3)
+        assert core.allclose((d @ d.T).full_tensor(), x @ x.T, atol=1e-6)
+        assert core.allclose(d.sum(0).full_tensor(), x.sum(0), atol=1e-6)
+        assert core.allclose((d + core.ones(3)).full_tensor(), x + 1)
+        d[1, 1] = 7.0
+        d.mul_(2)
+        assert d.full_tensor()[1, 1] == 14
+        d.copy_(x)
+        assert core.equal(d.full_tensor(), x)
+
+
+def check_gradients_of_divided_tensors() -> None:
+    over, x, w = mesh(), core.randn(5, 3), core.randn(5, 3)
+    dist.broadcast(x, 0), dist.broadcast(w, 0)
+    for p in PLACES:
+        for q in PLACES:
+            d = distribute_tensor(x, over, [p]).requires_grad_()
+            moved = d.redistribute(placements=[q]) ** 2
+            (moved.full_tensor() * w).sum().backward()
+            assert d.grad.placements == (p,)
+            assert core.allclose(d.grad.full_tensor(), 2 * x * w)
+    local = core.full((2,), float(dist.get_rank()), requires_grad=True)
+    (DTensor.from_local(local, over, [Partial()]).full_tensor() * core.tensor([1.0, 3.0])).sum().backward()
+    assert local.grad.tolist() == [1.0, 3.0]
+    spread = distribute_tensor(core.ones(2), over, [Replicate()]).requires_grad_()
+    (spread.to_local(grad_placements=[Partial()]) * (dist.get_rank() + 1)).sum().backward()
+    assert spread.grad.to_local().tolist() == [sum(range(over.size() + 1))] * 2
+
+
+def check_tensors_over_two_dimensions() -> None:
+    n = dist.get_world_size()
+    if n < 4:
+        return
+    over, x = init_device_mesh("cpu", (2, 2)), core.arange(35.0).view(5, 7)
+    every = [(a, b) for a in PLACES for b in PLACES]
+    for places in every:
+        d = distribute_tensor(x, over, places)
+        assert core.equal(d.full_tensor(), x), places
+        for then in every:
+            moved = d.redistribute(placements=then)
+            assert core.equal(moved.full_tensor(), x), (places, then)
+            assert moved.to_local().tolist() == distribute_tensor(x, over, then).to_local().tolist()
+
+
+def check_random_tensors_are_the_same_on_every_process() -> None:
+    core.manual_seed(3)
+    expected = core.randn(6, 2)
+    core.manual_seed(3)
+    assert core.equal(randn(6, 2, device_mesh=mesh(), placements=[Shard(0)]).full_tensor(), expected)
+    d = distribute_tensor(core.zeros(6, 2), mesh(), [Shard(1)])
+    core.manual_seed(3)
+    nn.init.xavier_uniform_(d)
+    core.manual_seed(3)
+    assert core.equal(d.full_tensor(), nn.init.xavier_uniform_(core.zeros(6, 2)))
+
+
+def check_layers_have_the_gradients_of_whole_ones() -> None:
+    over = mesh()
+    core.manual_seed(0)
+    for make, style, x in (
+        (lambda: nn.Linear(6, 5), ColwiseParallel(output_layouts=Replicate()), core.randn(4, 6)),
+        (lambda: nn.Linear(6, 5), RowwiseParallel(input_layouts=Replicate()), core.randn(4, 6)),
+        (lambda: nn.Linear(6, 5, bias=False), RowwiseParallel(input_layouts=Replicate()), core.randn(2, 4, 6)),
+        (lambda: nn.Embedding(7, 6, padding_idx=3), ColwiseParallel(output_layouts=Replicate()), core.tensor([[0, 3], [6, 0]])),
+        (lambda: nn.Embedding(7, 6, padding_idx=3), RowwiseParallel(), core.tensor([[0, 3], [6, 0]])),
+        (lambda: nn.Embedding(3, 6), RowwiseParallel(), core.tensor([[0, 2], [1, 0]])),
+    ):  # fmt: skip
+        plain = make()
+        divided = parallelize_module(copy.deepcopy(plain), over, style)
+        inputs = [x.clone().requires_grad_() if x.is_floating_point() else x for _ in range(2)]
+        outs = [m(i) for m, i in zip((plain, divided), inputs, strict=True)]
+        assert core.allclose(*outs, atol=1e-6), style
+        weights = core.randn(outs[0].shape)
+        dist.broadcast(weights, 0)
+        for out in outs:
+            (out * weights).sum().backward()
+        for p, q in zip(plain.parameters(), divided.parameters(), strict=True):
+            assert core.allclose(p.grad, q.grad.full_tensor(), atol=1e-5), (style, q.placements)
+        if x.is_floating_point():
+            assert core.allclose(inputs[0].grad, inputs[1].grad, atol=1e-5), style
+
+
+def check_prepared_inputs_and_outputs() -> None:
+    over = mesh()
+    seen = []
+    model = nn.Identity()
+    model.register_forward_pre_hook(lambda m, x: seen.append(x[0]))
+    parallelize_module(model, over, PrepareModuleInput(input_layouts=Shard(0), desired_input_layouts=Replicate()))
+    model._forward_pre_hooks.move_to_end(next(iter(model._forward_pre_hooks))) if hasattr(
+        model._forward_pre_hooks, "move_to_end") else None  # fmt: skip
+    parallelize_module(model, over, PrepareModuleOutput(output_layouts=Replicate(), desired_output_layouts=Shard(0)))
+    x = core.full((1, 2), float(dist.get_rank()))
+    assert model(x).tolist() == x.tolist()
+
+
+def check_what_cannot_be_divided_says_so() -> None:
+    over = mesh()
+    assert "nn.Linear and nn.Embedding" in raises(NotImplementedError,
+                                                  lambda: parallelize_module(nn.ReLU(), over, ColwiseParallel()))  # fmt: skip
+    assert "same length" in raises(ValueError, lambda: distribute_tensor(core.ones(2), over, [Shard(0), Shard(0)]))
+    assert "not there" in raises(ValueError, lambda: distribute_tensor(core.ones(2), over, [Shard(1)]))
+    if over.size() > 1:
+        d = distribute_tensor(core.ones(4), over, [Shard(0)])
+        assert "another size" in raises(RuntimeError, lambda: setattr(d, "grad", core.ones(4)))
+
+
+def check_functions_of_parts() -> None:
+    over = mesh()
+    d = distribute_tensor(core.arange(8.0), over, [Shard(0)])
+    double = local_map(lambda x: 2 * x, out_placements=[Shard(0)], in_placements=([Shard(0)],))
+    assert double(d).full_tensor().tolist() == [2.0 * k for k in range(8)]
+
+
+def check_divided_layers_may_be_sharded_too() -> None:
+    """Tensor parallel in one dimension of a mesh, the norms and embeddings fully sharded over the other."""
+    n = dist.get_world_size()
+    if n < 4:
+        return
+    both = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "model"))
+    core.manual_seed(0)
+    plain = Gpt()
+    model = copy.deepcopy(plain)
+    gpt(model, both["model"])
+    divided = [p for p in model.parameters() if isinstance(p, DTensor)]
+    fully_shard(model, mesh=both["data"], ignored_params=set(divided))
+    x = core.arange(24).view(2, 12) % 32
+    at = both.get_local_rank("data")
+    assert core.allclose(model(x[at : at + 1]), plain(x[at : at + 1]), atol=1e-5)
+    assert isinstance(both["data"], DeviceMesh)
+
+
+def check_copies_are_divided_alike() -> None:
+    model = mlp(nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 4), nn.Tanh(), nn.Linear(4, 4)))
+    other = copy.deepcopy(model)
+    assert [p.placements for p in other.parameters()] == [p.placements for p in model.parameters()]
+    x = core.ones(2, 4)
+    assert core.equal(other(x), model(x))
+    assert same_everywhere(model(x))
+    other.load_state_dict({k: v * 2 for k, v in model.state_dict().items()})
+    assert core.equal(other[0].weight.full_tensor(), 2 * model[0].weight.full_tensor())
+    assert share(core.ones(4, 1)).shape[0] == 4 // dist.get_world_size()

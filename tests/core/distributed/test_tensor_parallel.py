@@ -1,0 +1,33 @@
+"""`DTensor`, `parallelize_module` and its styles: 1, 2 and 4 ranks against one process."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.distributed.jobs import checks, needs_mpi
+from tests.core.distributed.models import close, trained
+from tests.core.distributed.on_ranks import outcome
+
+MODULE = "tests.core.distributed.checks_tensor_parallel"
+TRAINED = [name for name in checks(MODULE) if name.split("_")[1] in ("mlp", "gpt")]
+pytestmark = needs_mpi
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """The losses of one process that knows of no group."""
+    return {name: trained(name, lambda m: m, data=lambda x: x) for name in ("mlp", "gpt")}
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("name", checks(MODULE))
+def test_on_ranks(n, name):
+    outcome(MODULE, n, name)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("name", TRAINED)
+def test_losses_are_those_of_one_process(n, name, alone):
+    found = outcome(MODULE, n, name)
+    assert all(f == found[0] for f in found)
+    assert close(found[0], alone[name.split("_")[1]])
