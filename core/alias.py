@@ -97,6 +97,8 @@ PLACES = {f"{package}.{file}": package for package, files in FILES.items() for f
     "cuda.random": "cuda",
     "cuda.memory": "cuda.memory",
     "distributed.elastic": "distributed.elastic",
+    "distributed.launch": "distributed.run",
+    "distributed.launcher.api": "distributed.launcher",
     "distributed.elastic.multiprocessing": "distributed.elastic",
     "distributed.elastic.multiprocessing.errors": "distributed.elastic",
     "xpu.random": "xpu",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -13,14 +14,15 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import Any
 
 from . import worker
 from .verdict import Failure, Rank, Stopped, verdict
 
 __all__ = ["Job", "Output"]
 
-GRACE_S, ENDING_S, SILENT_S, START_S = 0.5, 4.0, 20.0, 120.0  # after a failure; for the end; of a host; until the start
+GRACE_S, ENDING_S, START_S = 0.5, 4.0, 120.0  # after a failure; for the end; until the start
+SILENT_S, LOST_S = 7.0, 60.0  # without a word of a rank: where all others wait; in any case
 _PIECE, _REDRAWN_S = 1 << 20, 1.0  # bytes of a line that is shown before its end; between the states of a progress bar
 _BANNER = re.compile(rb"={20,}\n=   BAD TERMINATION.*?(?:debugging suggestions\n|={20,}\n)", re.DOTALL)
 _libc = ctypes.CDLL(None)
@@ -35,7 +37,7 @@ class Output:
     def __init__(self, tagged: bool, folder: str | None = None, quiet: bool = False) -> None:
         self.tagged, self.folder, self.quiet = tagged, folder, quiet
         self._open: dict[tuple[int, str], bytearray] = {}
-        self._files: dict[tuple[int, str], IO[bytes]] = {}
+        self._files: dict[tuple[int, str], int] = {}
         self._drawn: dict[tuple[int, str], float] = {}
 
     def take(self, rank: int, stream: str, data: bytes) -> None:
@@ -44,8 +46,9 @@ class Output:
         if self.folder:
             if key not in self._files:
                 os.makedirs(os.path.join(self.folder, str(rank)), exist_ok=True)
-                self._files[key] = open(os.path.join(self.folder, str(rank), f"{stream}.log"), "wb", buffering=0)
-            self._files[key].write(data)
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+                self._files[key] = os.open(os.path.join(self.folder, str(rank), f"{stream}.log"), flags, 0o666)
+            os.write(self._files[key], data)
         held = self._open.setdefault(key, bytearray())
         held += data
         if b"\n" in data or b"\r" in data or len(held) > _PIECE:
@@ -78,7 +81,7 @@ class Output:
             if held:
                 self._show(key, [bytes(held)])
         for file in self._files.values():
-            file.close()
+            os.close(file)
         self._open.clear()
         self._files.clear()
 
@@ -114,10 +117,11 @@ class Job:
     environment: dict[str, str]
     mark: str
     ranks: list[Rank]
-    timeout_s: float
+    timeout_s: float | None
     output: Output
     stop: list[int] = field(default_factory=list)  # signals that the launcher got
     said: bytearray = field(default_factory=bytearray)  # by mpiexec itself
+    decided: bool = False  # what ranks report while they are ended is not taken
     _reports: dict[int, bytes] = field(default_factory=dict)
 
     def run(self) -> Failure | None:
@@ -135,7 +139,8 @@ class Job:
         try:
             failure = self._watch(streams, begin)
             if failure is not None:
-                self._end(process, streams)
+                self.decided = True
+                self._end(process, streams, failure.kind == "silent")
             code = process.wait()
         finally:
             if process.poll() is None:
@@ -177,7 +182,8 @@ class Job:
     def _silent(self, now: float, begin: float) -> Failure | None:
         """Return the failure of a host that no longer says anything."""
         lost = [r for r in self.ranks if r.pid and r.code is None and now - r.heard_s > SILENT_S]
-        if lost:
+        waits = all(r.waits and r.still_s > SILENT_S / 2 for r in self.ranks if r not in lost)
+        if lost and (waits or now - lost[0].heard_s > LOST_S):
             return Failure(lost, self.ranks, "silent", now - lost[0].heard_s)
         missing = [r for r in self.ranks if not r.pid]
         if missing and now - begin > START_S:
@@ -230,14 +236,17 @@ class Job:
         except (ValueError, LookupError):
             return
         rank.heard_s = time.monotonic()
-        rank.take(told)
+        if not self.decided:
+            rank.take(told)
+        elif "left" in told:
+            rank.left = told["left"]
 
-    def _end(self, process: subprocess.Popen[bytes], streams: selectors.BaseSelector) -> None:
-        """End mpiexec, which ends the ranks, and show what they print meanwhile."""
+    def _end(self, process: subprocess.Popen[bytes], streams: selectors.BaseSelector, lost: bool) -> None:
+        """End mpiexec, which ends the ranks, and show what they print meanwhile; a lost host is not waited for."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if process.poll() is None:
                 os.killpg(process.pid, number)
-            deadline = time.monotonic() + (ENDING_S if number == signal.SIGTERM else 1.0)
+            deadline = time.monotonic() + (ENDING_S if number == signal.SIGTERM and not lost else 0.5)
             while streams.get_map() and time.monotonic() < deadline and len(self.stop) < 2:
                 self._read(streams, 0.05)
                 if process.poll() is not None and not streams.select(0.05):
@@ -250,10 +259,8 @@ class Job:
             time.sleep(0.05)
         while left:
             for pid in left:
-                try:
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
             time.sleep(0.02)
             left = worker.marked(self.mark)
 

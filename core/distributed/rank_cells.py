@@ -118,7 +118,7 @@ class Rank:
         from core.distributed import groups, mpi
 
         self.dist, self.groups, self.mpi = core.distributed, groups, mpi
-        self.aside = mpi.world(self.rank)  # for what is no cell's
+        self.aside = mpi.world(self.rank, self.size)  # for what is no cell's
         self._given = True
         self._inits = core.distributed.init_process_group
         core.distributed.init_process_group = self._init  # type: ignore[assignment]
@@ -154,12 +154,15 @@ class Rank:
         work._open.clear()
         for g in self.groups._World.groups:
             if len(g.ranks) == self.size:
-                g.comm = self.mpi.world(self.rank)
+                g.comm = self.mpi.world(self.rank, self.size)
             elif self.rank in g.ranks:
                 g.comm = self.aside.part(g.ranks, 16384 + zlib.crc32(g.group_name.encode()) % 16384)
 
     def align(self) -> float:
-        """Return how far rank 0's clock is ahead of this one's, in seconds: by messages to and fro."""
+        """Return how far rank 0's clock is ahead of this one's, in seconds: by messages to and fro.
+
+        What is no more than half the time of the quickest message and its answer counts as nothing.
+        """
         import numpy as np
 
         clock, best = np.zeros(1), (float("inf"), 0.0)
@@ -181,8 +184,8 @@ class Rank:
             done(self.aside.send(clock, 0, 1))
             done(self.aside.receive(clock, 0, 2))
             end = time.perf_counter()
-            best = min(best, (end - begin, clock[0] - (begin + end) / 2))
-        return float(best[1])
+            best = min(best, (end - begin, float(clock[0]) - (begin + end) / 2))
+        return best[1] if abs(best[1]) > best[0] / 2 else 0.0
 
     # -- cells ---------------------------------------------------------------------------------------------------------
 

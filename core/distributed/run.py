@@ -1,8 +1,8 @@
-"""``python -m core.distributed.run -n 4 train.py args``: a program on several ranks, as ``torchrun`` starts it, by mpiexec.
+"""``python -m core.distributed.run -n 4 train.py``: a program on several ranks, as ``torchrun`` starts it, by mpiexec.
 
     -n 4                      ranks on this host
     --hosts file              ranks on other hosts: a line is "name" or "name:4"; mpiexec reaches them by ssh
-    --timeout 600             a rank that makes no optimizer step and no collective for so long hangs
+    --timeout 600             a rank that makes no optimizer step and no collective for so many seconds hangs
     --restarts 2              start again after a failure, at most twice; the program goes on from its newest checkpoint
     --shrink                  ... with so many ranks fewer as have failed
     --check                   compare each collective's name, shape and dtype between ranks first (DETAIL of PyTorch)
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import os
 import secrets
 import shutil
@@ -39,7 +40,6 @@ __all__ = ["get_args_parser", "main", "parse_args", "run"]
 
 _PASSED = ("node-rank", "rdzv-backend", "rdzv-endpoint", "rdzv-conf", "local-addr", "monitor-interval", "start-method",
            "role", "redirects", "tee", "local-ranks-filter", "logs-specs", "event-log-handler")  # fmt: skip
-_DEFAULT_S = 1800.0  # PyTorch's: after half an hour a collective gives up
 
 
 class Refused(Exception):
@@ -64,10 +64,12 @@ def get_args_parser() -> argparse.ArgumentParser:
     p.add_argument("--restarts", "--max-restarts", "--max_restarts", type=int, default=0, metavar="K",
                    help="how often to start again after a failure")  # fmt: skip
     p.add_argument("--shrink", action="store_true", help="start again without as many ranks as have failed")
-    p.add_argument("--timeout", type=float, default=_DEFAULT_S, metavar="SECONDS",
-                   help="a rank without a step or a collective for so long hangs (%(default)s; 0: for ever)")  # fmt: skip
+    p.add_argument("--timeout", type=float, metavar="SECONDS",
+                   help="a rank without a step or a collective for so long hangs; 0: never; without this option: 1800, "
+                        "if another rank waits for it")  # fmt: skip
     p.add_argument("--check", action="store_true", help="compare each collective between the ranks before it runs")
     p.add_argument("--logs", "--log-dir", "--log_dir", metavar="FOLDER", help="keep what each rank prints in a file")
+    p.add_argument("--report", metavar="FILE", help="write the last failure to a file too, as JSON")
     p.add_argument("--quiet", action="store_true", help="do not show what ranks print")
     p.add_argument("--mpiexec", help="the mpiexec of MPICH (that beside this Python, else of the PATH)")
     p.add_argument("--mpiexec-args", default="", help="more options of mpiexec, as one word")
@@ -127,7 +129,9 @@ def _hosts(options: argparse.Namespace) -> list[Host]:
     """Return the hosts with their ranks."""
     asked = _number(options.nproc_per_node)
     if options.nnodes not in ("1", "1:1"):
-        raise Refused(f"--nnodes {options.nnodes}: one launcher starts all ranks; needed is --hosts, a file of the hosts")
+        raise Refused(
+            f"--nnodes {options.nnodes}: one launcher starts all ranks; needed is --hosts, a file of the hosts"
+        )
     if not options.hosts:
         return [Host("", asked or 1)]
     hosts = read_hosts(options.hosts)
@@ -157,8 +161,8 @@ def find_mpiexec(given: str | None = None) -> str:
     except OSError as error:
         raise Refused(f"{path} does not start: {error}") from error
     if "HYDRA" not in said:
-        raise Refused(f"{path} is not MPICH's mpiexec (it says {said.strip().splitlines()[:1]}); remedy: pip install mpich, "
-                      "without another MPI beside it, or --mpiexec PATH")  # fmt: skip
+        raise Refused(f"{path} is not MPICH's mpiexec (it says {said.strip().splitlines()[:1]}); remedy: "
+                      "pip install mpich, without another MPI beside it, or --mpiexec PATH")  # fmt: skip
     return path
 
 
@@ -200,7 +204,7 @@ class Launch:
         o = self.options
         told: dict[str, Any] = {
             worker.MARK: mark, "CORE_RUN_HOSTS": ",".join(str(h.slots) for h in self.hosts),
-            "CORE_RUN_TIMEOUT": o.timeout, "MASTER_ADDR": o.master_addr or self.hosts[0].name or "127.0.0.1",
+            "CORE_RUN_TIMEOUT": o.timeout or 0, "MASTER_ADDR": o.master_addr or self.hosts[0].name or "127.0.0.1",
             "MASTER_PORT": o.master_port or _free_port(), "TORCHELASTIC_RESTART_COUNT": attempt,
             "TORCHELASTIC_MAX_RESTARTS": o.restarts, "TORCHELASTIC_RUN_ID": o.rdzv_id,
             "TORCHELASTIC_USE_AGENT_STORE": "False"}  # fmt: skip
@@ -208,27 +212,27 @@ class Launch:
             told = {"OMP_NUM_THREADS": 1, **{k: v for k, v in os.environ.items() if k == "OMP_NUM_THREADS"}, **told}
         if o.check:
             told["TORCH_DISTRIBUTED_DEBUG"] = "DETAIL"
-        return {**os.environ, **{k: str(v) for k, v in told.items()}}
+        kept = {
+            k: v for k, v in os.environ.items() if not k.startswith(("PMI_", "HYDI_", "MPI_LOCAL"))
+        }  # another job's
+        return {**kept, **{k: str(v) for k, v in told.items()}}
 
     def start(self, attempt: int) -> Failure | None:
         """Start the ranks once; return None where all ended well."""
         o, mark = self.options, secrets.token_hex(12)
         logs = os.path.join(o.logs, f"attempt_{attempt}") if o.logs else None
-        job = Job(self.command(mark), self.environment(mark, attempt), mark, [Rank(k) for k in range(self.size)], o.timeout,
-                  Output(self.size > 1, logs, o.quiet), self.stop)  # fmt: skip
-        return job.run()
+        ranks = [Rank(k, attempt=attempt) for k in range(self.size)]
+        return Job(self.command(mark), self.environment(mark, attempt), mark, ranks, o.timeout,
+                   Output(self.size > 1, logs, o.quiet), self.stop).run()  # fmt: skip
 
     def shrink(self, failure: Failure) -> None:
-        """Take the ranks away that have failed: from their hosts."""
-        for rank in failure.guilty[: self.size - 1] or [Rank(self.size - 1)]:
-            nodes = [k for k, h in enumerate(self.hosts) for _ in range(h.slots)]
-            node = nodes[min(rank.number, len(nodes) - 1)]
-            if failure.kind == "silent" and len(self.hosts) > 1:  # the host is lost, with all that it had
-                self.hosts = [h for h in self.hosts if h.name != rank.host] or self.hosts
-                continue
-            fewer = Host(self.hosts[node].name, self.hosts[node].slots - 1)
-            self.hosts = [fewer if k == node else h for k, h in enumerate(self.hosts)]
-            self.hosts = [h for h in self.hosts if h.slots]
+        """Take the ranks away that have failed, from their hosts; none where all have, which tells of no host."""
+        failed = {rank.number for rank in failure.guilty}
+        if len(failed) == self.size:
+            return
+        nodes = [k for k, h in enumerate(self.hosts) for _ in range(h.slots)]
+        left = [Host(h.name, h.slots - sum(nodes[r] == k for r in failed)) for k, h in enumerate(self.hosts)]
+        self.hosts = [h for h in left if h.slots]
 
     def run(self) -> int:
         """Start the program until it ends well; return the exit code."""
@@ -244,6 +248,12 @@ class Launch:
                     self.shrink(failure)
                 told += f" The job starts again ({attempt + 1} of {self.options.restarts}) on {self.size} ranks."
             say(told)
+            if self.options.report:
+                failed = [{"rank": r.number, "host": r.host, "pid": r.pid, "code": r.code, "step": r.step,
+                           "error": r.error, **{k: r.place.get(k) for k in ("file", "line", "text")}}
+                          for r in failure.guilty]  # fmt: skip
+                with open(self.options.report, "w", encoding="utf-8") as file:
+                    json.dump({"kind": failure.kind, "said": str(failure), "failed": failed}, file)
             if not again:
                 return failure.code
         return 1

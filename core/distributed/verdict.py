@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 __all__ = ["Failure", "Rank", "Stopped", "verdict"]
 
 LEFT_S, OTHERS_S = 3.0, 5.0  # without progress: where a rank has ended; where ranks wait in different collectives
+LOOKS = 8  # ... and this often they have looked, at most four times a second
+ALIKE = 60  # characters of two errors that are the same
+USUAL_S = 1800.0  # PyTorch's: after half an hour a collective gives up
 _PAIRS = {"send", "recv", "isend", "irecv", "batch_isend_irecv"}
 
 
@@ -25,7 +28,8 @@ class Rank:
     step: int = 0
     done: int = 0  # collectives
     place: dict[str, Any] = field(default_factory=dict)  # file, line, name, text; op, bytes, ranks of what it waits for
-    still_s: float = 0.0
+    still_s: float = 0.0  # since its last step or collective
+    looks: int = 0  # of its own at where it is, meanwhile: a program that gets no time of the processor has none
     stopped: bool = False
     memory_mb: int = 0
     code: int | None = None
@@ -34,6 +38,7 @@ class Rank:
     oom: bool = False
     left: list[str] = field(default_factory=list)
     heard_s: float = 0.0
+    attempt: int = 0
 
     def take(self, told: dict[str, Any]) -> None:
         """Take a report."""
@@ -49,7 +54,7 @@ class Rank:
     @property
     def waits(self) -> str:
         """The collective in which it waits, or ""."""
-        return "" if self.ended or self.code is not None else str(self.place.get("op", ""))
+        return "" if self.ended or self.failed else str(self.place.get("op", ""))
 
     @property
     def failed(self) -> bool:
@@ -62,7 +67,7 @@ class Rank:
 
     def where(self, quoted: bool = True) -> str:
         """Return "at step 3, train.py:12, in `loss.backward()`"."""
-        told = f"at step {self.step}"
+        told = f"at step {self.step}" + (" of this start" if self.attempt else "")
         if file := self.place.get("file"):
             told += f", {file}:{self.place['line']}"
             if quoted and self.place.get("text"):
@@ -72,6 +77,19 @@ class Rank:
 
 def _several(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _together(ranks: Sequence[Rank], say: Callable[[Rank], str]) -> str:
+    """Return what is said of ranks, of which the same is said once; of six different at most."""
+    said: dict[str, list[str]] = {}
+    for r in ranks:
+        said.setdefault(say(r), []).append(str(r.number))
+    told = [f"rank{'s' * (len(k) > 1)} {_several(k)} {words}" for words, k in list(said.items())[:6]]
+    return "; ".join(told) + ("; ..." if len(said) > 6 else "")
+
+
+def _size(rank: Rank) -> str:
+    return f" of {rank.place['bytes']:,} bytes" if rank.place.get("bytes") else ""
 
 
 @dataclass
@@ -104,11 +122,11 @@ class Failure:
         if first.error.startswith("sys.exit"):
             told = f"{self._who(first)} ended with {first.error} {first.where()}."
         else:
-            told = f"{self._who(first)} raised {first.error.rstrip('.')} {first.where()}; its traceback is above."
-        same = [str(r.number) for r in self.guilty[1:] if r.error == first.error]
-        told += f" So did rank {_several(same)}." if same else ""
-        for other in [r for r in self.guilty[1:] if r.error != first.error][:3]:
-            told += f" Rank {other.number} raised {other.error.rstrip('.')} {other.where(quoted=False)}."
+            told = f"{self._who(first)} failed {first.where()}: {first.error.rstrip('.')}. Its traceback is above."
+        same = [r for r in self.guilty[1:] if r.error[:ALIKE] == first.error[:ALIKE]]
+        told += f" So did {_together(same, lambda r: r.where(quoted=False))}." if same else ""
+        for other in [r for r in self.guilty[1:] if r not in same][:3]:
+            told += f" Rank {other.number} failed {other.where(quoted=False)}: {other.error.rstrip('.')}."
         return told
 
     def _died(self) -> str:
@@ -122,8 +140,8 @@ class Failure:
         if first.oom:
             told += f" The system ended it for want of memory; it used {first.memory_mb} MB when last seen."
         elif number == signal.SIGKILL:
-            told += (f" Somebody sent it that signal, or the system did for want of memory: it used {first.memory_mb} MB "
-                     "when last seen.")  # fmt: skip
+            told += (" Somebody sent it that signal, or the system did for want of memory: it used "
+                     f"{first.memory_mb} MB when last seen.")  # fmt: skip
         elif number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT):
             told += " That is a crash in compiled code; Python's lines at that moment are above."
         return told
@@ -145,8 +163,9 @@ class Failure:
                 "Each of them needs another one to make the call that answers its own.")  # fmt: skip
 
     def _others(self) -> str:
-        return (f"The ranks wait in different collectives, for {self.seconds:.0f} s: {self._waiting(self.guilty)}. All "
-                "ranks of a group have to call the same ones in the same order; --check says it at once.")  # fmt: skip
+        return (f"The ranks wait in collectives that do not match, for {self.seconds:.0f} s: "
+                f"{self._waiting(self.guilty)}. All ranks of a group have to call the same ones in the same order, "
+                "with tensors of the same shape; --check compares them at once.")  # fmt: skip
 
     def _left(self) -> str:
         first = self.guilty[0]
@@ -178,20 +197,15 @@ class Failure:
         return told[0].upper() + told[1:]
 
     def _waiting(self, ranks: list[Rank]) -> str:
-        told = []
-        for r in ranks[:6]:
-            size = f" of {r.place['bytes']:,} bytes" if r.place.get("bytes") else ""
-            told.append(f"rank {r.number} in {r.waits}{size} {r.where(quoted=False)}")
-        return "; ".join(told) + ("; ..." if len(ranks) > 6 else "")
+        return _together(ranks, lambda r: f"in {r.waits}{_size(r)} {r.where(quoted=False)}")
 
     def _rest(self) -> list[str]:
         others = [r for r in self.ranks if r not in self.guilty and r.pid and not r.failed]
         waiting = [r for r in others if r.waits]
         told = [f"Waiting for it: {self._waiting(waiting)}."] if waiting else []
         busy = [r for r in others if not r.waits and not r.ended]
-        if busy and not isinstance(self, Stopped):
-            lines = [f"rank {r.number} {r.where(quoted=False)}" for r in busy[:4]]
-            told.append(f"Meanwhile {'; '.join(lines)}{'; ...' if len(busy) > 4 else ''}.")
+        if busy:
+            told.append(f"Meanwhile: {_together(busy, lambda r: r.where(quoted=False))}.")
         left = [p for r in self.ranks for p in r.left]
         if left:
             told.append(f"Processes that it left behind were ended: {'; '.join(left[:4])}.")
@@ -212,31 +226,35 @@ class Stopped(Failure):
 
     def _stopped(self) -> str:
         name = "Ctrl-C" if self.number == signal.SIGINT else signal.Signals(self.number).name
-        lines = [f"rank {r.number} {r.where()}" for r in self.ranks[:8] if r.pid and not r.ended]
-        return f"Stopped by {name}: {'; '.join(lines) or 'no rank had begun'}{'; ...' if len(self.ranks) > 8 else ''}."
+        lines = _together([r for r in self.ranks if r.pid and not r.ended], Rank.where)
+        return f"Stopped by {name}: {lines or 'no rank had begun'}."
+
+    def _rest(self) -> list[str]:
+        return []
 
 
-def verdict(ranks: list[Rank], timeout_s: float, mpiexec: tuple[int, str] | None = None) -> Failure | None:
+def verdict(ranks: list[Rank], timeout_s: float | None, mpiexec: tuple[int, str] | None = None) -> Failure | None:
     """Return the failure that the reports tell of, None where there is none.
 
-    timeout_s : how long a rank may make no optimizer step and no collective; 0 for ever.
+    timeout_s : how long a rank may make no optimizer step and no collective; 0 for ever; None for half an hour, as long
+        as another rank waits for it.
     mpiexec : its exit code and its own words, once it has ended.
     """
     failed = [r for r in ranks if r.failed]
     if failed:
         return _of_failed(failed, ranks)
-    found = _of_ended(ranks) or _of_others(ranks) or (_of_hanging(ranks, timeout_s) if timeout_s else None)
+    found = _of_ended(ranks) or _of_others(ranks, OTHERS_S) or _of_hanging(ranks, timeout_s)
     if found is not None or mpiexec is None:
         return found
     code, said = mpiexec
+    early = [r for r in ranks if r.code == 0]  # mpiexec ends the others, and names one of them
+    if early and any(r.code is None or r.ordered for r in ranks) and code in (0, 9):
+        return Failure(early, ranks, "left")
     told = re.search(r"PID (\d+) RUNNING AT (\S+)\s+=\s+EXIT CODE: (\d+)", said)
     named = [r for r in ranks if told and r.front == int(told[1])]
     if named:
         named[0].code = -int(told[3]) if int(told[3]) < 32 else int(told[3])  # type: ignore[index]
         return Failure(named, ranks, "died" if named[0].code < 0 else "exited", said=said)
-    early = [r for r in ranks if r.code == 0]
-    if early and any(r.code is None or r.ordered for r in ranks):
-        return Failure(early, ranks, "left")
     return Failure([r for r in ranks if r.code not in (None, 0)], ranks, "mpiexec", said=said or f"exit code {code}")
 
 
@@ -261,7 +279,7 @@ def _of_failed(failed: list[Rank], ranks: list[Rank]) -> Failure:
 def _of_ended(ranks: list[Rank]) -> Failure | None:
     """Return ranks whose program has ended while others wait for them."""
     ended = [r for r in ranks if r.ended]
-    waiting = [r for r in ranks if r.waits and r.still_s >= LEFT_S]
+    waiting = [r for r in ranks if r.waits and r.still_s >= LEFT_S and r.looks >= LOOKS]
     if not ended or not waiting or any(not r.waits for r in ranks if not r.ended):
         return None
     missed = {k for r in waiting for k in (r.place.get("ranks") or range(len(ranks)))}
@@ -269,9 +287,11 @@ def _of_ended(ranks: list[Rank]) -> Failure | None:
     return Failure(early, ranks, "left", max(r.still_s for r in waiting)) if early else None
 
 
-def _of_others(ranks: list[Rank]) -> Failure | None:
-    """Return ranks of one group that wait in different collectives."""
-    if len({r.waits for r in ranks}) < 2 or not all(r.waits and r.still_s >= OTHERS_S for r in ranks):
+def _of_others(ranks: list[Rank], after_s: float) -> Failure | None:
+    """Return ranks of one group that wait in different collectives, or in one with different sizes."""
+    if len({(r.waits, r.place.get("bytes")) for r in ranks}) < 2:
+        return None
+    if not all(r.waits and r.still_s >= after_s and r.looks >= LOOKS for r in ranks):
         return None
     groups = {tuple(r.place.get("ranks") or ()) for r in ranks}
     if len(groups) > 1 or any(r.waits in _PAIRS for r in ranks):
@@ -279,9 +299,13 @@ def _of_others(ranks: list[Rank]) -> Failure | None:
     return Failure(list(ranks), ranks, "others", min(r.still_s for r in ranks))
 
 
-def _of_hanging(ranks: list[Rank], timeout_s: float) -> Failure | None:
+def _of_hanging(ranks: list[Rank], timeout_s: float | None) -> Failure | None:
     """Return ranks that make no progress, though they wait for nobody; or all, where all wait."""
     alive = [r for r in ranks if r.pid and r.code is None]
+    if timeout_s is None:
+        timeout_s = USUAL_S if any(r.waits and r.still_s >= USUAL_S for r in alive) else 0.0
+    if not timeout_s:
+        return None
     still = [r for r in alive if r.still_s >= timeout_s]
     idle = [r for r in still if not r.waits and not r.ended] or [r for r in still if r.stopped]
     if idle:
@@ -289,5 +313,7 @@ def _of_hanging(ranks: list[Rank], timeout_s: float) -> Failure | None:
         return Failure(idle, ranks, "hangs", idle[0].still_s)
     if still and len(still) == len(alive) == len(ranks):
         kind = "waits" if any(r.waits for r in still) else "hangs"
-        return Failure([r for r in still if r.waits] or still, ranks, kind, min(r.still_s for r in still))
+        return _of_others(ranks, timeout_s) or Failure(
+            [r for r in still if r.waits] or still, ranks, kind, min(r.still_s for r in still)
+        )
     return None

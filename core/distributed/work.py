@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..base.errors import text
 from ..events import observe
@@ -29,6 +29,13 @@ _YIELDING, _SHORT, _LONG = (
     2e-3,
 )  # seconds: how long wait() only yields; its pauses after that, and after 30 s
 _open: dict[int, Work] = {}
+
+
+class Now:
+    """What the launcher reads of this process: what it waits for, the innermost last, and how much has been done."""
+
+    waits_for: ClassVar[list[Work]] = []
+    ended = 0
 
 
 def progress() -> None:
@@ -116,6 +123,7 @@ class Work:
             self._fail(error)
             return
         self._done = True
+        Now.ended += 1
         _open.pop(id(self), None)
         observe.tell("collective", self, "done")
         if self._finish is not None:
@@ -166,25 +174,33 @@ class Work:
                                             "collective (TORCH_DISTRIBUTED_DEBUG=DETAIL names its line); or give "
                                             "init_process_group a longer timeout"))  # fmt: skip
 
+    def _poll(self, limit: float) -> None:
+        """Test it again and again; at its limit it fails."""
+        begin, asked = time.monotonic(), 1.0
+        while not self.is_completed():
+            waited = time.monotonic() - begin
+            if waited > limit:
+                self._fail(self._mismatch() or self._late(limit))
+            elif waited > asked:
+                asked = waited + 1.0
+                gone, error = self.group.lost(), self._mismatch()
+                if error is not None or gone:
+                    self._fail(error or self._alone(gone))
+            elif waited < _YIELDING:
+                os.sched_yield()
+            else:
+                time.sleep(_SHORT if waited < 30 else _LONG)
+
     def wait(self, timeout: Any = None) -> bool:
         """Wait until it is done; return True. *Raises*: DistBackendError after the group's timeout, or if it failed."""
         if not self.is_completed():
             limit = seconds(timeout) if timeout else self.group.timeout_s
-            begin, asked = time.monotonic(), 1.0
             observe.tell("collective", self, "waits")
-            while not self.is_completed():
-                waited = time.monotonic() - begin
-                if waited > limit:
-                    self._fail(self._mismatch() or self._late(limit))
-                elif waited > asked:
-                    asked = waited + 1.0
-                    gone, error = self.group.lost(), self._mismatch()
-                    if error is not None or gone:
-                        self._fail(error or self._alone(gone))
-                elif waited < _YIELDING:
-                    os.sched_yield()
-                else:
-                    time.sleep(_SHORT if waited < 30 else _LONG)
+            Now.waits_for.append(self)
+            try:
+                self._poll(limit)
+            finally:
+                Now.waits_for.pop()
         if self._error is not None:
             raise self._error
         return True

@@ -6,9 +6,9 @@ mpiexec starts this file, three processes of which share one interpreter's memor
     keeper    in a session of its own, where mpiexec's signals do not reach; parent of the program and what that leaves
     program   the user's, under MPI; a thread of it notes four times a second on which line it is
 
-The program writes where it is into memory that it shares with the keeper, so that this is known whatever becomes of it.
-The keeper reports on stderr, at most twice a second, in lines that begin with the job's secret mark; no other connection
-is needed, from whatever host. What the program starts and leaves behind is ended with it.
+The program writes where it is into memory that it shares with the keeper, so that this is known whatever becomes of
+it. The keeper reports on stderr, at most twice a second, in lines that begin with the job's secret mark; no other
+connection is needed, from whatever host. What the program starts and leaves behind is ended with it.
 
 This file imports the standard library alone: the keeper stays small, and is there before core is.
 """
@@ -20,8 +20,10 @@ import sys
 if __name__ == "__main__":
     sys.path.pop(0)  # this file's folder, which is no place to import from
 
+import contextlib
 import ctypes
 import faulthandler
+import importlib
 import json
 import linecache
 import mmap
@@ -35,18 +37,22 @@ import sysconfig
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
 __all__ = ["MARK", "children", "end_all", "main", "marked"]
 
 MARK = "CORE_RUN_MARK"  # the environment variable by which a job's processes are known
-NOTES_S, REPORTS_S, HELD_S, PATIENCE_S, SILENT_S = 0.25, 0.5, 2.0, 1.0, 1.0
+NOTES_S, REPORTS_S, HELD_S, PATIENCE_S, SILENT_S, ALONE_S = 0.25, 0.5, 2.0, 1.0, 1.0, 10.0
 ASKED = signal.SIGRTMIN + 9  # the keeper sends it to a program that holds Python: it answers with its line
 _SIZE, _PLACE, _ERROR = 16384, 64, 8192  # of the shared memory, and where in it the two texts begin
 _HERE, _CORE = os.path.abspath(__file__), os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_LIBRARY = tuple({os.path.realpath(sysconfig.get_path(k)) + os.sep for k in ("stdlib", "platstdlib", "purelib", "platlib")})
+_GROUPS = os.path.join(os.path.dirname(_HERE), "groups.py")
+_BEGINNINGS = ("init_process_group", "new_group", "destroy_process_group")  # in these MPI itself waits for other ranks
+_LIBRARY = tuple(
+    {os.path.realpath(sysconfig.get_path(k)) + os.sep for k in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
 
 
 def _with_parent(number: int) -> None:
@@ -59,37 +65,37 @@ def _adopt() -> None:
     ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
 
 
+def _proc(pid: int | str, name: str) -> bytes:
+    """Return what the system says of a process, nothing where there is none."""
+    try:
+        with open(f"/proc/{pid}/{name}", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
 def children(pid: int) -> list[int]:
     """Return the processes that one has started and that have not been waited for."""
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-            return [int(k) for k in file.read().split()]
-    except (OSError, ValueError):
-        return []
+    return [int(k) for k in _proc(pid, f"task/{pid}/children").split()]
 
 
-def _state(pid: int) -> tuple[str, int]:
-    """Return what the system says of a process: R, S, D, T, Z, or "" for none; and its memory in MB."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()
-        return fields[0], int(fields[21]) * mmap.PAGESIZE >> 20
-    except (OSError, ValueError, IndexError):
-        return "", 0
+def _state(pid: int | str) -> tuple[str, int]:
+    """Return the state of a process: R, S, D, T, Z, or "" for none; and its memory in MB."""
+    fields = _proc(pid, "stat").rpartition(b")")[2].split()
+    return (fields[0].decode(), int(fields[21]) * mmap.PAGESIZE >> 20) if len(fields) > 21 else ("", 0)
+
+
+def _answers(pid: int) -> bool:
+    """Return whether a process catches `ASKED`, which ends one that does not."""
+    caught = re.search(rb"^SigCgt:\s*([0-9a-f]+)", _proc(pid, "status"), re.MULTILINE)
+    return caught is not None and bool(int(caught[1], 16) >> (ASKED - 1) & 1)
 
 
 def marked(mark: str) -> list[int]:
     """Return the processes of this host, but this one, whose environment has a job's mark."""
-    found, wanted = [], f"{MARK}={mark}".encode()
-    for name in os.listdir("/proc"):
-        if name.isdigit() and int(name) != os.getpid():
-            try:
-                with open(f"/proc/{name}/environ", "rb") as file:
-                    if wanted in file.read().split(b"\0") and _state(int(name))[0] not in ("Z", ""):
-                        found.append(int(name))
-            except OSError:
-                continue
-    return found
+    wanted, own = f"{MARK}={mark}".encode(), str(os.getpid())
+    found = [k for k in os.listdir("/proc") if k.isdigit() and k != own and wanted in _proc(k, "environ").split(b"\0")]
+    return [int(k) for k in found if _state(k)[0] not in ("Z", "")]
 
 
 def end_all() -> list[str]:
@@ -98,21 +104,13 @@ def end_all() -> list[str]:
     deadline = time.monotonic() + 5.0
     while (mine := children(os.getpid())) and time.monotonic() < deadline:
         for pid in mine:
-            if pid not in told:
-                try:
-                    with open(f"/proc/{pid}/cmdline", "rb") as file:
-                        told[pid] = f"pid {pid}: " + file.read()[:80].replace(b"\0", b" ").decode(errors="replace").strip()
-                except OSError:
-                    told[pid] = f"pid {pid}"
-            try:
+            command = _proc(pid, "cmdline")[:80].replace(b"\0", b" ").decode(errors="replace").strip()
+            told.setdefault(pid, f"pid {pid}: {command}")
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
         for pid in mine:
-            try:
+            with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)
-            except ChildProcessError:
-                continue
     return list(told.values())
 
 
@@ -123,17 +121,18 @@ class Shared:
         self._memory = mmap.mmap(-1, _SIZE)
         self.trace = os.memfd_create("core.distributed.run")  # where faulthandler writes
 
-    def note(self, step: int | None = None, done: int | None = None, beat: float | None = None,
-             ready: bool | None = None) -> None:  # fmt: skip
-        """Write numbers: optimizer steps, collectives done, the time, whether `ASKED` may be sent."""
-        for at, kind, value in ((0, "q", step), (8, "q", done), (16, "d", beat), (24, "q", ready)):
-            if value is not None:
-                struct.pack_into(kind, self._memory, at, value)
+    def stepped(self, step: int) -> None:
+        """Write the number of optimizer steps."""
+        struct.pack_into("q", self._memory, 0, step)
 
-    def numbers(self) -> tuple[int, int, float, bool]:
+    def looked(self, done: int, beat: float, looks: int) -> None:
+        """Write how many collectives are done, the time, and how often the program has looked at itself."""
+        struct.pack_into("qdq", self._memory, 8, done, beat, looks)
+
+    def numbers(self) -> tuple[int, int, float, int]:
         """Return the numbers."""
-        step, done, beat, ready = struct.unpack_from("qqdq", self._memory, 0)
-        return step, done, beat, bool(ready)
+        step, done, beat, looks = struct.unpack_from("qqdq", self._memory, 0)
+        return step, done, beat, looks
 
     def write(self, at: int, told: dict[str, Any]) -> None:
         """Write a text of what is told."""
@@ -180,15 +179,18 @@ def _line(path: str, number: int, name: str) -> dict[str, Any]:
             "text": linecache.getline(path, number).strip()[:120]}  # fmt: skip
 
 
-def _innermost(frames: Iterator[tuple[str, int, str]]) -> dict[str, Any]:
-    """Return the user's line among calls, the outermost first."""
+def _innermost(frames: Iterable[tuple[str, int, str]]) -> dict[str, Any]:
+    """Return the user's line among calls, the outermost first; and whether a group begins or ends there."""
     best: dict[int, tuple[str, int, str]] = {}
+    begins = {}
     for path, number, name in frames:
         best[_users(path)] = (path, number, name)
+        if path == _GROUPS and name in _BEGINNINGS:
+            begins = {"op": name}
     for kind in (2, 1):
         if kind in best:
-            return _line(*best[kind])
-    return {}
+            return _line(*best[kind]) | begins
+    return begins
 
 
 def _calls(frame: FrameType | None) -> Iterator[tuple[str, int, str]]:
@@ -209,28 +211,28 @@ class Program:
     def __init__(self, shared: Shared) -> None:
         self.shared, self.pid, self.steps, self.main = shared, os.getpid(), 0, threading.get_ident()
         self.last: tuple[Any, ...] = ()
-        self.ended = False
+        self.ended, self.looks = False, 0
 
     def stepped(self, *_: Any) -> None:
         """Count an optimizer's step."""
         self.steps += 1
-        self.shared.note(step=self.steps)
+        self.shared.stepped(self.steps)
 
     def look(self) -> None:
         """Note the line on which the program is, and the collective in which it waits."""
         frame = sys._current_frames().get(self.main)
-        work = sys.modules.get("core.distributed.work")
-        waits = getattr(work, "waits_for", None) if work else None
-        at = (id(frame), frame and frame.f_lineno, waits and waits.op)
-        if at != self.last or waits:
-            self.last = at
-            place = _innermost(_calls(frame))
+        now = getattr(sys.modules.get("core.distributed.work"), "Now", None)
+        waits = now.waits_for[-1:] if now else []  # a copy: the program goes on
+        at = (id(frame), frame and frame.f_lineno, *(id(w) for w in waits))
+        if at != self.last:
+            self.last, place = at, _innermost(_calls(frame))
             if self.ended:
                 place["ended"] = True
-            if waits is not None:
-                place |= {"op": waits.op, "bytes": waits.size_bytes, "ranks": list(getattr(waits.group, "ranks", ()))[:64]}
+            elif waits:
+                place |= {"op": waits[0].op, "bytes": waits[0].size_bytes, "ranks": list(waits[0].group.ranks)[:64]}
             self.shared.write(_PLACE, place)
-        self.shared.note(done=getattr(work, "ended", 0), beat=time.monotonic())
+        self.looks += 1
+        self.shared.looked(now.ended if now else 0, time.monotonic(), self.looks)
 
     def watch(self) -> None:
         """Look again and again."""
@@ -242,7 +244,6 @@ class Program:
         """Run a program, as `python` would have; end this process where it fails, whatever other ranks do."""
         faulthandler.enable(self.shared.trace)
         faulthandler.register(ASKED, self.shared.trace, all_threads=False)
-        self.shared.note(beat=time.monotonic(), ready=True)
         try:
             self._begin(args)
         except SystemExit as error:
@@ -267,11 +268,10 @@ class Program:
     def _begin(self, args: list[str]) -> None:
         root = os.path.dirname(_CORE)
         sys.path.insert(0, root)
-        from core.optim.optimizer import register_optimizer_step_post_hook
-
+        optimizer = importlib.import_module("core.optim.optimizer")
         for stream in (sys.stdout, sys.stderr):
             stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-        register_optimizer_step_post_hook(self.stepped)
+        optimizer.register_optimizer_step_post_hook(self.stepped)
         sys.path.pop(0)
         threading.Thread(target=self.watch, name="core.distributed.worker", daemon=True).start()
         if root not in sys.path:
@@ -294,12 +294,10 @@ class Program:
         seen = _innermost(_raised(raised.__traceback__))
         if isinstance(raised, SyntaxError) and raised.filename:
             seen = _line(raised.filename, raised.lineno or 0, "<module>")
-        self.shared.write(_ERROR, {"error": error[:300], "place": seen})
+        self.shared.write(_ERROR, {"error": error[:600], "place": seen})
         for stream in (sys.stdout, sys.stderr):
-            try:
+            with contextlib.suppress(OSError, ValueError):
                 stream.flush()
-            except (OSError, ValueError):
-                continue
         os._exit(code)
 
 
@@ -318,6 +316,12 @@ def _oom_kills() -> int:
     return 0
 
 
+def tell(mark: str, told: dict[str, Any]) -> None:
+    """Report: one line, in one write, which nothing divides as it is shorter than PIPE_BUF (4096 bytes)."""
+    with contextlib.suppress(OSError):  # the launcher has gone
+        os.write(2, f"{mark} {json.dumps(told, ensure_ascii=False)}\n".encode(errors="replace"))
+
+
 class Keeper:
     """Watches a program: reports where it is, and how it ended; ends what it leaves behind."""
 
@@ -325,32 +329,33 @@ class Keeper:
         self.rank, self.mark, self.shared, self.program = rank, mark, shared, program
         self.host, self.ending, self.oom = os.environ.get("PMI_HOSTNAME") or os.uname().nodename, 0.0, _oom_kills()
         self.sent: dict[str, Any] = {}
-        self.sent_s, self.moved_s, self.moved, self.asked_s = 0.0, time.monotonic(), (0, 0), 0.0
+        self.sent_s, self.moved_s, self.moved, self.asked_s, self.memory_mb = 0.0, time.monotonic(), (0, 0), 0.0, 0
+        self.moved_looks = 0
+        self.limit_s = 2 * float(os.environ.get("CORE_RUN_TIMEOUT", "0")) + ALONE_S
 
     def tell(self, **more: Any) -> None:
-        """Report: one line, in one write, which nothing divides as it is shorter than PIPE_BUF (4096 bytes)."""
-        line = json.dumps({"rank": self.rank, **more}, ensure_ascii=False)
-        try:
-            os.write(2, f"{self.mark} {line}\n".encode(errors="replace"))
-        except OSError:
-            pass  # the launcher has gone
+        """Report."""
+        tell(self.mark, {"rank": self.rank, **more})
 
     def place(self) -> dict[str, Any]:
         """Return the program's line, from its own notes, or from what it answers where it holds Python."""
-        step, done, beat, _ready = self.shared.numbers()
+        step, done, beat, _ = self.shared.numbers()
         place = self.shared.read(_PLACE)
         if beat and time.monotonic() - beat > HELD_S:
-            place |= _from_fault(self.shared.traced())
+            place = _from_fault(self.shared.traced()) or place
         return {"step": step, "done": done, "place": place}
 
     def look(self) -> None:
         """Report what has changed; once a second, that nothing has."""
         now = time.monotonic()
-        step, done, beat, ready = self.shared.numbers()
-        if (step, done) != self.moved:
-            self.moved, self.moved_s = (step, done), now
+        step, done, beat, looks = self.shared.numbers()
+        if (step, done) != self.moved or not beat:  # it has not begun: core is being imported
+            self.moved, self.moved_s, self.moved_looks = (step, done), now, looks
         state, memory_mb = _state(self.program)
-        if ready and now - max(beat, self.asked_s) > HELD_S and state not in ("T", "t", "Z", ""):
+        self.memory_mb = memory_mb or self.memory_mb
+        if self.limit_s > ALONE_S and now - self.moved_s > self.limit_s:  # the launcher cannot be reached
+            self.end()
+        if beat and now - max(beat, self.asked_s) > HELD_S and state not in ("T", "t", "Z") and _answers(self.program):
             self.asked_s = now
             os.ftruncate(self.shared.trace, 0)
             os.lseek(self.shared.trace, 0, os.SEEK_SET)
@@ -358,7 +363,8 @@ class Keeper:
         told = {**self.place(), "stopped": state == "T"}
         if told != self.sent or now - self.sent_s > SILENT_S:
             self.sent, self.sent_s = told, now
-            self.tell(**told, still_s=round(now - self.moved_s, 1), memory_mb=memory_mb)
+            self.tell(**told, still_s=round(now - self.moved_s, 1), looks=looks - self.moved_looks,
+                      memory_mb=self.memory_mb)  # fmt: skip
 
     def watch(self) -> int:
         """Report until the program has ended, or is to be ended; return its code."""
@@ -396,10 +402,8 @@ class Keeper:
         if not self.ending:
             self.ending = time.monotonic() + PATIENCE_S
             for number in (signal.SIGTERM, signal.SIGCONT):
-                try:
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(self.program, number)
-                except ProcessLookupError:
-                    return
 
     def ended(self, status: int) -> int:
         """Report how the program ended, and end what it left behind."""
@@ -408,7 +412,7 @@ class Keeper:
         if code < 0:
             told["oom"] = _oom_kills() > self.oom
             if "Fatal Python error" in (trace := self.shared.traced()):
-                told["place"] |= _from_fault(trace)
+                told["place"] = _from_fault(trace) or told["place"]
                 os.write(2, trace.encode()[:8192])
         self.tell(**told, ordered=bool(self.ending))
         left = end_all()
@@ -422,12 +426,12 @@ class Keeper:
 
 def _from_fault(trace: str) -> dict[str, Any]:
     """Return the user's line of what faulthandler wrote, whose innermost call comes first."""
-    parts = re.split(r"^((?:Current thread|Thread) .*)$", trace, flags=re.MULTILINE)
+    parts = re.split(r"^((?:Current thread|Thread|Stack) .*)$", trace, flags=re.MULTILINE)
     best: dict[str, Any] = {}
     for title, part in zip(parts[1::2], parts[2::2], strict=True):
         found = re.findall(r'^  File "(.*)", line (\d+) in (.*)$', part, re.MULTILINE)
         place = _innermost((path, int(number), name) for path, number, name in reversed(found))
-        if place and (not best or title.startswith("Current")):
+        if place and (not best or not title.startswith("Thread")):
             best = place
     return best
 
@@ -454,13 +458,19 @@ def main() -> None:
     os.environ.update(environment(rank))
     keeper = os.fork()
     if keeper:  # the front
+
         def passed(*_: Any) -> None:
             os.kill(keeper, signal.SIGTERM)
 
         signal.signal(signal.SIGTERM, passed)
         for number in (signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
-        os._exit(os.waitstatus_to_exitcode(os.waitpid(keeper, 0)[1]) & 255)
+        _with_parent(signal.SIGTERM)
+        code = os.waitstatus_to_exitcode(os.waitpid(keeper, 0)[1])
+        if code < 0:  # somebody ended the keeper, and the system the program with it
+            tell(mark, {"rank": rank, "code": code})
+            time.sleep(PATIENCE_S)
+        os._exit(code & 255)
     front = os.getppid()
     os.setsid()
     _adopt()

@@ -50,10 +50,17 @@ class Together:
         """When the last rank came."""
         return max(part.begun for part in self.parts.values())
 
+    @property
+    def alike(self) -> bool:
+        """Whether all ranks called the same."""
+        return len({part.op for part in self.parts.values()}) == 1
+
     def waited(self, part: Part) -> float:
         """Return for how long a rank waited in it for others."""
-        if part.waits is None or part.done is None or not self.whole:
+        if part.waits is None or part.done is None:
             return 0.0
+        if not (self.whole and self.alike):
+            return part.done - part.waits
         return max(0.0, min(part.done, self.last) - part.waits)
 
     def late(self) -> tuple[int, float]:
@@ -66,7 +73,7 @@ class Comparison:
     """All that the ranks told of one cell."""
 
     def __init__(self, ranks: Sequence[RankOf], name: str, source: str) -> None:
-        self.ranks, self.name, self.source = list(ranks), name, source.splitlines()
+        self.ranks, self.name, self.source = list(ranks), name, ["#", *source.splitlines()[1:]]
         known = [r for r in ranks if r.log]
         self.begin = min((r.log["started"] + r.ahead for r in known), default=0.0)
         self.seconds = max((r.log["stopped"] + r.ahead for r in known), default=0.0) - self.begin if known else 0.0
@@ -142,7 +149,7 @@ class Comparison:
             if part.done is not None and part.done - part.begun < 1e-3:  # done at once; else it was on its way meanwhile
                 yield begin, end, "communicating"
             return
-        turn = min(end, max(begin, t.last)) if t.whole else end
+        turn = min(end, max(begin, t.last)) if t.whole and t.alike else end
         yield begin, turn, "waiting"
         yield turn, end, "communicating"
 
@@ -154,8 +161,8 @@ class Comparison:
         """Return what each line sent, the most waiting first."""
         groups: dict[Any, list[Together]] = defaultdict(list)
         for t in self.together:
-            part = t.parts[min(t.parts)]
-            groups[(part.op, part.site, part.bucket, part.size_bytes)].append(t)
+            for part in {(p.op, p.site): p for p in t.parts.values()}.values() if not t.alike else [t.parts[min(t.parts)]]:
+                groups[(part.op, part.site, part.bucket, part.size_bytes)].append(t)
         found = []
         for (op, site, bucket, size), many in groups.items():
             ranks = {rank for t in many for rank in t.parts}

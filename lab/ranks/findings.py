@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import signal
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
@@ -88,15 +89,22 @@ def dead(c: Comparison, cause: str) -> Iterator[Finding]:
             continue
         line, where = _place(c, r)
         if r.code is not None and r.code < 0:
-            how = f"was killed by signal {-r.code}"
+            how = f"it was killed by {_signal(-r.code)}"
             if r.code == -9:
-                how += ", as the system does for want of memory"
-            elif r.code in (-11, -7, -8, -6):
+                how += ", which the system also sends when memory runs out"
+            elif -r.code in (4, 6, 7, 8, 11):
                 how += ", a crash in native code"
         else:
-            how = f"ended its process with code {r.code}" if r.code is not None else "has ended"
-        yield Finding("dead-rank", "error", line, message=f"Rank {r.number} {how} on {where}.",
+            how = f"its process ended with code {r.code}" if r.code is not None else "its process has ended"
+        yield Finding("dead-rank", "error", line, message=f"Rank {r.number} died on {where}: {how}.",
                       remedy="All ranks were ended, with their variables; the next `%%ranks` cell starts new ones.")  # fmt: skip
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def hung(c: Comparison, cause: str) -> Iterator[Finding]:
@@ -117,8 +125,6 @@ def hung(c: Comparison, cause: str) -> Iterator[Finding]:
 
 def left(c: Comparison, cause: str) -> Iterator[Finding]:
     """A collective that not all ranks have reached."""
-    if cause not in ("left", "failed", "you", "died"):
-        return
     for t in c.together:
         missing = [r for r in c.ranks if r.number in t.group and r.number not in t.parts and r.state == "done"]
         if t.whole or not missing:
@@ -155,7 +161,8 @@ def different(c: Comparison, cause: str) -> Iterator[Finding]:
 
         under = _under(c, c.line(few[0].site))
         yield Finding("collective-mismatch", "error", c.line(few[0].site),
-                      message=f"{_capital(said(few))}, while {said(most)}: they are each other's number {t.sequence + 1}.",
+                      message=f"{_capital(said(few))} where {said(most)}: it is collective number {t.sequence + 1} of the "
+                      "cell on each.",
                       remedy="All ranks call the same collectives, in the same order, with the same shapes and dtypes."
                       + (f" It stands under {under}." if under else ""))  # fmt: skip
         return
@@ -266,11 +273,11 @@ def unbalanced(c: Comparison, cause: str) -> Iterator[Finding]:
     done = [r.log["stepped"] for r in c.ranks]
     site = next((s["site"] for s in c.ranks[0].log["steps"]), -1)
     at = c.ranks[0].sites[site] if site >= 0 else {"file": "", "line": 0}
-    if len(set(done)) > 1 and max(done) and cause in ("", "left"):
+    if len(set(done)) > 1 and max(done) and all(r.state == "done" for r in c.ranks):
         usual = Counter(done).most_common(1)[0][0]
         odd = [r.number for r, n in zip(c.ranks, done, strict=True) if n != usual]
         counts = ", ".join(str(done[k]) for k in odd)
-        yield Finding("unbalanced-data", "error" if cause else "warning", at["line"] if at["file"] == c.name else None,
+        yield Finding("unbalanced-data", "warning", at["line"] if at["file"] == c.name else None,
                       message=f"{_capital(ranks_text(odd))} made {counts} optimizer steps on "
                       f"{c.words(at['file'], at['line'])}, the others {usual}.",
                       remedy="Give all ranks as many batches: `DistributedSampler(data, drop_last=True)`, or train in `with "
@@ -359,7 +366,7 @@ def by_hand(c: Comparison, cause: str) -> Iterator[Finding]:
     yield Finding("no-overlap", "warning" if spent > 0.15 * took else "note", c.line(site),
                   message=f"Gradients are summed on {c.words(*site[:2])} after the backward pass on "
                   f"{c.words(at['file'], at['line'])} is over, {calls:.0f} operations a step, one after the other: "
-                  f"{100 * spent / took:.0f} % of the time from `backward()` to the step goes by meanwhile.",
+                  f"they take {100 * spent / took:.0f} % of the time from `backward()` to the step.",
                   remedy="`DistributedDataParallel(model)` sums them in buckets while the backward pass goes on.")  # fmt: skip
 
 
