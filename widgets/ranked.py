@@ -16,7 +16,7 @@ from .still import WORDS, escape, sentence
 
 LONGEST = 2000  # characters of a sentence
 BINS = 300  # of a timeline, across
-ROWS = 16  # of the table, shown at most
+ROWS = 12  # of the table, shown at most
 KINDS = ("computing", "communicating", "waiting")
 
 
@@ -85,6 +85,11 @@ class Ranked:
         """The share of all ranks' time in which they waited for others."""
         whole = sum(b - a for lane in self.lanes for a, b, _ in lane.spans)
         return sum(lane.total("waiting") for lane in self.lanes) / whole if whole else 0.0
+
+    @property
+    def says(self) -> bool:
+        """Whether there is anything to see: what was sent, steps of an optimizer, a finding."""
+        return bool(self.sent or self.findings or any(lane.steps for lane in self.lanes))
 
     @property
     def place(self) -> str:
@@ -229,8 +234,9 @@ def _timeline(view: Ranked, stretch: tuple[float, float], title: str) -> str:
     steps = '<span class="key"><i class="step"></i>optimizer step</span>' if "class=\"step\"" in "".join(rows) else ""
     legend = "".join(f'<span class="key"><i class="{kind}"></i>{kind}{" for others" * (kind == "waiting")}</span>'
                      for kind in KINDS) + steps  # fmt: skip
-    whole = f'<div class="shares">{_shares(view)}</div>' if begin == 0.0 and end == view.seconds else ""
-    return (f'<div class="time"><div class="title">{_prose(title)} {legend}</div>'
+    first = stretch == (0.0, view.seconds)
+    whole = f'<div class="shares">{_shares(view)}</div>' if first else ""
+    return (f'<div class="time"><div class="title">{_prose(title)} {legend if first else ""}</div>'
             f'<div class="lanes" role="img" aria-label="{_prose(title)}: {_prose(said)}">{"".join(rows)}'
             f'<div class="axis" aria-hidden="true">{ticks_}</div></div>{whole}</div>')  # fmt: skip
 
@@ -264,7 +270,7 @@ def _table(view: Ranked) -> str:
         figures = (f"{s.count:,}", size_text(s.size_bytes), time_text(1e3 * s.communicating_s), time_text(1e3 * s.waiting_s))
         cells = "".join(f"<td{_NUMBER}>{escape(x)}</td>" for x in figures)
         body.append(f'<tr><td class="where"><code>{escape(plain(s.source, 120))}</code><small>{escape(s.line)}</small>'
-                    f"</td><td>{escape(s.op)}</td>{cells}<td>{escape(s.last)}</td></tr>")  # fmt: skip
+                    f"</td><td>{escape(s.op)}</td>{cells}<td class="said">{escape(s.last)}</td></tr>")  # fmt: skip
     left = len(view.sent) - ROWS
     more = f'<div class="foot">{left} more, with less waiting</div>' if left > 0 else ""
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"

@@ -32,7 +32,7 @@ from datetime import timedelta
 from typing import Any
 
 ASKED = signal.SIGRTMIN + 9  # a rank that holds Python answers it with its line, by faulthandler
-REPORTS_S, ROUNDS = 0.2, 9
+REPORTS_S, SILENT_S, ROUNDS = 0.1, 1.0, 9
 __all__ = ["ASKED", "Rank", "compiled", "main"]
 
 
@@ -68,6 +68,8 @@ def described(error: BaseException, name: str) -> dict[str, Any]:
     shown = traceback.TracebackException.from_exception(error)
     frames = list(shown.stack)
     kept = [f for f in frames if not source.is_ours(f.filename)] or frames[-1:]
+    if isinstance(error, SyntaxError):
+        kept = [f for f in kept if not f.filename.endswith("ast.py")]
     shown.stack = traceback.StackSummary.from_list(kept)
     own = [f for f in kept if f.filename == name]
     line = own[-1].lineno if own else error.lineno if isinstance(error, SyntaxError) else None
@@ -222,7 +224,7 @@ class Rank:
         ahead = self.align()
         log = RankLog(self.space)
         ended = threading.Event()
-        reports = threading.Thread(target=self._report, args=(log, ended), daemon=True)
+        reports = threading.Thread(target=self._report, args=(log, ahead, ended), daemon=True)
         error, state = None, "done"
         log.start()
         reports.start()
@@ -254,9 +256,13 @@ class Rank:
                 self.space["_"] = value
                 print(repr(value))
 
-    def _report(self, log: Any, ended: threading.Event) -> None:
+    def _report(self, log: Any, ahead: float, ended: threading.Event) -> None:
+        told, at = None, 0.0
         while not ended.wait(REPORTS_S):
-            self.send(**log.changed())
+            found = log.changed()
+            if found["rows"] or found["place"] != told or time.perf_counter() - at > SILENT_S:
+                told, at = found["place"], time.perf_counter()
+                self.send(**found, ahead=ahead)
 
 
 _abandoned: list[Any] = []

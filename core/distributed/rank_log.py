@@ -121,7 +121,7 @@ class RankLog(observe.Follower):
 
     def told(self) -> dict[str, Any]:
         """Return what was heard, as plain data."""
-        return {"started": self.started, "stopped": self.stopped, "steps": self.steps, "calls": self.calls,
+        return {"steps": self.steps, "calls": self.calls,
                 "items": self.items, "called": self.called, "passes": self.passes, "stepped": self.stepped_n,
                 "left_out": self.left_out, "lines": [[k, *map(float, v)] for k, v in self.lines.items()],
                 "final": self._final(), "loaders": self._loaders(), "seed": _seed(),
@@ -131,7 +131,8 @@ class RankLog(observe.Follower):
         """Return the rows that have changed since the last call, and where the program is."""
         with self._lock:
             rows, self._changed = [list(r) for r in self._changed.values()], {}
-        return {"rows": rows, "sites": list(self.sites), "place": self.place()}
+        span = self.started, self.stopped or time.perf_counter()
+        return {"rows": rows, "sites": list(self.sites), "place": self.place(), "span": span}
 
     # -- places --------------------------------------------------------------------------------------------------------
 

@@ -179,7 +179,8 @@ class RankMagics(Magics):
             bundle = {"text/plain": ranked.text(shown)}
             if not options.text:
                 bundle["text/html"] = ranked.html(shown)
-            _publish(bundle)
+            if shown.says:
+                _publish(bundle)
         if pool.cause == "you":
             raise RanksStopped("the cell was stopped on all ranks" + (f"; {pool.ended}" if pool.ended else ""))
         if any(rank.state != "done" for rank in pool.ranks):

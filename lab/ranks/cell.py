@@ -46,7 +46,7 @@ def _key(rank: RankOf) -> Any:
 
 
 def _key_of(error: dict[str, Any]) -> Any:
-    return error["type"], error["line"], _NUMBER.sub("", error["said"].partition("\n")[0])
+    return error["type"], error["line"], _NUMBER.sub("", error["said"].partition("\n")[0].partition(";")[0])
 
 
 def view(pool: Pool, title: str, name: str, source: str) -> Ranked:

@@ -74,13 +74,13 @@ class Comparison:
 
     def __init__(self, ranks: Sequence[RankOf], name: str, source: str) -> None:
         self.ranks, self.name, self.source = list(ranks), name, ["#", *source.splitlines()[1:]]
-        known = [r for r in ranks if r.log]
-        self.begin = min((r.log["started"] + r.ahead for r in known), default=0.0)
-        self.seconds = max((r.log["stopped"] + r.ahead for r in known), default=0.0) - self.begin if known else 0.0
+        known = [(r, r.span) for r in ranks if r.span is not None]
+        self.begin = min((span[0] + r.ahead for r, span in known), default=0.0)
+        self.seconds = max((span[1] + r.ahead for r, span in known), default=0.0) - self.begin
         found: dict[tuple[tuple[int, ...], int], Together] = {}
         self.alone: list[Part] = []
         """Messages between two ranks."""
-        for r in known:
+        for r, _ in known:
             for row in r.rows.values():
                 part = self._part(r, row)
                 if row[3] in PAIRS:
@@ -127,8 +127,8 @@ class Comparison:
         found = []
         for r in self.ranks:
             lane = Lane(r.number, note=self._note(r))
-            if r.log:
-                at, end = (r.log[k] + r.ahead - self.begin for k in ("started", "stopped"))
+            if r.span is not None:
+                at, end = (t + r.ahead - self.begin for t in r.span)
                 for a, b, kind in sorted(blocked[r.number]):
                     a, b = max(a, at), min(b, end)
                     if a - at > SPLIT_S:
@@ -138,7 +138,7 @@ class Comparison:
                     at = max(at, b)
                 if end - at > SPLIT_S:
                     lane.spans.append((at, end, "computing"))
-                lane.steps = [s["begun"] + r.ahead - self.begin for s in r.log["steps"]]
+                lane.steps = [s["begun"] + r.ahead - self.begin for s in r.log.get("steps", ())]
             found.append(lane)
         return found
 

@@ -50,7 +50,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _at(c: Comparison, part: Part) -> str:
-    return f"`{part.op}` on {c.words(*part.site[:2])}"
+    return f"`{part.op}` on {c.words(*part.site[:2])}" + (" (of `DistributedDataParallel`)" if part.bucket else "")
 
 
 def _place(c: Comparison, r: RankOf) -> tuple[int | None, str]:

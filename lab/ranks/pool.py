@@ -56,6 +56,8 @@ class RankOf:
     rows: dict[int, list[Any]] = field(default_factory=dict)
     sites: list[dict[str, Any]] = field(default_factory=list)
     ahead: float = 0.0
+    span: tuple[float, float] | None = None
+    """From when to when it was in the cell, on its own clock; None where it has not told."""
     log: dict[str, Any] = field(default_factory=dict)
     at: float = 0.0
     """When it ended the cell."""
@@ -64,17 +66,16 @@ class RankOf:
     def begin(self) -> None:
         """Forget the cell before."""
         self.state, self.error, self.place, self.rows, self.sites, self.log = "runs", None, {}, {}, [], {}
-        self.fault = ""
+        self.fault, self.span = "", None
 
     def take(self, told: dict[str, Any]) -> None:
         """Take what the rank has told of its cell."""
-        self.rows |= {row[0]: row for row in told.get("rows", ())}
-        self.sites = told.get("sites", self.sites)
+        self.rows |= {row[0]: row for row in told["rows"]}
+        self.sites, self.ahead, self.span = told["sites"], told["ahead"], told["span"]
         if "ended" not in told:
-            self.place = told.get("place") or self.place
+            self.place = told["place"] or self.place
         else:
-            self.state, self.error, self.at = told["ended"], told["error"], time.monotonic()
-            self.ahead, self.log = told["ahead"], told["log"]
+            self.state, self.error, self.at, self.log = told["ended"], told["error"], time.monotonic(), told["log"]
 
     @property
     def waits(self) -> list[Any] | None:
