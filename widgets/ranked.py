@@ -270,7 +270,7 @@ def _table(view: Ranked) -> str:
         figures = (f"{s.count:,}", size_text(s.size_bytes), time_text(1e3 * s.communicating_s), time_text(1e3 * s.waiting_s))
         cells = "".join(f"<td{_NUMBER}>{escape(x)}</td>" for x in figures)
         body.append(f'<tr><td class="where"><code>{escape(plain(s.source, 120))}</code><small>{escape(s.line)}</small>'
-                    f"</td><td>{escape(s.op)}</td>{cells}<td class="said">{escape(s.last)}</td></tr>")  # fmt: skip
+                    f'</td><td>{escape(s.op)}</td>{cells}<td class="said">{escape(s.last)}</td></tr>')  # fmt: skip
     left = len(view.sent) - ROWS
     more = f'<div class="foot">{left} more, with less waiting</div>' if left > 0 else ""
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
