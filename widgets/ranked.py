@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .assets import bundle
-from .figures import plain, share, size_text, time_text
+from .figures import plain, share, shorten, size_text, time_text
 from .record import Finding
 from .still import WORDS, escape, sentence
 
@@ -50,7 +50,7 @@ class Sent:
     count: int = 0
     """On one rank."""
     size_bytes: int = 0
-    """Of one of them."""
+    """Of all of them."""
     communicating_s: float = 0.0
     """All of them, on average over the ranks."""
     waiting_s: float = 0.0
@@ -123,14 +123,14 @@ def text(view: Ranked) -> str:
     ▲ Warning line 2: Rank 1 is late. Give it less.
       rank 0: computing 2.00 s (50 %), waiting 2.00 s (50 %)
       rank 1: computing 4.00 s (100 %)
-      line 3 · all_reduce · 4 × 4.1 kB · communicating 10.0 ms · waiting 1.00 s · last: rank 1, by 500 ms
+      line 3 · all_reduce · 4 times · 4.1 kB · communicating 10.0 ms · waiting 1.00 s · last: rank 1, by 500 ms
     """
     lines = [" · ".join([view.word, view.title, view.place])]
     lines += [f"{WORDS[f.severity]} {sentence(f)} {f.remedy}" for f in view.findings]
     lines += [f"  {summary(lane)}" for lane in view.lanes]
     for s in view.sent[:ROWS]:
         last = f" · last: {s.last}" if s.last else ""
-        lines.append(f"  {s.line} · {s.op} · {s.count:,} × {size_text(s.size_bytes)} · communicating "
+        lines.append(f"  {s.line} · {s.op} · {s.count:,} times · {size_text(s.size_bytes)} · communicating "
                      f"{time_text(1e3 * s.communicating_s)} · waiting {time_text(1e3 * s.waiting_s)}{last}")  # fmt: skip
     return "\n".join(plain(line, LONGEST).rstrip() for line in [*lines, *view.foot])
 
@@ -269,7 +269,7 @@ def _table(view: Ranked) -> str:
     for s in view.sent[:ROWS]:
         figures = (f"{s.count:,}", size_text(s.size_bytes), time_text(1e3 * s.communicating_s), time_text(1e3 * s.waiting_s))
         cells = "".join(f"<td{_NUMBER}>{escape(x)}</td>" for x in figures)
-        body.append(f'<tr><td class="where"><code>{escape(plain(s.source, 120))}</code><small>{escape(s.line)}</small>'
+        body.append(f'<tr><td class="where"><code>{escape(shorten(plain(s.source, LONGEST), 64))}</code><small>{escape(s.line)}</small>'
                     f'</td><td>{escape(s.op)}</td>{cells}<td class="said">{escape(s.last)}</td></tr>')  # fmt: skip
     left = len(view.sent) - ROWS
     more = f'<div class="foot">{left} more, with less waiting</div>' if left > 0 else ""

@@ -180,6 +180,7 @@ class Rank:
                     done(self.aside.receive(clock, other, 1))
                     clock[0] = time.perf_counter()
                     done(self.aside.send(clock, other, 2))
+            done(self.aside.barrier())
             return 0.0
         for _ in range(ROUNDS):
             begin = time.perf_counter()
@@ -187,6 +188,7 @@ class Rank:
             done(self.aside.receive(clock, 0, 2))
             end = time.perf_counter()
             best = min(best, (end - begin, float(clock[0]) - (begin + end) / 2))
+        done(self.aside.barrier())
         return best[1] if abs(best[1]) > best[0] / 2 else 0.0
 
     # -- cells ---------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import linecache
 import os
 import re
 import sys
+import sysconfig
 import threading
 import time
 import weakref
@@ -35,6 +36,7 @@ ROWS, CALLS, PARAMETERS, STEPS = 20_000, 4096, 400, 64  # so many are kept at mo
 PIECE, PIECES = 1 << 14, 64  # of what is longer than 1 MiB the checksum takes so many pieces of so many bytes
 LOOKS_S = 0.02  # between looks at the line
 PAIRS = ("send", "recv", "isend", "irecv")
+_LIBRARY = tuple(sysconfig.get_path(kind) + os.sep for kind in ("stdlib", "purelib"))
 _CELL = re.compile(r"In \[\d+\]")
 
 
@@ -63,7 +65,7 @@ def users_frame(frame: FrameType | None) -> FrameType | None:
         name = frame.f_code.co_filename
         if _CELL.fullmatch(name):
             return frame
-        if other is None and not name.startswith("<") and os.path.isabs(name) and not source.is_ours(name):
+        if other is None and os.path.isabs(name) and not (source.is_ours(name) or name.startswith(_LIBRARY)):
             other = frame
         frame = frame.f_back
     return other
@@ -88,6 +90,7 @@ class RankLog(observe.Follower):
         self._count: dict[str, int] = {}  # of collectives of a group
         self._changed: dict[int, list[Any]] = {}
         self._names: dict[int, tuple[weakref.ref[Any], str]] = {}
+        self._seen: weakref.WeakSet[Module] = weakref.WeakSet()
         self._optimizers: dict[int, tuple[int, int]] = {}
         self._depth, self._handles, self._end = 0, [], threading.Event()  # type: int, list[Any], threading.Event
         self._lock = threading.Lock()
@@ -149,8 +152,9 @@ class RankLog(observe.Follower):
 
     def place(self) -> dict[str, Any]:
         """Return the line on which the program is, with the operation that it waits for."""
-        frame = sys._current_frames().get(self._main or 0)
-        k = self.site(frame)
+        if self.stopped:
+            return {}
+        k = self.site(sys._current_frames().get(self._main or 0))
         found = dict(self.sites[k]) if k >= 0 else {}
         if self.blocked and (row := self._of.get(id(self.blocked[-1]))) is not None:
             found |= {"op": row[3], "number": row[0]}
@@ -265,9 +269,12 @@ class RankLog(observe.Follower):
         self._depth += 1
         if self._depth > 1 or not (mode.enabled and module.training):
             return
-        for name, p in module.named_parameters():
-            if id(p) not in self._names:
-                self._names[id(p)] = weakref.ref(p), name.removeprefix("module.")
+        if module not in self._seen:
+            self._seen.add(module)
+            self._name()
+            for name, p in module.named_parameters():
+                if id(p) not in self._names:
+                    self._names[id(p)] = weakref.ref(p), name.removeprefix("module.")
         found = next((a for a in args if isinstance(a, Tensor)), None)
         if found is None or not found.ndim:
             return

@@ -291,8 +291,11 @@ def notify(listeners: tuple[Observer, ...], what: str, *given: Any) -> None:
 
 
 def tell(what: str, *given: Any) -> None:
-    """Call a method of each follower; as with observers, an error in one is never the program's."""
-    for f in () if mode.muted else followers:
+    """Call a method of each follower; as with observers, an error in one is never the program's.
+
+    Of what runs inside an op of the user's (an `autograd.Function`) they hear of operations between processes alone.
+    """
+    for f in () if mode.muted and what != "collective" else followers:
         try:
             getattr(f, what)(*given)
         except Exception as error:

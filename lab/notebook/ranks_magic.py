@@ -23,6 +23,7 @@ from .inner_cell import _number
 EXAMPLE = "%%ranks 4 --timeout 60"
 TIMEOUT_S = 60.0
 MOST = 64
+ENDS = {"stopped": "stopped", "ended": "ended", "died": "died"}
 _publish = publish_display_data
 _MAGIC = re.compile(r"^\s*[%!]", re.MULTILINE)
 
@@ -75,11 +76,14 @@ def show_errors(pool: Pool, names: dict[str, Any]) -> str:
         if hint:
             print(hint, file=sys.stderr)
         first = first or f"{ranks_text(ranks)}{where}: {error['type']}: {error['said'].partition(chr(10))[0]}"
+    ends: dict[tuple[str, Any], list[int]] = {}
     for rank in pool.ranks:
-        if rank.state in ("stopped", "ended", "died"):
+        if rank.state in ENDS:
             line = (rank.error or {}).get("line") or rank.place.get("line")
-            did = {"stopped": "was stopped", "ended": "was ended", "died": "died"}[rank.state]
-            print(f"rank {rank.number} {did}{f' on line {line}' if line else ''}", file=sys.stderr)
+            ends.setdefault((rank.state, line), []).append(rank.number)
+    for (state, line), ranks in ends.items():
+        did = ENDS[state] if state == "died" else f"{'was' if len(ranks) == 1 else 'were'} {ENDS[state]}"
+        print(f"{ranks_text(ranks)} {did}{f' on line {line}' if line else ''}", file=sys.stderr)
     return first
 
 

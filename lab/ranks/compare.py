@@ -162,14 +162,15 @@ class Comparison:
         groups: dict[Any, list[Together]] = defaultdict(list)
         for t in self.together:
             for part in {(p.op, p.site): p for p in t.parts.values()}.values() if not t.alike else [t.parts[min(t.parts)]]:
-                groups[(part.op, part.site, part.bucket, part.size_bytes)].append(t)
+                groups[(part.op, part.site, part.bucket, part.size_bytes if part.bucket else 0)].append(t)
         found = []
-        for (op, site, bucket, size), many in groups.items():
+        for (op, site, bucket, _), many in groups.items():
             ranks = {rank for t in many for rank in t.parts}
             waiting = sum(t.waited(p) for t in many for p in t.parts.values()) / len(ranks)
             spent = sum(b - a for t in many for p in t.parts.values() for a, b, kind in self._spans(t, p)
                         if kind == "communicating") / len(ranks)  # fmt: skip
             count = max(sum(rank in t.parts for t in many) for rank in ranks)
+            size = sum(max(p.size_bytes for p in t.parts.values() if p.op == op) for t in many)
             name = f"{op} (bucket)" if bucket else op
             found.append(Sent(self.words(*site[:2]), site[2], name, count, size, spent, waiting, _last(many)))
         return sorted(found, key=lambda s: -(s.waiting_s + s.communicating_s))

@@ -206,7 +206,7 @@ def parameters(c: Comparison, cause: str) -> Iterator[Finding]:
     where = c.words(at["file"], at["line"])
     broadcast = "for p in model.parameters(): dist.broadcast(p.data, 0)"
     unlike = [n for n in begun if n in set(shared) and n in still]
-    if unlike:
+    if unlike and not set(begun) & set(grads):  # else they are parts of a model that is divided among ranks
         yield Finding("weights-differ", "error", line, message=f"The ranks have different initial weights: {_names(unlike)} "
                       f"differ{'s' * (len(unlike) == 1)} before the first step on {where}, and gradients are the same on all, "
                       "so that the copies never become equal.", remedy=f"Wrap the model in `DistributedDataParallel`, which "
