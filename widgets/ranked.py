@@ -130,8 +130,8 @@ def text(view: Ranked) -> str:
     lines += [f"  {summary(lane)}" for lane in view.lanes]
     for s in view.sent[:ROWS]:
         last = f" · last: {s.last}" if s.last else ""
-        lines.append(f"  {s.line} · {s.op} · {s.count:,} times · {size_text(s.size_bytes)} · communicating "
-                     f"{time_text(1e3 * s.communicating_s)} · waiting {time_text(1e3 * s.waiting_s)}{last}")  # fmt: skip
+        took = f"communicating {time_text(1e3 * s.communicating_s)} · waiting {time_text(1e3 * s.waiting_s)}"
+        lines.append(f"  {s.line} · {s.op} · {s.count:,} times · {size_text(s.size_bytes)} · {took}{last}")
     return "\n".join(plain(line, LONGEST).rstrip() for line in [*lines, *view.foot])
 
 
@@ -171,7 +171,8 @@ def _code(said: str) -> str:
 
 def _finding(f: Finding) -> str:
     remedy = f'<div class="remedy">{_code(f.remedy)}</div>' if f.remedy else ""
-    return (f'<div class="message {f.severity}"><b>{escape(WORDS[f.severity])}</b> {_code(sentence(f))}{remedy}</div>')  # fmt: skip
+    word = escape(WORDS[f.severity])
+    return f'<div class="message {f.severity}"><b>{word}</b> {_code(sentence(f))}{remedy}</div>'
 
 
 def shares(lane: Lane, begin: float, end: float, bins: int = BINS) -> list[list[float]]:
@@ -231,7 +232,7 @@ def _timeline(view: Ranked, stretch: tuple[float, float], title: str) -> str:
     said = "; ".join(summary(lane) for lane in view.lanes)
     ticks_ = "".join(f"<span>{escape(time_text(1e3 * (begin + (end - begin) * k / 4)) if begin or k else '0')}</span>"
                      for k in range(5))  # fmt: skip
-    steps = '<span class="key"><i class="step"></i>optimizer step</span>' if "class=\"step\"" in "".join(rows) else ""
+    steps = '<span class="key"><i class="step"></i>optimizer step</span>' if 'class="step"' in "".join(rows) else ""
     legend = "".join(f'<span class="key"><i class="{kind}"></i>{kind}{" for others" * (kind == "waiting")}</span>'
                      for kind in KINDS) + steps  # fmt: skip
     first = stretch == (0.0, view.seconds)
@@ -267,10 +268,12 @@ def _table(view: Ranked) -> str:
     head = "".join(f'<th scope="col"{_NUMBER * (k in numbers)}>{name}</th>' for k, name in enumerate(heads))
     body = []
     for s in view.sent[:ROWS]:
-        figures = (f"{s.count:,}", size_text(s.size_bytes), time_text(1e3 * s.communicating_s), time_text(1e3 * s.waiting_s))
+        times = (time_text(1e3 * seconds) for seconds in (s.communicating_s, s.waiting_s))
+        figures = (f"{s.count:,}", size_text(s.size_bytes), *times)
         cells = "".join(f"<td{_NUMBER}>{escape(x)}</td>" for x in figures)
-        body.append(f'<tr><td class="where"><code>{escape(shorten(plain(s.source, LONGEST), 64))}</code><small>{escape(s.line)}</small>'
-                    f'</td><td>{escape(s.op)}</td>{cells}<td class="said">{escape(s.last)}</td></tr>')  # fmt: skip
+        source = escape(shorten(plain(s.source, LONGEST), 64))
+        body.append(f'<tr><td class="where"><code>{source}</code><small>{escape(s.line)}</small></td>'
+                    f'<td>{escape(s.op)}</td>{cells}<td class="said">{escape(s.last)}</td></tr>')  # fmt: skip
     left = len(view.sent) - ROWS
     more = f'<div class="foot">{left} more, with less waiting</div>' if left > 0 else ""
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"

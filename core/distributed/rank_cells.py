@@ -1,8 +1,9 @@
 """A rank that stays: it runs pieces of a program that it is sent, one after the other, in one world of processes.
 
-``mpiexec -n 4 python rank_cells.py SOCKET`` starts four. Each connects to a Unix socket of whoever started them: once for
-orders and answers (lines of JSON, never pickle), once each for what it prints on stdout and stderr and for what faulthandler
-writes. A keeper, forked before all else, tells how the rank has ended, and ends it when the other side has gone.
+``mpiexec -n 4 python rank_cells.py SOCKET`` starts four. Each connects to a Unix socket of whoever started them: once
+for orders and answers (lines of JSON, never pickle), once each for what it prints on stdout and stderr and for what
+faulthandler writes. A keeper, forked before all else, tells how the rank has ended, and ends it when the other side has
+gone.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ import time
 import traceback
 import types
 import zlib
-from datetime import timedelta
 from typing import Any
 
 ASKED = signal.SIGRTMIN + 9  # a rank that holds Python answers it with its line, by faulthandler
@@ -74,7 +74,8 @@ def described(error: BaseException, name: str) -> dict[str, Any]:
     own = [f for f in kept if f.filename == name]
     line = own[-1].lineno if own else error.lineno if isinstance(error, SyntaxError) else None
     said = next(iter(str(error).splitlines()), "")
-    return {"type": type(error).__name__, "said": said[:2000], "line": line, "traceback": "".join(shown.format())[:20_000],
+    return {"type": type(error).__name__, "said": said[:2000], "line": line,
+            "traceback": "".join(shown.format())[:20_000],
             "name": getattr(error, "name", None) if isinstance(error, NameError) else None}  # fmt: skip
 
 
@@ -92,8 +93,9 @@ class Rank:
         self.fault = connect(path, rank=rank, kind="fault")
         faulthandler.enable(self.fault.fileno())
         faulthandler.register(ASKED, self.fault.fileno(), all_threads=False)
-        sys.stdout, sys.stderr = (io.TextIOWrapper(io.FileIO(fd, "w", closefd=False), "utf-8", "replace",
-                                                   line_buffering=True, write_through=True) for fd in (1, 2))  # fmt: skip
+        sys.stdout, sys.stderr = (
+            io.TextIOWrapper(io.FileIO(fd, "w", closefd=False), "utf-8", "replace", None, True, True) for fd in (1, 2)
+        )
         self.space: dict[str, Any] = {}
         self.alias: Any = None  # while `torch` is core
         signal.signal(signal.SIGINT, self._interrupted)
@@ -139,7 +141,7 @@ class Rank:
             self._given = False
             timeout = kwargs.get("timeout") or (args[2] if len(args) > 2 else None)
             if timeout is not None:
-                self.groups.group.WORLD.timeout_s = timeout.total_seconds()
+                self.groups.group.WORLD.timeout_s = timeout.total_seconds()  # type: ignore[union-attr]
             return
         self._inits(*args, **kwargs)
 
@@ -217,7 +219,8 @@ class Rank:
         name, text = order["name"], order["cell"]
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
         self._world()
-        self.groups.group.WORLD.timeout_s = order["timeout"] or timedelta(minutes=30).total_seconds()  # type: ignore[union-attr]
+        limit = order["timeout"] or self.groups.default_pg_timeout.total_seconds()
+        self.groups.group.WORLD.timeout_s = limit  # type: ignore[union-attr]
         if order.get("torch") and self.alias is None:
             self.alias = core.as_torch()
         elif self.alias is not None and not order.get("torch"):
@@ -283,8 +286,8 @@ def keep(path: str, rank: int, program: int) -> None:
         signal.signal(number, signal.SIG_IGN)
     with connect(path, rank=rank, kind="keeper") as other:
         child = os.pidfd_open(program)
-        while child not in (found := select.select([child, other], [], [])[0]):
-            if other in found and not other.recv(1):
+        while child not in (found := select.select([child, other.fileno()], [], [])[0]):
+            if found and not other.recv(1):
                 os.kill(program, signal.SIGKILL)
         code = os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])
         try:

@@ -1,7 +1,7 @@
-"""What a rank does while a cell runs: collectives, optimizer's steps, batches, lines. Plain data, for a card of all ranks.
+"""What a rank does while a cell runs: collectives, optimizer's steps, batches, lines. Plain data, for a card of all.
 
-A `RankLog` follows the program once a step and once a collective, and no ops, so that it costs hardly anything. Times are
-those of this process's `time.perf_counter`; whoever compares ranks knows how far their clocks are apart.
+A `RankLog` follows the program once a step and once a collective, and no ops, so that it costs hardly anything. Times
+are those of this process's `time.perf_counter`; whoever compares ranks knows how far their clocks are apart.
 """
 
 from __future__ import annotations
@@ -232,8 +232,8 @@ class RankLog(observe.Follower):
         many = self._parameters(optimizer)
         grads = {name: p.grad for name, p in many if p.grad is not None}
         self.steps.append({
-            "optimizer": which, "step": n, "begun": time.perf_counter(), "passed": self._pass[0], "backward": self._pass[1],
-            "site": self.site(sys._getframe(2)), "bytes": sum(g.nbytes for g in grads.values()),
+            "optimizer": which, "step": n, "begun": time.perf_counter(), "passed": self._pass[0],
+            "backward": self._pass[1], "site": self.site(sys._getframe(2)), "bytes": sum(g.nbytes for g in grads.values()),
             "before": _sums(many), "gradients": _sums(grads.items()), "after": {},
             "lr": [float(g.get("lr", 0.0)) for g in optimizer.param_groups]})  # fmt: skip
 

@@ -59,6 +59,7 @@ example:
   %%autograd --check
   loss = model(x).square().mean()
   loss.backward()"""
+MAGICS = "as_torch autograd ckernel dataload export gpustat ranks shrink triton tune".split()
 LASTS = 32  # cells whose last record is kept for comparison
 _publish: Callable[..., None] = publish_display_data
 _TAKES_A_CELL = re.compile(r"%%(time|capture)\b")
@@ -488,7 +489,7 @@ def unload(shell: Any) -> None:
     shell.events.unregister("post_run_cell", magics.after)
     shell.events.unregister("post_execute", magics.ended)
     for kind in ("line", "cell"):
-        for name in ("as_torch", "autograd", "ckernel", "dataload", "export", "gpustat", "ranks", "shrink", "triton", "tune"):
+        for name in MAGICS:
             shell.magics_manager.magics[kind].pop(name, None)
     source.name_of_file = was  # type: ignore[assignment]
     tracebacks.remove(shell)

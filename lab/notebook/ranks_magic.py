@@ -6,6 +6,7 @@ import argparse
 import re
 import shlex
 import sys
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from IPython.core.error import UsageError
@@ -16,15 +17,15 @@ from widgets import ranked
 
 from ..console.options import HELP, Parser, meant
 from ..ranks.cell import errors, view
-from ..ranks.findings import ranks_text
 from ..ranks.pool import Lost, Pool, Refused
+from ..ranks.words import ranks_text
 from .inner_cell import _number
 
 EXAMPLE = "%%ranks 4 --timeout 60"
 TIMEOUT_S = 60.0
 MOST = 64
 ENDS = {"stopped": "stopped", "ended": "ended", "died": "died"}
-_publish = publish_display_data
+_publish: Callable[..., None] = publish_display_data
 _MAGIC = re.compile(r"^\s*[%!]", re.MULTILINE)
 
 
@@ -56,8 +57,13 @@ def _seconds(said: str) -> float:
 
 def parser() -> Parser:
     """Return the parser of the options of `%%ranks`."""
-    found = _Parser(prog="%%ranks", add_help=False, usage="%%%%ranks [N] [options], or %%ranks stop", example=EXAMPLE,
-                    description="A cell on N processes that stay from cell to cell, in one world of core.distributed.")
+    found = _Parser(
+        prog="%%ranks",
+        add_help=False,
+        usage="%%%%ranks [N] [options], or %%ranks stop",
+        example=EXAMPLE,
+        description="A cell on N processes that stay from cell to cell, in one world of core.distributed.",
+    )
     found.add_argument("ranks", nargs="?", metavar="N", help="how many; without it those that are there")
     found.add_argument("--timeout", metavar="SECONDS", type=_seconds, default=TIMEOUT_S,
                        help=f"for which a collective waits for a rank that does not come ({TIMEOUT_S:g})")  # fmt: skip
@@ -107,8 +113,8 @@ class RankMagics(Magics):
 
         `core.distributed` has begun in each. What a rank prints has its number in front. The card has a timeline of the
         ranks (computing, communicating, waiting for others), what each line sent, and what is wrong between the ranks.
-        Another number of ranks starts anew. A collective in which a rank is awaited for longer than the timeout ends the
-        cell, and says where that rank is.
+        Another number of ranks starts anew. A collective that waits for a rank for longer than the timeout ends the cell,
+        and says where that rank is.
         """
         if set(HELP) & set(line.split()):
             print(parser().format_help())
@@ -139,7 +145,8 @@ class RankMagics(Magics):
         elif words[0].isdigit():
             raise UsageError(f"%ranks {' '.join(words)}: write %%ranks, as the first line of a cell")
         else:
-            raise UsageError(f"%ranks: {words[0]!r} is not stop{meant(words[0], ['stop']) or ';'} %%ranks N runs a cell")
+            near = meant(words[0], ["stop"])
+            raise UsageError(f"%ranks: {words[0]!r} is not stop{near or ';'} %%ranks N runs a cell")
 
     def _pool(self, said: str | None) -> Pool:
         """Return the ranks that are asked for; start them where they are not there."""
@@ -172,7 +179,7 @@ class RankMagics(Magics):
         try:
             pool.run(f"#\n{cell}", name, options.timeout, torch=getattr(magics, "alias", None) is not None)
         except Lost as error:
-            raise UsageError(f"%%ranks: the ranks have ended ({error}); run the cell again, which starts new ones") from None
+            raise UsageError(f"%%ranks: the ranks have ended ({error}); the next run starts new ones") from None
         said = show_errors(pool, self.shell.user_ns)
         if "SyntaxError" in said and _MAGIC.search(cell):
             print("Ranks run Python alone: magics and shell commands are the notebook's.", file=sys.stderr)

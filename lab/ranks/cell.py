@@ -10,8 +10,9 @@ from typing import Any
 from widgets.ranked import Ranked
 
 from .compare import Comparison
-from .findings import findings, ranks_text
+from .findings import findings
 from .pool import Pool, RankOf
+from .words import ranks_text
 
 __all__ = ["errors", "view"]
 
@@ -34,8 +35,8 @@ def errors(pool: Pool, names: Mapping[str, Any] | None = None) -> list[tuple[lis
             continue
         error = dict(rank.error)
         if error["name"] and error["name"] in (names or {}):
-            error["said"] += (f"\n`{error['name']}` is a variable of the notebook; ranks are processes of their own. Remedy: "
-                              "make it in a `%%ranks` cell.")  # fmt: skip
+            error["said"] += (f"\n`{error['name']}` is a variable of the notebook; ranks are processes of their own. "
+                              "Remedy: make it in a `%%ranks` cell.")  # fmt: skip
         found.append(([rank.number], error))
     return found
 

@@ -6,13 +6,21 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from widgets.ranked import Lane, Sent
 
 from .pool import PAIRS, RankOf
 
 SPLIT_S = 1e-9
+
+
+class Site(NamedTuple):
+    """A line of the user's."""
+
+    file: str = ""
+    line: int = 0
+    text: str = ""
 
 
 @dataclass
@@ -24,8 +32,7 @@ class Part:
     op: str
     size_bytes: int
     bucket: bool
-    site: tuple[str, int, str]
-    """File, line and text of the user's."""
+    site: Site
     begun: float
     waits: float | None
     done: float | None
@@ -92,22 +99,32 @@ class Comparison:
 
     def _part(self, r: RankOf, row: list[Any]) -> Part:
         number, _, _, op, size, bucket, site, begun, waits, done, failed = row
-        where = r.sites[site] if 0 <= site < len(r.sites) else {"file": "", "line": 0, "text": ""}
-        begun, waits, done = (None if t is None else t + r.ahead - self.begin for t in (begun, waits, done))
-        return Part(r.number, number, op, size, bucket, (where["file"], where["line"], where["text"]), begun, waits, done,
-                    failed)  # type: ignore[arg-type] # fmt: skip
+
+        def aligned(t: float) -> float:
+            return t + r.ahead - self.begin
+
+        return Part(r.number, number, op, size, bucket, self.site(r, site), aligned(begun),
+                    None if waits is None else aligned(waits), None if done is None else aligned(done),
+                    failed)  # fmt: skip
 
     # -- places --------------------------------------------------------------------------------------------------------
 
-    def words(self, file: str, line: int) -> str:
-        """Return a place in words: "line 3" of this cell, "In [2] line 3", "train.py line 3"."""
-        if not file:
-            return "an unknown place"
-        return f"line {line}" if file == self.name else f"{file.rpartition('/')[2]} line {line}"
+    def site(self, r: RankOf, number: int) -> Site:
+        """Return a line by the number that a rank has for it."""
+        if not 0 <= number < len(r.sites):
+            return Site()
+        found = r.sites[number]
+        return Site(found["file"], found["line"], found["text"])
 
-    def line(self, site: tuple[str, int, str]) -> int | None:
+    def words(self, site: Site) -> str:
+        """Return a place in words: "line 3" of this cell, "In [2] line 3", "train.py line 3"."""
+        if not site.file:
+            return "an unknown place"
+        return f"line {site.line}" if site.file == self.name else f"{site.file.rpartition('/')[2]} line {site.line}"
+
+    def line(self, site: Site) -> int | None:
         """Return the number of a line of this cell, None for another one."""
-        return site[1] if site[0] == self.name else None
+        return site.line if site.file == self.name else None
 
     def text(self, line: int | None) -> str:
         """Return a line of the cell."""
@@ -146,7 +163,7 @@ class Comparison:
         begin = part.begun if part.waits is None else part.waits
         end = self.seconds if part.done is None else part.done
         if part.waits is None:
-            if part.done is not None and part.done - part.begun < 1e-3:  # done at once; else it was on its way meanwhile
+            if part.done is not None and part.done - part.begun < 1e-3:  # at once; else it was on its way meanwhile
                 yield begin, end, "communicating"
             return
         turn = min(end, max(begin, t.last)) if t.whole and t.alike else end
@@ -161,7 +178,8 @@ class Comparison:
         """Return what each line sent, the most waiting first."""
         groups: dict[Any, list[Together]] = defaultdict(list)
         for t in self.together:
-            for part in {(p.op, p.site): p for p in t.parts.values()}.values() if not t.alike else [t.parts[min(t.parts)]]:
+            several = {(p.op, p.site): p for p in t.parts.values()}.values()
+            for part in [t.parts[min(t.parts)]] if t.alike else several:
                 groups[(part.op, part.site, part.bucket, part.size_bytes if part.bucket else 0)].append(t)
         found = []
         for (op, site, bucket, _), many in groups.items():
@@ -172,7 +190,7 @@ class Comparison:
             count = max(sum(rank in t.parts for t in many) for rank in ranks)
             size = sum(max(p.size_bytes for p in t.parts.values() if p.op == op) for t in many)
             name = f"{op} (bucket)" if bucket else op
-            found.append(Sent(self.words(*site[:2]), site[2], name, count, size, spent, waiting, _last(many)))
+            found.append(Sent(self.words(site), site.text, name, count, size, spent, waiting, _last(many)))
         return sorted(found, key=lambda s: -(s.waiting_s + s.communicating_s))
 
     def worst(self) -> tuple[float, float] | None:
@@ -182,13 +200,13 @@ class Comparison:
             return None
         worst = max(whole[2:], key=lambda t: sum(t.waited(p) for p in t.parts.values()))
         k = whole.index(worst)
-        begin, end = whole[max(0, k - 3)].last, max((p.done or p.begun) for p in whole[min(len(whole) - 1, k + 2)].parts.values())
+        begin = whole[max(0, k - 3)].last
+        end = max(p.done or p.begun for p in whole[min(len(whole) - 1, k + 2)].parts.values())
         return (begin, end) if 0 < end - begin < 0.5 * self.seconds else None
 
-    def lines_of(self, rank: RankOf) -> dict[tuple[str, int], float]:
+    def lines_of(self, r: RankOf) -> dict[Site, float]:
         """Return how long a rank was on each line with work of its own."""
-        return {(rank.sites[k]["file"], rank.sites[k]["line"]): own for k, own, _ in rank.log.get("lines", ())
-                if k < len(rank.sites)}  # fmt: skip
+        return {self.site(r, k): own for k, own, _ in r.log.get("lines", ())}
 
 
 def _last(many: list[Together]) -> str:

@@ -117,7 +117,15 @@ class Pool:
             listening.listen(5 * self.size)
             threads = max(1, len(os.sched_getaffinity(0)) // self.size)
             environment = {"OMP_NUM_THREADS": str(threads), **os.environ, MARK: self._mark}
-            command = [mpiexec, "-disable-auto-cleanup", "-n", str(self.size), sys.executable, rank_cells.__file__, path]
+            command = [
+                mpiexec,
+                "-disable-auto-cleanup",
+                "-n",
+                str(self.size),
+                sys.executable,
+                rank_cells.__file__,
+                path,
+            ]
             with open(os.path.join(self._folder, "said"), "wb") as said:
                 self._process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
                                                  start_new_session=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.ranks.findings import ranks_text
+from lab.ranks.words import ranks_text
 
 from .cells import HEALTHY, PLANTED
 

@@ -61,7 +61,10 @@ def test_an_error_on_one_rank_ends_the_others_and_all_go_on(pool):
 
 def test_groups_and_models_work_after_a_stopped_cell(pool):
     run(pool, "pair = dist.new_group([1, 3])\nmodel = DDP(net())")
-    run(pool, "t = torch.ones(1)\nif rank == 3:\n    raise ValueError\nif rank == 1:\n    dist.all_reduce(t, group=pair)")
+    run(
+        pool,
+        "t = torch.ones(1)\nif rank == 3:\n    raise ValueError\nif rank == 1:\n    dist.all_reduce(t, group=pair)",
+    )
     run(pool, "t = torch.ones(1)\nif rank in (1, 3):\n    dist.all_reduce(t, group=pair)\n    assert t.item() == 2\n"
               "model(batch()[0]).sum().backward()")  # fmt: skip
     assert [rank.error for rank in pool.ranks] == [None] * 4
@@ -111,7 +114,9 @@ def test_a_rank_that_does_not_answer_is_ended_with_its_line(pool):
 @pytest.mark.parametrize(("how", "code"), [("os.kill(os.getpid(), 9)", -9), ("os._exit(3)", 3),
                                            ("ctypes.string_at(0)", -11)])  # fmt: skip
 def test_a_rank_that_dies_is_named_with_its_line(pool, how, code):
-    took = run(pool, f"import ctypes, os\nt = torch.ones(1)\nif rank == 2:\n    time.sleep(0.4)\n    {how}\ndist.all_reduce(t)")
+    took = run(
+        pool, f"import ctypes, os\nt = torch.ones(1)\nif rank == 2:\n    time.sleep(0.4)\n    {how}\ndist.all_reduce(t)"
+    )
     assert took < 10
     assert (pool.ranks[2].state, pool.ranks[2].code) == ("died", code)
     assert pool.ranks[2].place["line"] in (5, 6)  # told at most a tenth of a second before
