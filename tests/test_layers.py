@@ -38,6 +38,7 @@ ELSEWHERE = {
 # imports inside functions, each with its reason
 INSIDE = {
     "core.cuda.graphs": "one of a pair: graphed callables are made of graphs, and asked for among them",
+    "core.distributed.rank_cells": "MPI begins when it is imported, after the fork",
     "core.distributed.groups": "MPI begins with a world of more than one process",
     "core.dispatch.vmap": "the rules of vmap are loaded with its first use, and build on it",
     "core.library": "compiles C: loaded when an op is given as C",

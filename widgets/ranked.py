@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .assets import bundle
-from .figures import plain, share, shorten, size_text, time_text
+from .figures import count_text, plain, share, shorten, size_text, time_text
 from .record import Finding
 from .still import WORDS, escape, sentence
 
@@ -131,7 +131,7 @@ def text(view: Ranked) -> str:
     for s in view.sent[:ROWS]:
         last = f" · last: {s.last}" if s.last else ""
         took = f"communicating {time_text(1e3 * s.communicating_s)} · waiting {time_text(1e3 * s.waiting_s)}"
-        lines.append(f"  {s.line} · {s.op} · {s.count:,} times · {size_text(s.size_bytes)} · {took}{last}")
+        lines.append(f"  {s.line} · {s.op} · {count_text(s.count, 'time')} · {size_text(s.size_bytes)} · {took}{last}")
     return "\n".join(plain(line, LONGEST).rstrip() for line in [*lines, *view.foot])
 
 

@@ -8,10 +8,14 @@ gone.
 
 from __future__ import annotations
 
+import os
 import sys
 
-if __name__ == "__main__":
-    sys.path[0] = __file__.rpartition("core")[0].rstrip("/") or "/"
+if __name__ == "__main__":  # by its path, for the folder that it is started in may have a `core` of its own
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    from core.distributed.rank_cells import main
+
+    main()
 
 import ast
 import ctypes
@@ -19,7 +23,6 @@ import faulthandler
 import io
 import json
 import linecache
-import os
 import queue
 import select
 import signal
@@ -30,6 +33,14 @@ import traceback
 import types
 import zlib
 from typing import Any
+
+import numpy as np
+
+from ..alias import as_torch
+from ..base import source
+from ..ops.queries import set_num_threads
+from . import groups, work
+from .rank_log import RankLog
 
 ASKED = signal.SIGRTMIN + 9  # a rank that holds Python answers it with its line, by faulthandler
 REPORTS_S, SILENT_S, ROUNDS = 0.1, 1.0, 9
@@ -63,8 +74,6 @@ def compiled(text: str, name: str) -> tuple[Any, Any]:
 
 def described(error: BaseException, name: str) -> dict[str, Any]:
     """Return an error as plain data: its line in the cell, and a traceback of the user's own frames."""
-    from core.base import source
-
     shown = traceback.TracebackException.from_exception(error)
     frames = list(shown.stack)
     kept = [f for f in frames if not source.is_ours(f.filename)] or frames[-1:]
@@ -118,15 +127,14 @@ class Rank:
 
     def begin(self) -> None:
         """Join the other ranks, and make the module in which cells run."""
-        import core
-        from core.distributed import groups, mpi
+        from . import mpi
 
-        self.dist, self.groups, self.mpi = core.distributed, groups, mpi
+        self.mpi = mpi
         self.aside = mpi.world(self.rank, self.size)  # for what is no cell's
         self._given = True
-        self._inits = core.distributed.init_process_group
-        core.distributed.init_process_group = self._init  # type: ignore[assignment]
-        core.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+        distributed: Any = sys.modules[__package__]
+        self._inits, distributed.init_process_group = groups.init_process_group, self._init
+        set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
         self._world()
         main = types.ModuleType("__main__")
         main.__dict__["__builtins__"] = __builtins__
@@ -137,26 +145,24 @@ class Rank:
 
     def _init(self, *args: Any, **kwargs: Any) -> None:
         """Begin the group of all processes, as scripts do: here it is there already."""
-        if self._given and self.groups.is_initialized():
+        if self._given and groups.is_initialized():
             self._given = False
             timeout = kwargs.get("timeout") or (args[2] if len(args) > 2 else None)
             if timeout is not None:
-                self.groups.group.WORLD.timeout_s = timeout.total_seconds()  # type: ignore[union-attr]
+                groups.group.WORLD.timeout_s = timeout.total_seconds()  # type: ignore[union-attr]
             return
         self._inits(*args, **kwargs)
 
     def _world(self) -> None:
-        if not self.groups.is_initialized():
+        if not groups.is_initialized():
             self._inits("gloo", rank=self.rank, world_size=self.size)
         self._given = True
 
     def renew(self) -> None:
         """Give every group a new communicator: what an ended cell has left on its way stays with the old one."""
-        from core.distributed import work
-
         _abandoned.extend(work._open.values())  # MPI may still write into their arrays
         work._open.clear()
-        for g in self.groups._World.groups:
+        for g in groups._World.groups:
             if len(g.ranks) == self.size:
                 g.comm = self.mpi.world(self.rank, self.size)
             elif self.rank in g.ranks:
@@ -167,8 +173,6 @@ class Rank:
 
         What is no more than half the time of the quickest message and its answer counts as nothing.
         """
-        import numpy as np
-
         clock, best = np.zeros(1), (float("inf"), 0.0)
 
         def done(requests: list[Any]) -> None:
@@ -197,8 +201,6 @@ class Rank:
 
     def serve(self) -> None:
         """Run cells until nobody sends any."""
-        from core.distributed import work
-
         self.send(ready=True)
         while True:
             try:
@@ -213,16 +215,13 @@ class Rank:
 
     def cell(self, order: dict[str, Any]) -> None:
         """Run a cell, and tell what it did."""
-        import core
-        from core.distributed.rank_log import RankLog
-
         name, text = order["name"], order["cell"]
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
         self._world()
-        limit = order["timeout"] or self.groups.default_pg_timeout.total_seconds()
-        self.groups.group.WORLD.timeout_s = limit  # type: ignore[union-attr]
+        limit = order["timeout"] or groups.default_pg_timeout.total_seconds()
+        groups.group.WORLD.timeout_s = limit  # type: ignore[union-attr]
         if order.get("torch") and self.alias is None:
-            self.alias = core.as_torch()
+            self.alias = as_torch()
         elif self.alias is not None and not order.get("torch"):
             self.alias.__exit__(None, None, None)
             self.alias = None
@@ -315,7 +314,3 @@ def main() -> None:
     found = Rank(path, rank, size)
     found.begin()
     found.serve()
-
-
-if __name__ == "__main__":
-    main()

@@ -233,7 +233,8 @@ class RankLog(observe.Follower):
         grads = {name: p.grad for name, p in many if p.grad is not None}
         self.steps.append({
             "optimizer": which, "step": n, "begun": time.perf_counter(), "passed": self._pass[0],
-            "backward": self._pass[1], "site": self.site(sys._getframe(2)), "bytes": sum(g.nbytes for g in grads.values()),
+            "backward": self._pass[1], "site": self.site(sys._getframe(2)),
+            "bytes": sum(g.nbytes for g in grads.values()),
             "before": _sums(many), "gradients": _sums(grads.items()), "after": {},
             "lr": [float(g.get("lr", 0.0)) for g in optimizer.param_groups]})  # fmt: skip
 

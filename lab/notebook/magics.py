@@ -59,7 +59,7 @@ example:
   %%autograd --check
   loss = model(x).square().mean()
   loss.backward()"""
-MAGICS = "as_torch autograd ckernel dataload export gpustat ranks shrink triton tune".split()
+MAGICS = ["as_torch", "autograd", "ckernel", "dataload", "export", "gpustat", "ranks", "shrink", "triton", "tune"]
 LASTS = 32  # cells whose last record is kept for comparison
 _publish: Callable[..., None] = publish_display_data
 _TAKES_A_CELL = re.compile(r"%%(time|capture)\b")

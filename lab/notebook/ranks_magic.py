@@ -113,8 +113,8 @@ class RankMagics(Magics):
 
         `core.distributed` has begun in each. What a rank prints has its number in front. The card has a timeline of the
         ranks (computing, communicating, waiting for others), what each line sent, and what is wrong between the ranks.
-        Another number of ranks starts anew. A collective that waits for a rank for longer than the timeout ends the cell,
-        and says where that rank is.
+        Another number of ranks starts anew. A collective that waits for a rank for longer than the timeout ends the
+        cell, and says where that rank is.
         """
         if set(HELP) & set(line.split()):
             print(parser().format_help())
@@ -160,7 +160,8 @@ class RankMagics(Magics):
             said, pool, self.pool = said or str(pool.size), None, None
         if pool is not None and said is not None and int(said) != pool.size:
             pool.stop()
-            print(f"{said} ranks in place of {pool.size}: they start anew, without the variables of earlier cells.")
+            new = "1 rank in place of {}: it starts" if said == "1" else f"{said} ranks in place of {{}}: they start"
+            print(f"{new.format(pool.size)} anew, without the variables of earlier cells.")
             pool = self.pool = None
         if pool is None:
             if said is None:

@@ -53,11 +53,12 @@ def parameters(c: Comparison, cause: str) -> Iterator[Finding]:
     if unlike and not set(begun) & set(grads):  # else they are parts of a model that is divided among ranks
         differ = "differs" if len(unlike) == 1 else "differ"
         yield Finding("weights-differ", "error", c.line(site),
-                      message=f"The ranks have different initial weights: {names_text(unlike)} {differ} before the first "
-                              f"step on {where}, and gradients are the same on all, so that the copies never become "
-                              "equal.",
-                      remedy="Wrap the model in `DistributedDataParallel`, which begins with rank 0's weights, or before "
-                             "the first step: `for p in model.parameters(): dist.broadcast(p.data, 0)`.")  # fmt: skip
+                      message=f"The ranks have different initial weights: {names_text(unlike)} {differ} before the "
+                              f"first step on {where}, and gradients are the same on all, so that the copies "
+                              "never become equal.",
+                      remedy="Wrap the model in `DistributedDataParallel`, which begins with rank 0's weights, or "
+                             "before the first step: `for p in model.parameters(): dist.broadcast(p.data, 0)`."
+                      )  # fmt: skip
         return
     moved = [n for n in grads if n in still]
     settings = {tuple(s["lr"]) for s in first.values()}
@@ -67,8 +68,8 @@ def parameters(c: Comparison, cause: str) -> Iterator[Finding]:
     if alike:
         which = f" ({names_text(alike)})" if shared else ""
         yield Finding("gradients-differ", "error", c.line(site),
-                      message=f"Gradients differ between the ranks at step {last[0]['step']} on {where}{which}: they are "
-                              "not averaged, and the copies of the model, equal at the start, drift apart.",
+                      message=f"Gradients differ between the ranks at step {last[0]['step']} on {where}{which}: they "
+                              "are not averaged, and the copies of the model, equal at the start, drift apart.",
                       remedy="Wrap the model in `DistributedDataParallel` and call the wrapped one, or average after "
                              "`backward()`: `dist.all_reduce(p.grad); p.grad /= dist.get_world_size()`.")  # fmt: skip
     elif all(p.op in NO_DATA for t in c.together for p in t.parts.values()) and not c.alone:
@@ -95,16 +96,17 @@ def same_data(c: Comparison, cause: str) -> Iterator[Finding]:
         name = f"`{loaders[0]['name']}`" if loaders else "the loader"
         order = f" in the same order (all have seed {seeds[0]})" if len(seeds) == 1 else ""
         yield Finding("same-data", "error", made or c.line(site),
-                      message=f"All ranks read the same batches{order}: {name}{f' on line {made}' if made else ''} has no "
-                              f"`DistributedSampler`, and {n} of {n} batches are equal on all ranks, so that they do one "
-                              "rank's work.",
+                      message=f"All ranks read the same batches{order}: {name}{f' on line {made}' if made else ''} has "
+                              f"no `DistributedSampler`, and {n} of {n} batches are equal on all ranks, so that they "
+                              "do one rank's work.",
                       remedy="`DataLoader(data, batch_size, sampler=DistributedSampler(data))`, and "
                              "`sampler.set_epoch(epoch)` in each epoch.")  # fmt: skip
         return
     what = "batch" if len({x[2] for x in calls[0][:n]}) == 1 else "batches"
     why = f"all have seed {seeds[0]}" if len(seeds) == 1 else "they are made alike"
     yield Finding("same-data", "warning", c.line(site),
-                  message=f"All ranks compute the same {what} on {c.words(site)} ({why}), so that they do one rank's work.",
+                  message=f"All ranks compute the same {what} on {c.words(site)} ({why}), so that they do one "
+                          "rank's work.",
                   remedy="Give each rank its part: `x[rank::world_size]`, or after the model is made "
                          "`manual_seed(seed + rank)`.")  # fmt: skip
 
@@ -119,8 +121,8 @@ def unbalanced(c: Comparison, cause: str) -> Iterator[Finding]:
         odd = [r.number for r, n in zip(c.ranks, done, strict=True) if n != usual]
         site = next((c.site(r, s["site"]) for r in c.ranks for s in r.log["steps"]), Site())
         yield Finding("unbalanced-data", "warning", c.line(site),
-                      message=f"{capital(ranks_text(odd))} made {', '.join(str(done[k]) for k in odd)} optimizer steps on "
-                              f"{c.words(site)}, the others {usual}.",
+                      message=f"{capital(ranks_text(odd))} made {', '.join(str(done[k]) for k in odd)} optimizer steps "
+                              f"on {c.words(site)}, the others {usual}.",
                       remedy="Give all ranks as many batches: `DistributedSampler(data, drop_last=True)`, or train in "
                              "`with Join([model]):`.")  # fmt: skip
     if not min(r.log["called"] for r in c.ranks):

@@ -83,8 +83,8 @@ def different(c: Comparison, cause: str) -> Iterator[Finding]:
         sizes = few[0].op == most[0].op
         line, test = c.line(few[0].site), under(c, c.line(few[0].site))
         yield Finding("collective-mismatch", "error", line,
-                      message=f"{capital(_calls(c, few, sizes))} where {_calls(c, most, sizes)}: it is collective number "
-                              f"{t.sequence + 1} of the cell on each.",
+                      message=f"{capital(_calls(c, few, sizes))} where {_calls(c, most, sizes)}: it is collective "
+                              f"number {t.sequence + 1} of the cell on each.",
                       remedy="All ranks call the same collectives, in the same order, with the same shapes and "
                              f"dtypes.{f' It stands under {test}.' if test else ''}")  # fmt: skip
         return

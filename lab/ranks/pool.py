@@ -1,7 +1,7 @@
 """The ranks of a notebook: mpiexec starts them once, cells are sent to them, and what they print and do comes back.
 
-They are reached by a Unix socket in a folder that only the user can enter; what comes back is text and JSON. A rank that
-has failed, died or hangs ends the cell on all; one that does not answer Ctrl-C ends all ranks.
+They are reached by a Unix socket in a folder that only the user can enter; what comes back is text and JSON. A rank
+that has failed, died or hangs ends the cell on all; one that does not answer Ctrl-C ends all ranks.
 """
 
 from __future__ import annotations
@@ -127,7 +127,8 @@ class Pool:
                 path,
             ]
             with open(os.path.join(self._folder, "said"), "wb") as said:
-                self._process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
+                self._process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
+                                                 stdout=said, stderr=said,
                                                  start_new_session=True,
                                                  preexec_fn=lambda: _libc.prctl(1, signal.SIGTERM))  # fmt: skip
             atexit.register(self.stop)

@@ -78,7 +78,7 @@ def by_hand(c: Comparison, cause: str) -> Iterator[Finding]:
     yield Finding("no-overlap", "warning" if spent > MUCH * took else "note", c.line(site),
                   message=f"Gradients are summed on {c.words(site)} after the backward pass on "
                           f"{c.words(c.site(r, steps[0]['backward']))} is over, {sum(sites.values()) / len(steps):.0f} "
-                          f"operations a step, one after the other: they take {100 * spent / took:.0f} % of the time from "
-                          "`backward()` to the step.",
+                          f"operations a step, one after the other: they take {100 * spent / took:.0f} % of the time "
+                          "from `backward()` to the step.",
                   remedy="`DistributedDataParallel(model)` sums them in buckets while the backward pass goes "
                          "on.")  # fmt: skip

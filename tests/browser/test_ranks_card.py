@@ -30,17 +30,18 @@ def lane(number: int, late: int, steps: int = 20) -> Lane:
     return found
 
 
-LATE = Finding("late-rank", "warning", 9, message="Rank 2 is late to 20 of 24 operations, by 40.0 ms each time; the others "
-               "wait for it 60 % of the time: it is 800 ms longer on line 9 (`time.sleep(<b>0.05</b>)`) than the others.",
+LATE = Finding("late-rank", "warning", 9, message="Rank 2 is late to 20 of 24 operations, by 40.0 ms each time; the "
+               "others wait for it 60 % of the time: it is 800 ms longer on line 9 (`time.sleep(<b>0.05</b>)`) than "
+               "the others.",
                remedy="See what it does there that the others do not: more data, or `print` on one rank.")  # fmt: skip
-SENT = [Sent("line 11", "F.cross_entropy(model(x), y).backward()  # <b>buckets</b>", "all_reduce (bucket)", 20, 1_540_000, 0.24,
-             0.6, "rank 2, by 40 ms (19 of 20 times)"),
+SENT = [Sent("line 11", "F.cross_entropy(model(x), y).backward()  # <b>buckets</b>", "all_reduce (bucket)", 20,
+             1_540_000, 0.24, 0.6, "rank 2, by 40 ms (19 of 20 times)"),
         Sent("line 3", "model = DDP(net())", "broadcast", 1, 77_000, 0.002, 0.008, "")]  # fmt: skip
 MANY = [Sent(f"line {k}", "dist.all_reduce(p.grad)", "all_reduce", 10, 10_000 * k, 0.01, 0.01) for k in range(1, 30)]
 PART = Ranked("%%ranks 4 · In [3] <b>", 4, 1.24, [lane(k, 2) for k in range(4)], SENT, [LATE], (0.3, 0.5),
-              "The longest waiting, larger", foot=["4 ranks share 2 processors: they also wait for their turn."])  # fmt: skip
-WRONG = Finding("collective-mismatch", "error", 4, message="Rank 1 calls `broadcast` on line 4 where ranks 0, 2 and 3 call "
-                "`all_reduce` on line 6: it is collective number 1 of the cell on each.",
+              "The longest waiting, larger", foot=["4 ranks share 2 processors."])  # fmt: skip
+WRONG = Finding("collective-mismatch", "error", 4, message="Rank 1 calls `broadcast` on line 4 where ranks 0, 2 and 3 "
+                "call `all_reduce` on line 6: it is collective number 1 of the cell on each.",
                 remedy="All ranks call the same collectives. It stands under `if rank == 1:` on line 3.")  # fmt: skip
 NOTE = Finding("no-overlap", "note", 9, message="Gradients are summed on line 9.", remedy="Use DDP.")
 FAILED = Ranked("%%ranks 4 · In [4]", 4, 2.5, [Lane(k, [(0.0, 0.1, "computing"), (0.1, 2.5, "waiting")],

@@ -1,4 +1,4 @@
-"""Cells for four ranks: what is wrong in them is found with its line, and what comes close and is right is left alone."""
+"""Cells for four ranks: what is wrong in them is found with its line; what comes close and is right is left alone."""
 
 from __future__ import annotations
 
@@ -135,8 +135,8 @@ for step in range(6):
         dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)
     opt.step(); opt.zero_grad()
 """),
-    "another collective on one rank": ("collective-mismatch", 4, ("Rank 1 calls `broadcast` on line 4", "`all_reduce` on "
-                                                                 "line 6", "number 1"), """
+    "another collective on one rank": ("collective-mismatch", 4, (
+        "Rank 1 calls `broadcast` on line 4", "`all_reduce` on line 6", "number 1"), """
 t = torch.ones(4)
 if rank == 1:
     dist.broadcast(t, 0)
@@ -152,8 +152,8 @@ t = torch.ones(4)
 if rank == 0:
     dist.barrier()
 """),
-    "a rank that hangs": ("hung-rank", 6, ("Rank 1 hangs on line 6", "ranks 0, 2 and 3 waited for it in `all_reduce` on "
-                                          "line 7"), """
+    "a rank that hangs": ("hung-rank", 6, (
+        "Rank 1 hangs on line 6", "ranks 0, 2 and 3 waited for it in `all_reduce` on line 7"), """
 t = torch.ones(4)
 dist.all_reduce(t)
 if rank == 1:

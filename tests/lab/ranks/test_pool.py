@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -128,7 +129,8 @@ def test_a_rank_that_dies_is_named_with_its_line(pool, how, code):
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_is_left_when_the_notebook_ends(number):
     text = ("from lab.ranks.pool import Pool\np = Pool(3)\np.start()\nprint(p._mark, flush=True)\n"
-            "p.run('import subprocess, time\\nsubprocess.Popen([\"sleep\", \"100\"])\\ntime.sleep(100)', 'In [1]')")  # fmt: skip
+            "p.run('import subprocess, time\\nsubprocess.Popen([\"sleep\", \"100\"])\\ntime.sleep(100)', 'In [1]')"
+            )  # fmt: skip
     process = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True, cwd=ROOT,
                                env={k: v for k, v in environment().items() if k != MARK})  # fmt: skip
     mark = process.stdout.readline().strip()
@@ -140,7 +142,7 @@ def test_nothing_is_left_when_the_notebook_ends(number):
     deadline = time.monotonic() + 8
     while marked(mark) and time.monotonic() < deadline:
         time.sleep(0.1)
-    left = [open(f"/proc/{pid}/cmdline", "rb").read() for pid in marked(mark)]
+    left = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in marked(mark)]
     for pid in marked(mark):
         os.kill(pid, signal.SIGKILL)
     assert left == []
