@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from multiprocessing import *  # noqa: F403 - its names are this module's
@@ -50,7 +51,7 @@ def _run(function: Callable[..., Any], number: int, args: tuple[Any, ...], told:
     except KeyboardInterrupt:
         pass
     except Exception:
-        told.put(traceback.format_exc())
+        told.put((time.monotonic(), traceback.format_exc()))
         groups.abandon()
         sys.exit(1)
     except SystemExit as error:
@@ -76,18 +77,21 @@ class ProcessContext:
         """
         alive = {p.sentinel: k for k, p in enumerate(self.processes) if p.is_alive()}
         ended = connection.wait(alive, timeout=timeout) if alive else []
-        failed = next((k for k, p in enumerate(self.processes) if p.exitcode not in (0, None)), None)
-        if failed is None:
+        wrong = [k for k, p in enumerate(self.processes) if p.exitcode not in (0, None)]
+        if not wrong:
             return all(p.exitcode is not None for p in self.processes) if len(ended) == len(alive) else False
+        # that of the first: others may have failed for want of it, and what ended without a word did not
+        said = {k: self._told[k].get() for k in wrong if not self._told[k].empty()}
+        failed = min(wrong, key=lambda k: said[k][0] if k in said else 0.0)
         for p in self.processes:
             if p.is_alive():
                 p.terminate()
             p.join()
         code, pid = self.processes[failed].exitcode, self.processes[failed].pid
-        if self._told[failed].empty():
+        if failed not in said:
             raise ProcessExitedException(f"process {failed} terminated with exit code {code}", failed, pid, code)
         raise ProcessRaisedException(f"\n\n-- Process {failed} terminated with the following error:\n"
-                                     f"{self._told[failed].get()}", failed, pid)  # fmt: skip
+                                     f"{said[failed][1]}", failed, pid)  # fmt: skip
 
 
 SpawnContext = ProcessContext

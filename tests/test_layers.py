@@ -40,6 +40,7 @@ INSIDE = {
     "core.cuda.graphs": "one of a pair: graphed callables are made of graphs, and asked for among them",
     "core.distributed.rank_cells": "MPI begins when it is imported, after the fork",
     "core.distributed.groups": "MPI begins with a world of more than one process",
+    "core.distributed.joining": "MPI begins where the processes have joined",
     "core.dispatch.vmap": "the rules of vmap are loaded with its first use, and build on it",
     "core.library": "compiles C: loaded when an op is given as C",
     "core.native.emit": "one of a pair, run when the extension is built",

@@ -43,6 +43,8 @@ from .groups import (
     Backend,
     GroupMember,
     ProcessGroup,
+    _get_default_group,
+    _get_default_store,
     default_pg_timeout,
     destroy_process_group,
     get_backend,

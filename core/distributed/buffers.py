@@ -17,6 +17,7 @@ from ..base.source import here
 from ..events import observe
 from ..graph.versions import storage_of
 from ..tensors.tensor import FOREIGN, Tensor, from_array, was_read
+from .groups import ProcessGroup
 
 __all__ = ["Buffers"]
 
@@ -24,13 +25,14 @@ __all__ = ["Buffers"]
 class Buffers:
     """The arrays of one collective, and what is written back at its end."""
 
-    def __init__(self, op: str) -> None:
-        self.op = op
+    def __init__(self, group: ProcessGroup, op: str) -> None:
+        self.group, self.op = group, op
         self._back: list[tuple[Tensor, Any]] = []
         self._apart: tuple[Any, list[Any]] = (None, [])
         self.size_bytes = 0
 
     def _of(self, t: Tensor, written: bool, reduced: bool, filled: bool) -> Any:
+        self.group.refuses(t, self.op)
         own = a = t._a
         if not isinstance(a, np.ndarray):
             if t.device.type != "cuda":
@@ -38,11 +40,12 @@ class Buffers:
                                                op=f"distributed.{self.op}", came=f"{t.layout} on {t.device}",
                                                needed="a dense tensor", remedy="x.to_dense()"))  # fmt: skip
             a = t.detach().cpu()._a
-        if written:
-            if listeners := observe.listening():
-                observe.notify(listeners, "write", observe.WriteEvent(self.op, t, None, here(3)))
-        else:
-            was_read(self.op, t)
+        if observe.observers:
+            if filled:
+                was_read("sent", t)
+            if written:
+                event = observe.WriteEvent(f"distributed.{self.op}", t, None, here())
+                observe.notify(observe.listening(), "write", event)
         if reduced and (t.dtype in FOREIGN or a.dtype == np.float16):
             a = a.astype(np.float32, order="C")
         elif reduced and a.dtype == np.bool_:

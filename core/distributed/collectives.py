@@ -147,7 +147,7 @@ def _all_reduced(name: str, many: list[Tensor], result: Any, how: Any, group: An
     g = mine(group, name)
     if g is None:
         return None
-    size, called, buffers = g.size(), [name_for(how, t, name) for t in many], Buffers(name)
+    size, called, buffers = g.size(), [name_for(how, t, name) for t in many], Buffers(g, name)
     arrays = [before(how, buffers.written(t, reduced=True, filled=True), True) for t in many]
     return begin(g, buffers, async_op,
                  lambda: [r for a, c in zip(arrays, called, strict=True) for r in g.comm.all_reduce(a, c)], result,
@@ -160,7 +160,7 @@ def reduce(tensor: Tensor, dst: int | None = None, op: Any = ReduceOp.SUM, group
     g = mine(group, "reduce")
     if g is None:
         return None
-    t, to, buffers = a_tensor(tensor, "reduce"), rank_in(g, dst, group_dst, "reduce"), Buffers("reduce")
+    t, to, buffers = a_tensor(tensor, "reduce"), rank_in(g, dst, group_dst, "reduce"), Buffers(g, "reduce")
     name, size, here = name_for(op, t, "reduce"), g.size(), g.rank() == to
     a = buffers.written(t, reduced=True, filled=True) if here else buffers.read(t, reduced=True)
     a = before(op, a, here)
@@ -192,7 +192,7 @@ def reduce_scatter_tensor(output: Tensor, input: Tensor, op: Any = ReduceOp.SUM,
 
 def _reduce_scattered(name: str, out: Tensor, many: list[Tensor], counts: list[int], how: Any, g: ProcessGroup,
                       async_op: bool) -> Work | None:  # fmt: skip
-    size, called, buffers = g.size(), name_for(how, out, name), Buffers(name)
+    size, called, buffers = g.size(), name_for(how, out, name), Buffers(g, name)
     a = before(how, buffers.joined(many, reduced=True), len(many) > 1)
     into = buffers.written(out, reduced=True)
     return begin(g, buffers, async_op, lambda: g.comm.reduce_scatter(into, a, counts, called), out,
@@ -208,7 +208,7 @@ def broadcast(tensor: Tensor, src: int | None = None, group: Any = None, async_o
     g = mine(group, "broadcast")
     if g is None:
         return None
-    t, of, buffers = a_tensor(tensor, "broadcast"), rank_in(g, src, group_src, "broadcast"), Buffers("broadcast")
+    t, of, buffers = a_tensor(tensor, "broadcast"), rank_in(g, src, group_src, "broadcast"), Buffers(g, "broadcast")
     a = buffers.read(t) if g.rank() == of else buffers.written(t)
     return begin(g, buffers, async_op, lambda: g.comm.broadcast(a, of), t, f"{_shapes([t])} src={of}")
 
@@ -236,7 +236,7 @@ def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor, group: A
 
 def _gathered(name: str, outputs: list[Tensor], t: Tensor, counts: list[int], result: Any, g: ProcessGroup,
               async_op: bool) -> Work | None:  # fmt: skip
-    buffers = Buffers(name)
+    buffers = Buffers(g, name)
     a, out = buffers.read(t), buffers.apart(outputs)
     return begin(g, buffers, async_op, lambda: g.comm.all_gather(out, counts, a), result, f"{t.dtype} {counts} bytes")
 
@@ -247,7 +247,7 @@ def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int | N
     g = mine(group, "gather")
     if g is None:
         return None
-    t, to, buffers = a_tensor(tensor, "gather"), rank_in(g, dst, group_dst, "gather"), Buffers("gather")
+    t, to, buffers = a_tensor(tensor, "gather"), rank_in(g, dst, group_dst, "gather"), Buffers(g, "gather")
     if g.rank() != to:
         _none_here(gather_list, "gather", "gather_list", "dst")
     many = each(gather_list, g, "gather", "gather_list") if g.rank() == to else []
@@ -264,7 +264,7 @@ def scatter(tensor: Tensor, scatter_list: list[Tensor] | None = None, src: int |
     g = mine(group, "scatter")
     if g is None:
         return None
-    t, of, buffers = a_tensor(tensor, "scatter"), rank_in(g, src, group_src, "scatter"), Buffers("scatter")
+    t, of, buffers = a_tensor(tensor, "scatter"), rank_in(g, src, group_src, "scatter"), Buffers(g, "scatter")
     if g.rank() != of:
         _none_here(scatter_list, "scatter", "scatter_list", "src")
     many = each(scatter_list, g, "scatter", "scatter_list") if g.rank() == of else []
@@ -324,7 +324,7 @@ def _parts(t: Tensor, sizes: Sequence[int] | None, g: ProcessGroup, name: str) -
 
 def _exchanged(name: str, outputs: list[Tensor], out_counts: list[int], inputs: list[Tensor], counts: list[int],
                result: Any, g: ProcessGroup, async_op: bool) -> Work | None:  # fmt: skip
-    buffers = Buffers(name)
+    buffers = Buffers(g, name)
     a, out = buffers.joined(inputs), buffers.apart(outputs)
     return begin(g, buffers, async_op, lambda: g.comm.all_to_all(out, out_counts, a, counts), result,
                  f"{outputs[0].dtype}")  # fmt: skip
@@ -336,7 +336,7 @@ def _exchanged(name: str, outputs: list[Tensor], out_counts: list[int], inputs: 
 def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
     """Wait until all processes have called it."""
     g = mine(group, "barrier")
-    return None if g is None else begin(g, Buffers("barrier"), async_op, g.comm.barrier)
+    return None if g is None else begin(g, Buffers(g, "barrier"), async_op, g.comm.barrier)
 
 
 def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:

@@ -6,6 +6,7 @@ a world of four: `init_process_group` finds it, and MPI moves the bytes (``pip i
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 import zlib
@@ -84,6 +85,13 @@ class ProcessGroup:
                                   op=f"distributed.{op}", needed=f"one of {self.ranks}"))  # fmt: skip
         return self.ranks.index(rank)
 
+    def refuses(self, t: Any, op: str) -> None:
+        """*Raises*: RuntimeError for a tensor that the backend of several processes does not take."""
+        if self._backend == "nccl" and self.size() > 1 and t.device.type == "cpu":
+            raise RuntimeError(text("No backend type associated with device type cpu", op=f"distributed.{op}",
+                                    came="a tensor on the CPU, in a group of the backend nccl",
+                                    remedy='init_process_group("gloo")'))  # fmt: skip
+
     def lost(self) -> list[int]:
         """Return the ranks of the group that have ended too early, as far as is known."""
         return [r for r in joining.lost() if r in self.ranks]
@@ -127,22 +135,38 @@ def is_initialized() -> bool:
     return _World.group is not None
 
 
-def is_gloo_available() -> bool:
-    """Return False: no library that joins processes is used."""
+def is_mpi_available() -> bool:
+    """Return whether MPI is installed, which "gloo" and "mpi" both are here: a world of one process needs none."""
+    return importlib.util.find_spec("mpi4py") is not None
+
+
+def is_nccl_available() -> bool:
+    """Return False: GPUs of several processes are not joined."""
     return False
 
 
-is_nccl_available = is_mpi_available = is_ucc_available = is_xccl_available = is_gloo_available
+is_gloo_available = is_mpi_available
+is_ucc_available = is_xccl_available = is_nccl_available
 
 
 def is_backend_available(backend: str) -> bool:
-    """Return False: no library that joins processes is used."""
-    return False
+    """Return whether a backend by that name can join several processes."""
+    return backend.lower() in (Backend.GLOO, Backend.MPI) and is_mpi_available()
 
 
 def is_torchelastic_launched() -> bool:
     """Return whether PyTorch's launcher started this process."""
     return os.getenv("TORCHELASTIC_RUN_ID") is not None
+
+
+def _get_default_group() -> ProcessGroup:
+    """Return the group of all processes. *Raises*: ValueError where it has not begun."""
+    return _known(None)
+
+
+def _get_default_store() -> Store | None:
+    """Return the store by which the processes found each other, None where ``mpiexec`` has started them."""
+    return _known(None).store
 
 
 def started_by_mpi() -> tuple[int, int] | None:

@@ -26,7 +26,7 @@ def isend(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 
     g = mine(group, "isend")
     if g is None:
         return None
-    t, buffers = a_tensor(tensor, "isend"), Buffers("isend")
+    t, buffers = a_tensor(tensor, "isend"), Buffers(g, "isend")
     a, to = buffers.read(t), rank_in(g, dst, group_dst, "isend")
     return Work("isend", g, g.comm.send(a, to, tag), buffers.end, t, buffers.size_bytes, a)
 
@@ -37,7 +37,7 @@ def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 
     g = mine(group, "irecv")
     if g is None:
         return None
-    t, buffers = a_tensor(tensor, "irecv"), Buffers("irecv")
+    t, buffers = a_tensor(tensor, "irecv"), Buffers(g, "irecv")
     a = buffers.written(t)
     source = None if src is None and group_src is None else rank_in(g, src, group_src, "irecv")
     requests = g.comm.receive(a, source, tag)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -131,7 +132,19 @@ def world(rank: int, size: int) -> Mpi:
                                 op="distributed.init_process_group", came=f"world_size={size}, rank={rank}",
                                 needed="a world of the same size each time",
                                 remedy="new_group for a part of it"))  # fmt: skip
-    return Mpi(MPI.COMM_WORLD.Split(0, rank))
+    made = Mpi(MPI.COMM_WORLD.Split(0, rank))
+    MPI.COMM_WORLD.Barrier()  # all have the memory that they share
+    for name in _shared_memory():
+        Path(name).unlink(missing_ok=True)
+    return made
+
+
+def _shared_memory() -> set[str]:
+    """Return the files of MPICH's memory that this machine's ranks share. Without their names they end with the ranks,
+    however those end: of a job that was killed they stayed."""
+    maps = Path("/proc/self/maps")
+    lines = maps.read_text().splitlines() if maps.exists() else []
+    return {line.split()[-1] for line in lines if "/dev/shm/mpich_shm_" in line and not line.endswith("(deleted)")}
 
 
 class _End:

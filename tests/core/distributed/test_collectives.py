@@ -8,7 +8,7 @@ import pytest
 
 from . import jobs
 
-FILES = ("collectives", "gradients")
+FILES = ("collectives", "gradients", "engine")
 pytestmark = jobs.needs_mpi
 results = functools.cache(jobs.results)
 

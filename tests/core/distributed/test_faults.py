@@ -49,6 +49,16 @@ def test_a_monitored_barrier_names_who_is_missing():
     assert re.search(r"Timed out waiting 1000ms for monitored_barrier .* from rank 1", ended("late_at_the_barrier"))
 
 
+def test_a_job_that_is_killed_leaves_no_shared_memory():
+    script = ("import core.distributed as d, os; d.init_process_group('gloo'); d.barrier()\n"
+              "if d.get_rank() == 0: print([line for line in open('/proc/self/maps') if 'mpich_shm' in line])\n"
+              "d.barrier(); os.kill(os.getpid(), 9)")  # fmt: skip
+    code, out, errors = jobs.ranks(2, "-c", script, limit_s=30)
+    assert code != 0
+    assert "mpich_shm" in out, errors
+    assert "(deleted)" in out
+
+
 @pytest.mark.parametrize(("name", "said"), [
     ("nobody_sends", "for irecv to complete; nothing has come from rank 1"),
     ("short_message", "rank 0 of the group sent 12 bytes where 20 are expected"),
