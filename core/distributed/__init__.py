@@ -89,9 +89,8 @@ if TYPE_CHECKING:
     from . import algorithms, checkpoint, elastic, fsdp, launcher, nn, run, tensor
 
 distributed_c10d = sys.modules[__name__]  # PyTorch's file, whose names stand here
-_LATE = dict.fromkeys(
-    ["algorithms", "checkpoint", "elastic", "fsdp", "launcher", "nn", "optim", "rpc", "run", "tensor"], ""
-)
+_LATE = dict.fromkeys(["algorithms", "checkpoint", "elastic", "fsdp", "launcher", "nn", "optim", "pipelining", "rpc",
+                       "run", "tensor"], "")  # fmt: skip
 __getattr__, __dir__ = lazy_attributes(__name__, _LATE)
 _MODULES = {"alone", "buffers", "checking", "collectives", "device_mesh", "dist_errors", "groups", "joining",
             "messages", "objects", "reduce_ops", "stores", "work"}  # fmt: skip

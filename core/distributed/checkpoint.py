@@ -30,11 +30,10 @@ from .checkpoint_folder import (
     save_state_dict,
     torch_save_to_dcp,
 )
-from .dtensor import DTensor, local_of, placed
+from .divided_states import begun, divided_alike, own_state
+from .dtensor import DTensor
 from .groups import get_rank, get_world_size, is_initialized
 from .objects import broadcast_object_list
-from .placements import Replicate
-from .redistributing import moved
 
 __all__ = ["DefaultLoadPlanner", "DefaultSavePlanner", "FileSystemReader", "FileSystemWriter", "Metadata",
            "StateDictOptions", "TensorStorageMetadata", "async_save", "dcp_to_torch_save", "get_model_state_dict",
@@ -129,40 +128,18 @@ def get_optimizer_state_dict(model: Module, optimizers: Any, *, submodules: Any 
                              options: StateDictOptions | None = None) -> dict[str, Any]:  # fmt: skip
     """Return the state of an optimizer (of several) by the parameters' names instead of numbers.
 
-    What it keeps of a divided parameter is divided alike, or gathered with `full_state_dict`.
+    What it keeps of a divided parameter is divided alike, or gathered with `full_state_dict`. An optimizer without a
+    state gets one first, from a step that changes nothing: so that there is something to load into.
     """
     found: dict[str, Any] = {"state": {}, "param_groups": []}
     for optimizer in optimizers if isinstance(optimizers, Iterable) else (optimizers,):
+        begun(optimizer)
         names, state = _names(model, optimizer), optimizer.state_dict()
         params = [p for g in optimizer.param_groups for p in g["params"]]
-        found["state"].update({names[k]: _divided_alike(params[k], x) for k, x in state["state"].items()})
+        found["state"].update({names[k]: divided_alike(params[k], x) for k, x in state["state"].items()})
         found["param_groups"] += [{**g, "params": [names[k] for k in g["params"]]} for g in state["param_groups"]]
     state = _gathered(found["state"], options or StateDictOptions())
     return {**found, "state": state} if state or not found["state"] else {}
-
-
-def _divided_alike(p: Any, state: Any) -> Any:
-    """Return what an optimizer keeps of a parameter; of a divided one, tensors of its part's shape as divided ones."""
-    if not isinstance(p, DTensor) or not isinstance(state, dict):
-        return state
-    return {k: placed(x, p._mesh, p._places, p._whole) if isinstance(x, Tensor) and x._a.shape == p._a.shape and x.ndim
-            else x for k, x in state.items()}  # fmt: skip
-
-
-def _own_part(p: Any, state: Any) -> Any:
-    """Return what an optimizer loads for a parameter: of a divided one this process's part of whole tensors."""
-    if not isinstance(p, DTensor) or not isinstance(state, dict):
-        return state
-    whole = (Replicate(),) * p._mesh.ndim
-
-    def one(x: Any) -> Any:
-        if isinstance(x, DTensor):
-            return local_of(x).detach()
-        if isinstance(x, Tensor) and x.ndim and tuple(x.shape) == p._whole:
-            return moved(x, p._mesh, whole, p._places, p._whole).clone()
-        return x
-
-    return {k: one(x) for k, x in state.items()}
 
 
 def optimizer_state_to_load(model: Module, optimizer: Any, optim_state_dict: dict[str, Any]) -> dict[str, Any]:
@@ -173,7 +150,7 @@ def optimizer_state_to_load(model: Module, optimizer: Any, optim_state_dict: dic
     number, own = {name: k for k, name in enumerate(names)}, optimizer.state_dict()["param_groups"]
     chosen = [groups[frozenset(names[k] for k in g["params"])] for g in own]
     return {
-        "state": {number[n]: _own_part(params[n], x) for n, x in optim_state_dict["state"].items() if n in number},
+        "state": {number[n]: own_state(params[n], x) for n, x in optim_state_dict["state"].items() if n in number},
         "param_groups": [{**g, "params": mine["params"]} for g, mine in zip(chosen, own, strict=True)],
     }  # fmt: skip
 

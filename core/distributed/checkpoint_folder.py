@@ -1,7 +1,10 @@
 """Checkpoints in a folder, as ``distributed.checkpoint`` has them: a list of what is there, and a part of each process.
 
-The one process's part is a file of `core.save`; the list is JSON. PyTorch's list is a pickle of its own classes: such a
-folder is refused, and PyTorch's ``dcp_to_torch_save`` makes a file of it that `core.load` reads.
+Each process writes its parts of divided tensors (`DTensor`); what all of them hold is written by one. A part is a
+file of `core.save`; the list, in JSON, says which rows and columns each part has, so that a checkpoint loads in any
+number of processes. It is written last: a folder has the checkpoint before until the new one is whole. PyTorch's list
+is a pickle of its own classes: such a folder is refused, and PyTorch's ``dcp_to_torch_save`` makes a file of it that
+`core.load` reads.
 
 >>> import core, tempfile
 >>> checkpoint = core.distributed.checkpoint
@@ -15,29 +18,46 @@ tensor([1., 1.])
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import serialization
 from ..base.errors import text
 from ..base.modes import no_grad
 from ..futures import Future
+from ..ops.creation import empty
+from ..optim.optimizer import Optimizer
 from ..tensors.tensor import Tensor
+from .divided_states import begun, local_state, named_state
+from .dtensor import DTensor, local_of
+from .groups import get_rank, get_world_size, is_initialized
+from .objects import all_gather_object
+from .placements import Partial, Replicate, Shard, part_of
 
-__all__ = ["DefaultLoadPlanner", "DefaultSavePlanner", "FileSystemReader", "FileSystemWriter", "Metadata",
-           "TensorStorageMetadata", "async_save", "dcp_to_torch_save", "load", "load_sharded_optimizer_state_dict",
-           "load_state_dict", "save", "save_state_dict", "torch_save_to_dcp"]  # fmt: skip
+__all__ = ["ChunkStorageMetadata", "DefaultLoadPlanner", "DefaultSavePlanner", "FileSystemReader", "FileSystemWriter",
+           "Metadata", "TensorStorageMetadata", "async_save", "dcp_to_torch_save", "load",
+           "load_sharded_optimizer_state_dict", "load_state_dict", "save", "save_state_dict",
+           "torch_save_to_dcp"]  # fmt: skip
 
 LIST, PART = ".metadata", "__0_0.distcp"
 
 
 @dataclass
+class ChunkStorageMetadata:
+    """Where a part of a tensor begins, and its shape."""
+
+    offsets: Any
+    sizes: Any
+
+
+@dataclass
 class TensorStorageMetadata:
-    """What a folder says of a tensor: its dtype and its shape."""
+    """What a folder says of a tensor: its dtype, its shape, and its parts."""
 
     properties: Any
     size: Any
@@ -53,30 +73,152 @@ class Metadata:
     storage_data: Any = None
 
 
+class _Region(NamedTuple):
+    """A block of a tensor: where it begins in each dimension, and its shape."""
+
+    begin: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    def within(self, other: _Region) -> tuple[tuple[slice, ...], tuple[slice, ...]] | None:
+        """Return where the common part lies in this block and in the other, None without one."""
+        here, there = [], []
+        for a, n, b, m in zip(self.begin, self.shape, other.begin, other.shape, strict=True):
+            low, high = max(a, b), min(a + n, b + m)
+            if low >= high:
+                return None
+            here.append(slice(low - a, high - a))
+            there.append(slice(low - b, high - b))
+        return tuple(here), tuple(there)
+
+
+def _region(x: Any) -> tuple[_Region, bool]:
+    """Return the block of a tensor that this process has, and whether it is the one to write it."""
+    begin, shape, first = [0] * x.ndim, list(x.shape), True
+    if isinstance(x, DTensor):
+        at = x._mesh.get_coordinate() or [0] * x._mesh.ndim
+        for k, p in enumerate(x._places):
+            if isinstance(p, Shard):
+                more, shape[p.dim] = part_of(shape[p.dim], x._mesh.size(k), at[k])
+                begin[p.dim] += more
+            else:
+                first = first and at[k] == 0
+    return _Region(tuple(begin), tuple(shape)), first
+
+
+def _whole(x: Any) -> Any:
+    """Return a tensor of which no process holds a summand."""
+    if isinstance(x, DTensor) and any(isinstance(p, Partial) for p in x._places):
+        return x.redistribute(placements=[Replicate() if isinstance(p, Partial) else p for p in x._places])
+    return x
+
+
+class _Processes:
+    """The processes that write or read together: all of a group, or this one alone."""
+
+    def __init__(self, group: Any, alone: bool = False) -> None:
+        together = is_initialized() and not alone
+        self.group = group
+        self.rank, self.size = (get_rank(group), get_world_size(group)) if together else (0, 1)
+
+    def told(self, mine: Any) -> list[Any]:
+        """Return what each process tells."""
+        every: list[Any] = [mine] * self.size
+        if self.size > 1:
+            all_gather_object(every, mine, self.group)
+        return every
+
+    def agreed(self, what: str, error: Exception | None) -> None:
+        """*Raises*: RuntimeError in all processes where one of them had an error."""
+        told = self.told(None if error is None else f"{type(error).__name__}: {error}")
+        for rank, wrong in enumerate(told):
+            if wrong is None:
+                continue
+            if self.size == 1 and error is not None:
+                raise error
+            raise RuntimeError(text(f"rank {rank} could not {what} its part of the checkpoint: {wrong}",
+                                    op="distributed.checkpoint", came=f"rank {self.rank} of {self.size}",
+                                    remedy="the checkpoint before is as it was")) from error  # fmt: skip
+
+
 class FileSystemWriter:
     """Where a checkpoint is written: a folder, which is made."""
 
     def __init__(self, path: Any, single_file_per_rank: bool = True, sync_files: bool = True, thread_count: int = 1,
                  per_thread_copy_ahead: int = 10_000_000, cache_staged_state_dict: bool = False,
                  overwrite: bool = True, **ignored: Any) -> None:  # fmt: skip
-        self.path, self.overwrite = Path(path), overwrite
+        self.path, self.overwrite, self.sync_files = Path(path), overwrite, sync_files
 
     def reset(self, checkpoint_id: Any = None) -> None:
         """Write into another folder from now on."""
         self.path = self.path if checkpoint_id is None else Path(checkpoint_id)
 
-    def write(self, entries: dict[str, Any]) -> None:
-        """Write entries by their names. *Raises*: RuntimeError where there is a checkpoint that must not be lost."""
+    def write(self, entries: dict[str, Any], processes: _Processes | None = None) -> None:
+        """Write entries by their names; all processes call this.
+
+        *Raises*: RuntimeError where there is a checkpoint that must not be lost, or a process could not write.
+        """
+        processes, error = processes or _Processes(None, True), None
         if not self.overwrite and (self.path / LIST).exists():
             raise RuntimeError(text("Checkpoint already exists and self.overwrite=False.", op="distributed.checkpoint",
                                     came=str(self.path)))  # fmt: skip
-        self.path.mkdir(parents=True, exist_ok=True)
-        serialization.save(entries, self.path / PART)
-        told = {k: [str(x.dtype).removeprefix("core."), list(x.shape)] if isinstance(x, Tensor) else None
-                for k, x in entries.items()}  # fmt: skip
-        beside = self.path / f"{LIST}.new"
-        beside.write_text(json.dumps({"written by": "core", "entries": told}))
-        os.replace(beside, self.path / LIST)  # the list last: a folder without one is no checkpoint
+        entries = {name: _whole(x) for name, x in entries.items()}
+        mine, told = self._divided(entries, processes)
+        part, listed = self._file(processes), {}  # type: str, dict[str, Any]
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            with open(self.path / part, "wb") as file:
+                serialization.save(mine, file)
+                if self.sync_files:
+                    file.flush()
+                    os.fsync(file.fileno())
+        except Exception as wrong:
+            error = wrong
+            (self.path / part).unlink(missing_ok=True)
+        processes.agreed("write", error)
+        for every in processes.told((part, told)):
+            file_of, chunks = every
+            for name, (kind, shape, block) in chunks.items():
+                entry = listed.setdefault(name, {"dtype": kind, "shape": shape, "chunks": []})
+                entry["chunks"].append([file_of, *(block or ())])
+        if processes.rank == 0:
+            beside = self.path / f"{LIST}.new"
+            beside.write_text(json.dumps({"written by": "core", "entries": listed}))
+            os.replace(beside, self.path / LIST)
+            named = {chunk[0] for entry in listed.values() for chunk in entry["chunks"]}
+            for old in self.path.glob("__*.distcp"):
+                if old.name not in named:
+                    old.unlink(missing_ok=True)
+        processes.agreed("end", None)
+
+    def _file(self, processes: _Processes) -> str:
+        """Return the name of this process's part: one that no part of the checkpoint before has."""
+        taken = [p.stem.split("_")[-1] for p in self.path.glob("__*.distcp")]
+        number = max([int(n) + 1 for n in taken if n.isdigit()] or [0])
+        return f"__{processes.rank}_{max(processes.told(number))}.distcp"
+
+    @staticmethod
+    def _divided(entries: dict[str, Any], processes: _Processes) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what this process writes, and what the list says of it: dtype, shape and block of each entry."""
+        mine: dict[str, Any] = {}
+        told: dict[str, Any] = {}
+        every = processes.told([(name, x.nbytes if isinstance(x, Tensor) else 0) for name, x in entries.items()
+                                if not isinstance(x, DTensor)])  # fmt: skip
+        load, writer = [0] * processes.size, {}  # type: list[int], dict[str, int]
+        for name, size in sorted({entry for some in every for entry in some}, key=lambda e: (-e[1], e[0])):
+            having = [rank for rank in range(processes.size) if (name, size) in every[rank]]
+            writer.setdefault(name, min(having, key=lambda rank: (load[rank], rank)))
+            load[writer[name]] += size
+        for name, x in entries.items():
+            if not isinstance(x, Tensor):
+                if writer[name] == processes.rank:
+                    mine[name], told[name] = x, (None, None, None)
+                continue
+            block, first = _region(x)
+            if (first and all(block.shape)) if isinstance(x, DTensor) else writer[name] == processes.rank:
+                local = local_of(x).detach()
+                mine[name] = local.clone() if isinstance(x, DTensor) else local
+                told[name] = str(x.dtype).removeprefix("core."), list(x.shape), block
+        return mine, told
 
 
 class FileSystemReader:
@@ -84,10 +226,12 @@ class FileSystemReader:
 
     def __init__(self, path: Any, *ignored: Any, **more: Any) -> None:
         self.path = Path(path)
+        self._parts: dict[str, Any] = {}
 
     def reset(self, checkpoint_id: Any = None) -> None:
         """Read another folder from now on."""
         self.path = self.path if checkpoint_id is None else Path(checkpoint_id)
+        self._parts.clear()
 
     def _listed(self) -> dict[str, Any]:
         found = (self.path / LIST).read_bytes()
@@ -97,22 +241,57 @@ class FileSystemReader:
                      remedy="with PyTorch: torch.distributed.checkpoint.format_utils.dcp_to_torch_save(folder, file), "
                             "then core.load(file)")
             )  # fmt: skip
-        return json.loads(found)["entries"]  # type: ignore[no-any-return]
+        return {name: self._entry(entry) for name, entry in json.loads(found)["entries"].items()}
+
+    @staticmethod
+    def _entry(entry: Any) -> dict[str, Any]:
+        """Return an entry of the list; one of a time when a folder had one part says only dtype and shape."""
+        if isinstance(entry, dict):
+            return entry
+        if entry is None:
+            return {"dtype": None, "shape": None, "chunks": [[PART]]}
+        kind, shape = entry
+        return {"dtype": kind, "shape": shape, "chunks": [[PART, [0] * len(shape), shape]]}
 
     def read_metadata(self) -> Metadata:
         """Return what the folder holds."""
-        return Metadata({k: None if x is None else TensorStorageMetadata(x[0], tuple(x[1]))
-                         for k, x in self._listed().items()})  # fmt: skip
+        return Metadata({
+            name: None if e["dtype"] is None else TensorStorageMetadata(
+                e["dtype"], tuple(e["shape"]), [ChunkStorageMetadata(tuple(c[1]), tuple(c[2])) for c in e["chunks"]])
+            for name, e in self._listed().items()})  # fmt: skip
+
+    def _part(self, file: str) -> Any:
+        if file not in self._parts:
+            self._parts[file] = serialization.load(self.path / file, weights_only=False, mmap=True)
+        return self._parts[file]
+
+    def value(self, name: str, entry: dict[str, Any]) -> Any:
+        """Return an entry, a tensor whole."""
+        one = self._part(entry["chunks"][0][0])[name]
+        if entry["dtype"] is None:
+            return copy.deepcopy(one)  # tensors in it are the file
+        whole = empty(entry["shape"], dtype=one.dtype)
+        self.fill(name, entry, whole, _Region((0,) * len(entry["shape"]), tuple(entry["shape"])))
+        return whole
+
+    def fill(self, name: str, entry: dict[str, Any], target: Any, block: _Region) -> None:
+        """Write a block of an entry into a tensor, from the parts that have some of it."""
+        with no_grad():
+            for file, begin, shape in entry["chunks"]:
+                common = block.within(_Region(tuple(begin), tuple(shape)))
+                if common is not None:
+                    into = target[common[0]] if target.ndim else target
+                    saved = self._part(file)[name]
+                    into.copy_(saved[common[1]] if saved.ndim else saved)
 
     def read(self) -> dict[str, Any]:
-        """Return the entries by their names. *Raises*: RuntimeError for a folder that PyTorch wrote."""
-        self._listed()
-        return serialization.load(self.path / PART, weights_only=False)  # type: ignore[no-any-return]
+        """Return the entries by their names, tensors whole. *Raises*: RuntimeError for a folder that PyTorch wrote."""
+        return {name: self.value(name, entry) for name, entry in self._listed().items()}
 
 
 @dataclass
 class DefaultSavePlanner:
-    """How a checkpoint is divided among processes: one writes it all. A state is always flattened."""
+    """How a checkpoint is divided among processes: as tensors are. A state is always flattened."""
 
     flatten_state_dict: bool = True
     flatten_sharded_tensors: bool = True
@@ -142,17 +321,24 @@ def _flat(state: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any, Any]]:
 
 
 def _stateful(state: dict[str, Any]) -> dict[str, Any]:
-    """Return a state in which what has a `state_dict` stands for it."""
-    return {k: x.state_dict() if hasattr(x, "state_dict") else x for k, x in state.items()}
+    """Return a state in which what has a `state_dict` stands for it; an optimizer's is divided as the parameters."""
+    return {k: named_state(x) if isinstance(x, Optimizer) else x.state_dict() if hasattr(x, "state_dict") else x
+            for k, x in state.items()}  # fmt: skip
 
 
 def save(state_dict: dict[str, Any], *, checkpoint_id: Any = None, storage_writer: Any = None, planner: Any = None,
          process_group: Any = None, no_dist: bool = False, use_collectives: bool = True) -> Metadata:  # fmt: skip
-    """Write a state into a folder, and return what it holds."""
+    """Write a state into a folder that all processes see, and return what it holds. All processes call this.
+
+    no_dist : whether this process writes alone.
+
+    *Raises*: RuntimeError in all processes where one could not write its part; the checkpoint before is left as it was.
+    """
     writer = storage_writer or FileSystemWriter(checkpoint_id)
     if storage_writer is not None and checkpoint_id is not None:
         writer.reset(checkpoint_id)
-    writer.write({name: x.detach() if isinstance(x, Tensor) else x for name, _, _, x in _flat(_stateful(state_dict))})
+    entries = {name: x.detach() if isinstance(x, Tensor) else x for name, _, _, x in _flat(_stateful(state_dict))}
+    writer.write(entries, _Processes(process_group, no_dist))
     return FileSystemReader(writer.path).read_metadata()
 
 
@@ -160,28 +346,35 @@ def load(state_dict: dict[str, Any], *, checkpoint_id: Any = None, storage_reade
          process_group: Any = None, no_dist: bool = False) -> None:  # fmt: skip
     """Read a folder into a state: its tensors are written, other values replaced, and states of objects loaded.
 
+    Each process reads what it has of divided tensors, however many wrote them. An optimizer without a state gets one
+    first, from a step that changes nothing.
+
     *Raises*: RuntimeError for an entry that the folder lacks, or a tensor of another shape.
     """
     reader = storage_reader or FileSystemReader(checkpoint_id)
     if storage_reader is not None and checkpoint_id is not None:
         reader.reset(checkpoint_id)
-    entries, states = reader.read(), _stateful(state_dict)
+    for value in state_dict.values():
+        if isinstance(value, Optimizer):
+            begun(value)
+    entries, states = reader._listed(), _stateful(state_dict)
     for name, holder, key, value in _flat(states):
         if name not in entries:
             if getattr(planner, "allow_partial_load", False):
                 continue
             raise RuntimeError(f"Missing key in checkpoint state_dict: {name}.")
-        if isinstance(value, Tensor) and isinstance(entries[name], Tensor):
-            if value.shape != entries[name].shape:
-                raise ValueError(f"Size mismatch between saved {tuple(entries[name].shape)} and current: "
+        entry = entries[name]
+        if isinstance(value, Tensor) and entry["dtype"] is not None:
+            if list(value.shape) != entry["shape"]:
+                raise ValueError(f"Size mismatch between saved {tuple(entry['shape'])} and current: "
                                  f"{tuple(value.shape)} for {name}")  # fmt: skip
-            with no_grad():
-                value.copy_(entries[name])  # type: ignore[attr-defined]
+            reader.fill(name, entry, local_of(value.detach()), _region(value)[0])  # type: ignore[attr-defined]
         else:
-            holder[key] = entries[name]
+            holder[key] = reader.value(name, entry)
     for key, value in state_dict.items():
         if hasattr(value, "load_state_dict"):
-            value.load_state_dict(states[key])
+            state = states[key]
+            value.load_state_dict(local_state(value, state) if isinstance(value, Optimizer) else state)
         elif states[key] is not value:
             state_dict[key] = states[key]
 
@@ -189,13 +382,14 @@ def load(state_dict: dict[str, Any], *, checkpoint_id: Any = None, storage_reade
 def save_state_dict(state_dict: dict[str, Any], storage_writer: Any, process_group: Any = None,
                     coordinator_rank: int = 0, no_dist: bool = False, planner: Any = None) -> Metadata:  # fmt: skip
     """Write a state: `save`, by an older name."""
-    return save(state_dict, storage_writer=storage_writer, planner=planner)
+    return save(state_dict, storage_writer=storage_writer, planner=planner, process_group=process_group,
+                no_dist=no_dist)  # fmt: skip
 
 
 def load_state_dict(state_dict: dict[str, Any], storage_reader: Any, process_group: Any = None,
                     coordinator_rank: int = 0, no_dist: bool = False, planner: Any = None) -> None:  # fmt: skip
     """Read a state: `load`, by an older name."""
-    load(state_dict, storage_reader=storage_reader, planner=planner)
+    load(state_dict, storage_reader=storage_reader, planner=planner, process_group=process_group, no_dist=no_dist)
 
 
 def async_save(state_dict: dict[str, Any], **kwargs: Any) -> Future:

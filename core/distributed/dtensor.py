@@ -47,7 +47,7 @@ _ALIKE = {"detach", "clone", "contiguous", "float", "double", "half", "bfloat16"
 _ASKED = {"backward", "requires_grad_", "detach_", "register_hook", "register_post_accumulate_grad_hook",
           "retain_grad", "is_floating_point", "is_complex", "element_size", "dim", "data_ptr", "_version", "__hash__",
           "__deepcopy__"}  # fmt: skip
-_TURNED = {"T", "mT", "H", "mH"}
+_TURNED = {id(c.__dict__[n]) for n in ("T", "mT", "H", "mH") for c in Tensor.__mro__ if n in c.__dict__}  # properties
 layers: dict[str, Callable[..., Any]] = {}  # layers that are computed in parts, by name: see divided_layers
 
 
@@ -230,12 +230,10 @@ def _localized(values: Any) -> Any:
 
 
 def _name(func: Any) -> str:
-    """Return a function's name without Python's underscores: ``__radd__`` is "add", and a property's its own."""
+    """Return a function's name without Python's underscores: ``__radd__`` is "add"; a property's is "__get__"."""
     name = getattr(func, "__name__", "")
     if name in ("__get__", "__set__"):
-        found = func.__self__
-        own = getattr(found, "__name__", None) or getattr(getattr(found, "fget", None), "__name__", "")
-        return own if own in _TURNED else name
+        return "transposed" if id(func.__self__) in _TURNED else name
     if name.startswith("__") and name.endswith("__"):
         name = name.strip("_")
         short = name[1:] if name[:1] in "ri" and name[1:] in _OPERATORS else name

@@ -11,7 +11,7 @@ from ..tensors.tensor import Tensor
 from .collectives import broadcast
 from .groups import get_rank
 
-__all__ = ["CHUNK_BYTES", "broadcast_coalesced", "divided", "flat_buffer"]
+__all__ = ["CHUNK_BYTES", "broadcast_coalesced", "divided", "flat_buffer", "own_part"]
 
 CHUNK_BYTES = 25 << 20  # of what is sent at once where nothing is computed meanwhile
 
@@ -33,7 +33,7 @@ def divided(tensors: Sequence[Tensor], first_bytes: int, cap_bytes: int) -> list
         key = t.dtype, t.device
         group, size = growing.pop(key, ([], 0))
         group.append(k)
-        size += t.numel() * t.element_size()
+        size += t._a.size * t.element_size()
         if size >= (cap_bytes if closed else first_bytes):
             closed.append(group)
         else:
@@ -44,19 +44,27 @@ def divided(tensors: Sequence[Tensor], first_bytes: int, cap_bytes: int) -> list
 def flat_buffer(tensors: Sequence[Tensor], copied: bool = False) -> tuple[Tensor, list[Tensor]]:
     """Return a buffer that holds tensors of one dtype one behind the other, and its parts in their shapes.
 
+    Of tensors that are divided among processes it holds this process's parts.
+
     copied : whether the values are copied into it.
     """
-    first = tensors[0]
-    whole = empty(sum(t.numel() for t in tensors), dtype=first.dtype, device=first.device)
+    with no_grad():
+        own = [own_part(t) for t in tensors]
+    whole = empty(sum(t.numel() for t in own), dtype=own[0].dtype, device=own[0].device)
     parts, at = [], 0
-    for t in tensors:
+    for t in own:
         parts.append(whole[at : at + t.numel()].view(t.shape))  # type: ignore[attr-defined]
         at += t.numel()
     if copied:
         with no_grad():
-            for part, t in zip(parts, tensors, strict=True):
+            for part, t in zip(parts, own, strict=True):
                 part.copy_(t.detach())
     return whole, parts
+
+
+def own_part(t: Any) -> Any:
+    """Return what this process holds of a tensor: a `DTensor`'s part, another one itself."""
+    return t._local_tensor if hasattr(t, "full_tensor") else t
 
 
 def broadcast_coalesced(tensors: Sequence[Tensor], src: int, group: Any = None, cap_bytes: int = CHUNK_BYTES) -> None:
@@ -65,7 +73,7 @@ def broadcast_coalesced(tensors: Sequence[Tensor], src: int, group: Any = None, 
     They are sent in buffers of about `cap_bytes`.
     """
     mine = get_rank(group) == src
-    many = [t for t in tensors if t.numel()]
+    many = [t for t in tensors if t._a.size]
     for numbers in divided(many, cap_bytes, cap_bytes):
         chunk = [many[k] for k in numbers]
         whole, parts = flat_buffer(chunk, copied=mine)
@@ -73,4 +81,4 @@ def broadcast_coalesced(tensors: Sequence[Tensor], src: int, group: Any = None, 
         if not mine:
             with no_grad():
                 for t, part in zip(chunk, parts, strict=True):
-                    t.copy_(part)  # type: ignore[attr-defined]
+                    own_part(t).copy_(part)

@@ -1,4 +1,4 @@
-"""PyTorch's names for models whose parameters are divided among processes: one process holds them all."""
+"""Models whose parameters are divided among processes: `fully_shard`, `FullyShardedDataParallel` and their settings."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import enum
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ..amp.grad_scaler import GradScaler
 from ..base.absent import absent_names
+from ..base.device import device as Device
 from ..nn.modules.module import Module
+from ..ops.creation import tensor
+from .collectives import all_reduce
 from .fsdp_modules import (
     FSDPModule,
     FullyShardedDataParallel,
@@ -29,8 +32,10 @@ from .fsdp_settings import (
     StateDictSettings,
     StateDictType,
 )
+from .reduce_ops import ReduceOp
 
-__all__ = ["BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FSDPModule", "FullOptimStateDictConfig",
+__all__ = ["BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "CustomPolicy", "FSDPModule",
+           "FullOptimStateDictConfig",
            "FullStateDictConfig", "FullyShardedDataParallel", "LocalStateDictConfig", "MixedPrecision",
            "MixedPrecisionPolicy", "ModuleWrapPolicy", "OffloadPolicy", "OptimStateKeyType", "ShardedGradScaler",
            "ShardedOptimStateDictConfig", "ShardedStateDictConfig", "ShardingStrategy", "StateDictConfig",
@@ -43,26 +48,26 @@ _WHOLE = "use the module as it is: one process holds all of it, or run the progr
 
 
 class ShardingStrategy(enum.Enum):
-    """What would be divided."""
+    """What is divided, and for how long: SHARD_GRAD_OP keeps parameters between the passes, FULL_SHARD does not."""
 
     FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD, _HYBRID_SHARD_ZERO2 = range(1, 6)
 
 
 class BackwardPrefetch(enum.Enum):
-    """When parameters would be gathered."""
+    """When parameters are gathered in the backward pass: kept, and of no effect, for it is when they are needed."""
 
     BACKWARD_PRE, BACKWARD_POST = 1, 2
 
 
 class OptimStateKeyType(enum.Enum):
-    """By what an optimizer's state would be found."""
+    """By what an optimizer's state is found."""
 
     PARAM_NAME, PARAM_ID = 1, 2
 
 
 @dataclass
 class MixedPrecision:
-    """In which dtypes a divided module would compute."""
+    """In which dtypes a divided module computes: a `param_dtype` is refused."""
 
     param_dtype: Any = None
     reduce_dtype: Any = None
@@ -75,7 +80,7 @@ class MixedPrecision:
 
 @dataclass(frozen=True)
 class MixedPrecisionPolicy:
-    """In which dtypes a divided module would compute."""
+    """In which dtypes a divided module computes: a `param_dtype` is refused."""
 
     param_dtype: Any = None
     reduce_dtype: Any = None
@@ -85,29 +90,47 @@ class MixedPrecisionPolicy:
 
 @dataclass
 class CPUOffload:
-    """Whether parameters would be kept on the CPU."""
+    """Whether parameters are kept on the CPU: kept, and of no effect."""
 
     offload_params: bool = False
 
 
 @dataclass
 class OffloadPolicy:
-    """Where parameters would be kept."""
+    """Where parameters are kept: where they are."""
 
 
 @dataclass
 class CPUOffloadPolicy(OffloadPolicy):
-    """That parameters would be kept on the CPU."""
+    """That parameters are kept on the CPU: of no effect."""
 
     pin_memory: bool = True
 
 
 class ShardedGradScaler(GradScaler):
-    """`GradScaler`, by the name that divided modules have for it."""
+    """`GradScaler` for divided gradients: a step is left out by all processes where one has an infinity or NaN.
+
+    process_group : the processes that have the parts; all without it.
+    """
+
+    def __init__(self, device: str = "cuda", init_scale: float = 2.0**16, backoff_factor: float = 0.5,
+                 growth_factor: float = 2.0, growth_interval: int = 2000, enabled: bool = True,
+                 process_group: Any = None) -> None:  # fmt: skip
+        super().__init__(device, init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+        self.process_group = process_group
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Divide the gradients by the scale; learn whether those of any process are not finite."""
+        super().unscale_(optimizer)
+        if self._enabled:
+            found = self._stages[id(optimizer)]["found"]
+            bad = tensor([max((float(t.item()) for t in found.values()), default=0.0)])
+            all_reduce(bad, ReduceOp.MAX, self.process_group)
+            self._stages[id(optimizer)]["found"] = {Device("cpu"): bad[0]}
 
 
 class ModuleWrapPolicy:
-    """Which modules would be divided by themselves: those of some classes."""
+    """Which modules are divided by themselves: those of some classes."""
 
     def __init__(self, module_classes: Iterable[type[Module]]) -> None:
         self._module_classes = set(module_classes)
@@ -118,19 +141,19 @@ class ModuleWrapPolicy:
 
 def transformer_auto_wrap_policy(module: Module, recurse: bool, nonwrapped_numel: int = 0,
                                  transformer_layer_cls: Iterable[type[Module]] = ()) -> bool:  # fmt: skip
-    """Return whether a module would be divided by itself: because of its class."""
+    """Return whether a module is divided by itself: because of its class."""
     return recurse or isinstance(module, tuple(transformer_layer_cls))
 
 
 def size_based_auto_wrap_policy(module: Module, recurse: bool, nonwrapped_numel: int,
                                 min_num_params: int = 100_000_000, *ignored: Any) -> bool:  # fmt: skip
-    """Return whether a module would be divided by itself: because of its size."""
+    """Return whether a module is divided by itself: because of its size."""
     return nonwrapped_numel >= min_num_params
 
 
 def lambda_auto_wrap_policy(module: Module, recurse: bool, nonwrapped_numel: int,
                             lambda_fn: Callable[[Module], bool]) -> bool:  # fmt: skip
-    """Return whether a module would be divided by itself: as a function says."""
+    """Return whether a module is divided by itself: as a function says."""
     return recurse or lambda_fn(module)
 
 
@@ -149,16 +172,24 @@ class CustomPolicy:
 
 
 @contextlib.contextmanager
-def enable_wrap(*, wrapper_cls: Any = None, **ignored: Any) -> Iterator[None]:
-    """A block in which `wrap` would divide modules: it leaves them as they are."""
-    yield
+def enable_wrap(*, wrapper_cls: Any = None, **more: Any) -> Iterator[None]:
+    """A block in which `wrap` divides modules: by `wrapper_cls`, with the other arguments."""
+    before, _Wrap.settings = _Wrap.settings, (wrapper_cls, more)
+    try:
+        yield
+    finally:
+        _Wrap.settings = before
 
 
 class _Wrap:
     """`wrap`, which is a function in PyTorch and the name of a file."""
 
-    def __call__(self, module: Module, **ignored: Any) -> Module:
-        return module
+    settings: ClassVar[tuple[Any, dict[str, Any]]] = (None, {})
+
+    def __call__(self, module: Module, **more: Any) -> Module:
+        """Return a module, within `enable_wrap` divided."""
+        wrapper, given = self.settings
+        return module if wrapper is None else wrapper(module, **{**given, **more})
 
     def __getattr__(self, name: str) -> Any:
         return getattr(sys.modules[__name__], name)

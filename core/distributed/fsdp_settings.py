@@ -1,4 +1,4 @@
-"""In which form the state dicts of divided modules would be: settings that are kept."""
+"""In which form the state dicts of divided modules are."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ __all__ = ["FullOptimStateDictConfig", "FullStateDictConfig", "LocalStateDictCon
 
 
 class StateDictType(enum.Enum):
-    """In which form a state dict would be."""
+    """In which form a state dict is: whole, or this process's parts."""
 
     FULL_STATE_DICT, LOCAL_STATE_DICT, SHARDED_STATE_DICT = 1, 2, 3
 
 
 @dataclass
 class StateDictConfig:
-    """How a state dict would be gathered."""
+    """How a state dict is gathered."""
 
     offload_to_cpu: bool = False
 
 
 @dataclass
 class FullStateDictConfig(StateDictConfig):
-    """How a whole state dict would be gathered."""
+    """How a whole state dict is gathered."""
 
     rank0_only: bool = False
 
 
 @dataclass
 class FullOptimStateDictConfig(StateDictConfig):
-    """How an optimizer's whole state would be gathered."""
+    """How an optimizer's whole state is gathered."""
 
     offload_to_cpu: bool = True
     rank0_only: bool = False
@@ -40,19 +40,19 @@ class FullOptimStateDictConfig(StateDictConfig):
 
 @dataclass
 class LocalStateDictConfig(StateDictConfig):
-    """How a process's own part would be gathered."""
+    """How a process's own part is gathered."""
 
 
 @dataclass
 class ShardedStateDictConfig(StateDictConfig):
-    """How parts would be gathered."""
+    """How parts are gathered."""
 
     _use_dtensor: bool = False
 
 
 @dataclass
 class ShardedOptimStateDictConfig(StateDictConfig):
-    """How parts of an optimizer's state would be gathered."""
+    """How parts of an optimizer's state are gathered."""
 
     offload_to_cpu: bool = True
     _use_dtensor: bool = False
@@ -60,7 +60,7 @@ class ShardedOptimStateDictConfig(StateDictConfig):
 
 @dataclass
 class StateDictSettings:
-    """How state dicts would be gathered."""
+    """How state dicts are gathered."""
 
     state_dict_type: StateDictType
     state_dict_config: StateDictConfig

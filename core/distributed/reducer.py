@@ -23,7 +23,7 @@ from ..ops.creation import tensor
 from ..ops.elementwise import mul
 from ..tensors.tensor import Tensor
 from .collectives import all_reduce, broadcast
-from .flat import divided, flat_buffer
+from .flat import divided, flat_buffer, own_part
 from .groups import get_rank, get_world_size
 from .work import progress
 
@@ -205,10 +205,10 @@ class Reducer:
                                            "backward pass"))  # fmt: skip
         self.waiting.discard(id(p))
         bucket, view = self.place[id(p)]
-        g = p.grad
+        g: Any = own_part(p.grad)
         if g is not None and g.is_sparse:
             self.sparse.add(id(p))
-            g = g.to_dense()  # type: ignore[attr-defined]
+            g = g.to_dense()
         with no_grad():
             if g is None:
                 view.zero_()  # type: ignore[attr-defined]
@@ -268,7 +268,7 @@ class Reducer:
                 elif p.grad is None:
                     p.grad = view.clone()  # type: ignore[attr-defined]
                 else:
-                    p.grad.copy_(view)  # type: ignore[attr-defined]
+                    own_part(p.grad).copy_(view)
         self.expecting = False
         self._reset()
 

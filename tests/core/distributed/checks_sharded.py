@@ -31,9 +31,9 @@ LAYERS = (Block, nn.Linear, nn.Conv2d)
 
 def sharded(model: Any, **more: Any) -> Any:
     """A model whose layers are divided one by one, and what is left with it."""
+    within = {id(m) for b in model.modules() if isinstance(b, Block) for m in b.modules() if m is not b}
     for m in model.modules():
-        if isinstance(m, LAYERS) and not any(isinstance(m, nn.Linear) and m in list(b.modules()) for b in model.modules()
-                                             if isinstance(b, Block)) and m is not getattr(model, "head", None):  # fmt: skip
+        if isinstance(m, LAYERS) and id(m) not in within and m is not getattr(model, "head", None):
             fully_shard(m, **more)
     return fully_shard(model, **more)
 
@@ -256,16 +256,21 @@ def check_states_are_whole_or_in_parts() -> None:
     assert n == 1 or all(isinstance(v, tensor.DTensor) for v in parts.values())
     third = sharded(mlp())
     third.load_state_dict(parts)
-    assert all(core.equal(tensor_of(p), tensor_of(q)) for p, q in zip(third.parameters(), model.parameters(), strict=True))
-    only_first = {k: v for k, v in whole.items()} if rank == 0 else {}
+    assert equal(third, model)
+    only_first = whole if rank == 0 else {}
     fourth = sharded(mlp())
     options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
     checkpoint.set_model_state_dict(fourth, only_first, options=options)
-    assert all(core.equal(tensor_of(p), tensor_of(q)) for p, q in zip(fourth.parameters(), model.parameters(), strict=True))
+    assert equal(fourth, model)
 
 
 def tensor_of(p: Any) -> Any:
     return (p.to_local() if isinstance(p, tensor.DTensor) else p).detach()
+
+
+def equal(one: Any, other: Any) -> bool:
+    pairs = zip(one.parameters(), other.parameters(), strict=True)
+    return all(core.equal(tensor_of(p), tensor_of(q)) for p, q in pairs)
 
 
 def check_wrapped_states() -> None:
@@ -323,6 +328,38 @@ def check_evaluation_leaves_no_trace() -> None:
     with core.inference_mode():
         assert core.equal(model(x), first)
     assert dist.get_world_size() == 1 or all(p.grad is not None for p in model.parameters())
+
+
+def check_a_step_is_left_out_by_all() -> None:
+    if dist.get_world_size() == 1:
+        return
+    _, model = plain_and_sharded()
+    opt = core.optim.SGD(model.parameters(), lr=0.1)
+    scaler = fsdp.ShardedGradScaler("cpu", init_scale=4.0)
+    before = [tensor_of(p).clone() for p in model.parameters()]
+    x, y = batches("mlp", 1)[0]
+    for bad in (True, False):
+        opt.zero_grad()
+        scaler.scale(loss_of(model, share(x), share(y))).backward()
+        if bad and dist.get_rank() == 0:
+            with core.no_grad():
+                next(iter(model.parameters())).grad.to_local()[0, 0] = float("inf")
+        scaler.step(opt)
+        scaler.update()
+        changed = any(not core.equal(tensor_of(p), b) for p, b in zip(model.parameters(), before, strict=True))
+        assert changed == (not bad)
+        assert scaler.get_scale() == 2.0
+
+
+def check_modules_are_wrapped_as_they_are_made() -> None:
+    with fsdp.enable_wrap(wrapper_cls=FSDP):
+        model = nn.Sequential(fsdp.wrap(nn.Linear(2, 2)), fsdp.wrap(nn.Linear(2, 2)))
+    assert [type(m) for m in model] == [FSDP, FSDP]
+    assert isinstance(fsdp.wrap(nn.Linear(2, 2)), nn.Linear)
+    sizes = [len(FSDP.fsdp_modules(FSDP(mlp(), auto_wrap_policy=policy))) for policy in (
+        fsdp.CustomPolicy(lambda m: isinstance(m, nn.Tanh)),
+        functools.partial(fsdp.size_based_auto_wrap_policy, min_num_params=1000))]  # fmt: skip
+    assert sizes == [3, 3]
 
 
 def check_losses() -> Any:

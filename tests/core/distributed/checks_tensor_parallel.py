@@ -113,7 +113,7 @@ def check_gpt_in_two_dimensions() -> Any:
     return twice("gpt", wrap, data=lambda x: x[at * rows : (at + 1) * rows])
 
 
-# -- divided tensors -----------------------------------------------------------------------------------------------------
+# -- divided tensors ---------------------------------------------------------------------------------------------------
 
 PLACES = (Shard(0), Shard(1), Replicate())
 
@@ -198,14 +198,14 @@ def check_random_tensors_are_the_same_on_every_process() -> None:
 
 
 def check_layers_have_the_gradients_of_whole_ones() -> None:
-    over = mesh()
+    over, words = mesh(), core.tensor([[0, 3], [6, 0]])
     core.manual_seed(0)
     for make, style, x in (
         (lambda: nn.Linear(6, 5), ColwiseParallel(output_layouts=Replicate()), core.randn(4, 6)),
         (lambda: nn.Linear(6, 5), RowwiseParallel(input_layouts=Replicate()), core.randn(4, 6)),
         (lambda: nn.Linear(6, 5, bias=False), RowwiseParallel(input_layouts=Replicate()), core.randn(2, 4, 6)),
-        (lambda: nn.Embedding(7, 6, padding_idx=3), ColwiseParallel(output_layouts=Replicate()), core.tensor([[0, 3], [6, 0]])),
-        (lambda: nn.Embedding(7, 6, padding_idx=3), RowwiseParallel(), core.tensor([[0, 3], [6, 0]])),
+        (lambda: nn.Embedding(7, 6, padding_idx=3), ColwiseParallel(output_layouts=Replicate()), words),
+        (lambda: nn.Embedding(7, 6, padding_idx=3), RowwiseParallel(), words),
         (lambda: nn.Embedding(3, 6), RowwiseParallel(), core.tensor([[0, 2], [1, 0]])),
     ):  # fmt: skip
         plain = make()
@@ -224,22 +224,28 @@ def check_layers_have_the_gradients_of_whole_ones() -> None:
 
 
 def check_prepared_inputs_and_outputs() -> None:
-    over = mesh()
-    seen = []
-    model = nn.Identity()
-    model.register_forward_pre_hook(lambda m, x: seen.append(x[0]))
-    parallelize_module(model, over, PrepareModuleInput(input_layouts=Shard(0), desired_input_layouts=Replicate()))
-    model._forward_pre_hooks.move_to_end(next(iter(model._forward_pre_hooks))) if hasattr(
-        model._forward_pre_hooks, "move_to_end") else None  # fmt: skip
+    over, n = mesh(), dist.get_world_size()
+
+    class Rows(nn.Module):
+        def forward(self, x: Any, *, y: Any) -> Any:
+            assert isinstance(x, DTensor)
+            assert x.placements == (Replicate(),)
+            assert x.to_local().shape == (n, 2)
+            assert y.shape == (n, 2)
+            return x.to_local() + y
+
+    model = parallelize_module(Rows(), over, PrepareModuleInput(
+        input_layouts=Shard(0), desired_input_layouts=Replicate(), input_kwarg_layouts={"y": Shard(0)},
+        desired_input_kwarg_layouts={"y": Replicate()}))  # fmt: skip
     parallelize_module(model, over, PrepareModuleOutput(output_layouts=Replicate(), desired_output_layouts=Shard(0)))
     x = core.full((1, 2), float(dist.get_rank()))
-    assert model(x).tolist() == x.tolist()
+    assert model(x, y=x).tolist() == (2 * x).tolist()
 
 
 def check_what_cannot_be_divided_says_so() -> None:
     over = mesh()
-    assert "nn.Linear and nn.Embedding" in raises(NotImplementedError,
-                                                  lambda: parallelize_module(nn.ReLU(), over, ColwiseParallel()))  # fmt: skip
+    told = raises(NotImplementedError, lambda: parallelize_module(nn.ReLU(), over, ColwiseParallel()))
+    assert "nn.Linear and nn.Embedding" in told
     assert "same length" in raises(ValueError, lambda: distribute_tensor(core.ones(2), over, [Shard(0), Shard(0)]))
     assert "not there" in raises(ValueError, lambda: distribute_tensor(core.ones(2), over, [Shard(1)]))
     if over.size() > 1:

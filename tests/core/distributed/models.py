@@ -33,12 +33,14 @@ class Block(nn.Module):
 class Gpt(nn.Module):
     """A small decoder whose first and last weights are one."""
 
-    def __init__(self, words: int = 32, width: int = 32, heads: int = 4, layers: int = 2, length: int = 12) -> None:
+    def __init__(self, words: int = 32, width: int = 32, heads: int = 4, layers: int = 2, length: int = 12,
+                 tied: bool = True) -> None:  # fmt: skip
         super().__init__()
         self.words, self.places = nn.Embedding(words, width), nn.Embedding(length, width)
         self.blocks = nn.Sequential(*[Block(width, heads) for _ in range(layers)])
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
-        self.head.weight = self.words.weight
+        if tied:
+            self.head.weight = self.words.weight
         for p in self.parameters():
             if p.ndim > 1:
                 nn.init.normal_(p, std=0.05)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.distributed.models import close, trained
 from tests.core.distributed.jobs import checks, needs_mpi
+from tests.core.distributed.models import close, trained
 from tests.core.distributed.on_ranks import outcome
 
 MODULE = "tests.core.distributed.checks_data_parallel"

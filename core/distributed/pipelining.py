@@ -1,0 +1,262 @@
+"""A model as a pipeline: each process has a stage of it, and a batch goes through in small batches.
+
+In the schedule 1F1B a stage, once enough small batches are under way, runs one backward pass after each forward pass:
+so it holds the activations of as many small batches as stages are left, whatever their number. Source: Narayanan et
+al., PipeDream, SOSP 2019; Megatron-LM, arXiv 2104.04473, section 2.2.
+
+>>> import core
+>>> from core.distributed.pipelining import PipelineStage, Schedule1F1B
+>>> core.distributed.init_process_group("gloo", world_size=1, rank=0)
+>>> stage = PipelineStage(core.nn.Linear(2, 1, bias=False), 0, 1, "cpu")
+>>> schedule = Schedule1F1B(stage, n_microbatches=2, loss_fn=core.nn.functional.mse_loss)
+>>> losses = []
+>>> out = schedule.step(core.ones(4, 2), target=core.zeros(4, 1), losses=losses)
+>>> out.shape, len(losses), stage.submod.weight.grad.shape
+(core.Size([4, 1]), 2, core.Size([1, 2]))
+>>> core.distributed.destroy_process_group()
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..autograd import backward
+from ..base import dtypes
+from ..base.absent import absent_names
+from ..base.errors import text
+from ..base.modes import no_grad
+from ..nn.modules.module import Module
+from ..nn.parallel.distributed import DistributedDataParallel
+from ..ops.creation import empty, tensor, zeros_like
+from ..ops.joining import cat
+from ..tensors.tensor import Tensor
+from .groups import get_rank, get_world_size
+from .messages import irecv, isend
+
+__all__ = ["PipelineStage", "Schedule1F1B", "ScheduleGPipe"]
+
+schedules = stage = microbatch = sys.modules[__name__]  # PyTorch's files
+_HEAD, _FORWARD, _BACKWARD = 101, 102, 103  # tags of messages: how a tensor looks, its values, its gradient
+_KINDS = [dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16, dtypes.int64, dtypes.int32, dtypes.uint8,
+          dtypes.bool_, dtypes.int16, dtypes.int8]  # fmt: skip
+_DIMS, _MOST = 8, 8  # of a tensor, and tensors, at most
+
+
+def _tuple(x: Any) -> tuple[Any, ...]:
+    return tuple(x) if isinstance(x, tuple | list) else (x,)
+
+
+class PipelineStage:
+    """One stage of a pipeline: the module that this process has of a model.
+
+    submodule : what computes the stage: of tensors, the outputs of the stage before, or for the first the arguments.
+    stage_index, num_stages : which of how many; as many as the group has processes, in their order.
+    device : where the tensors that come are put.
+
+    *Raises*: ValueError for a stage that is not this process's.
+    """
+
+    def __init__(self, submodule: Module, stage_index: int, num_stages: int, device: Any, input_args: Any = None,
+                 output_args: Any = None, group: Any = None, dw_builder: Any = None) -> None:  # fmt: skip
+        self.submod, self.stage_index, self.num_stages = submodule, stage_index, num_stages
+        self.device, self.group = device, group
+        if num_stages != get_world_size(group) or stage_index != get_rank(group):
+            raise ValueError(text("each process has the stage of its number", op="PipelineStage",
+                                  came=f"stage {stage_index} of {num_stages}",
+                                  needed=f"stage {get_rank(group)} of {get_world_size(group)}"))  # fmt: skip
+        self.is_first, self.is_last = stage_index == 0, stage_index == num_stages - 1
+        self._sent: list[Any] = []
+        self._running: dict[int, tuple[list[Any], list[Any]]] = {}  # inputs and outputs of a small batch, by its number
+
+    # -- messages ----------------------------------------------------------------------------------------------------
+
+    def _send(self, x: Any, to: int, tag: int) -> None:
+        self._sent.append(isend(x.contiguous(), group=self.group, group_dst=self.stage_index + to, tag=tag))
+
+    def _receive(self, x: Any, of: int, tag: int) -> Any:
+        work: Any = irecv(x, group=self.group, group_src=self.stage_index + of, tag=tag)
+        work.wait()
+        return x
+
+    def _send_outputs(self, outputs: list[Any]) -> None:
+        """Send what the next stage gets, how it looks first: small batches may differ."""
+        if len(outputs) > _MOST or any(t.ndim > _DIMS for t in outputs):
+            raise RuntimeError(text("too many outputs for a message", op="PipelineStage",
+                                    came=f"{len(outputs)} tensors",
+                                    needed=f"at most {_MOST}, of {_DIMS} dimensions"))  # fmt: skip
+        head = [len(outputs)]
+        for t in outputs:
+            head += [_KINDS.index(t.dtype), int(t.requires_grad), t.ndim, *t.shape, *[0] * (_DIMS - t.ndim)]
+        head += [0] * (1 + _MOST * (3 + _DIMS) - len(head))
+        self._send(tensor(head), 1, _HEAD)
+        for t in outputs:
+            self._send(t.detach(), 1, _FORWARD)
+
+    def _receive_inputs(self) -> list[Any]:
+        head = self._receive(empty(1 + _MOST * (3 + _DIMS), dtype=dtypes.int64), -1, _HEAD).tolist()
+        found = []
+        for k in range(head[0]):
+            kind, grad, ndim, *shape = head[1 + k * (3 + _DIMS) : 1 + (k + 1) * (3 + _DIMS)]
+            made: Any = self._receive(empty(shape[:ndim], dtype=_KINDS[kind], device=self.device), -1, _FORWARD)
+            found.append(made.requires_grad_() if grad else made)
+        return found
+
+    # -- passes ------------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _unsent(self) -> Any:
+        """A block whose gradients are not averaged over processes yet: they are after the last small batch."""
+        held = self.submod.no_sync() if isinstance(self.submod, DistributedDataParallel) else contextlib.nullcontext()
+        with held:
+            yield
+
+    def forward(self, number: int, args: tuple[Any, ...], kwargs: dict[str, Any], keep: bool = True) -> Any:
+        """Run the forward pass of a small batch, and send on what it gives; return it."""
+        inputs = list(args) if self.is_first else self._receive_inputs()
+        with self._unsent():
+            result = self.submod(*inputs, **kwargs)
+        outputs = list(_tuple(result))
+        if not self.is_last:
+            self._send_outputs(outputs)
+        if keep:
+            self._running[number] = [] if self.is_first else inputs, outputs
+        return result
+
+    def backward(self, number: int, loss: Any, last: bool) -> None:
+        """Run the backward pass of a small batch, from `loss` in the last stage, and send back the gradients."""
+        inputs, outputs = self._running.pop(number)
+        roots, grads = [loss], [None]
+        if not self.is_last:
+            roots = [t for t in outputs if t.requires_grad]
+            grads = [self._receive(empty(t.shape, dtype=t.dtype, device=t.device), 1, _BACKWARD) for t in roots]
+        if last and isinstance(self.submod, DistributedDataParallel) and self.submod.reducer is not None:
+            self.submod.reducer.prepare(outputs)
+        if hasattr(self.submod, "set_requires_gradient_sync"):
+            self.submod.set_requires_gradient_sync(last)
+        if roots:
+            backward(roots, grads)
+        for t in inputs:
+            if t.requires_grad:
+                self._send(zeros_like(t) if t.grad is None else t.grad, -1, _BACKWARD)
+
+    def finish(self) -> None:
+        """Wait until all that was sent has arrived."""
+        for work in self._sent:
+            work.wait()
+        self._sent.clear()
+
+
+class _Schedule:
+    """In which order a stage runs the passes of small batches.
+
+    stage : this process's.
+    n_microbatches : into how many parts, along their first dimension, tensors are divided.
+    loss_fn : gives the loss of the last stage's output and a part of the target.
+    scale_grads : whether gradients are divided by the number of parts: for a loss that is a mean.
+    """
+
+    def __init__(self, stage: PipelineStage, n_microbatches: int, loss_fn: Callable[..., Tensor] | None = None,
+                 args_chunk_spec: Any = None, kwargs_chunk_spec: Any = None, output_merge_spec: Any = None,
+                 scale_grads: bool = True) -> None:  # fmt: skip
+        if n_microbatches < 1:
+            raise ValueError(text("a batch has at least one part", op=type(self).__name__, came=f"{n_microbatches}"))
+        self._stage, self._n, self._loss_fn, self._scale = stage, n_microbatches, loss_fn, scale_grads
+
+    def _order(self) -> list[tuple[str, int]]:
+        """Return the passes in their order: "forward" or "backward", and the number of the small batch."""
+        raise NotImplementedError
+
+    def _divided(self, values: Sequence[Any], op: str) -> list[list[Any]]:
+        for x in values:
+            if isinstance(x, Tensor) and (not x.ndim or x.shape[0] < self._n):
+                raise RuntimeError(text("a batch has fewer rows than parts", op=op, came=f"{tuple(x.shape)}",
+                                        needed=f"at least {self._n} rows"))  # fmt: skip
+        parts = [x.tensor_split(self._n) if isinstance(x, Tensor) else [x] * self._n for x in values]  # type: ignore[attr-defined]
+        return [[p[k] for p in parts] for k in range(self._n)]
+
+    def _parts(self, args: Any, kwargs: Any) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+        many = self._divided(args if self._stage.is_first else (), "step")
+        named = self._divided(list(kwargs.values()), "step")
+        return [(tuple(a), dict(zip(kwargs, b, strict=True))) for a, b in zip(many, named, strict=True)]
+
+    def step(self, *args: Any, target: Any = None, losses: list[Any] | None = None, return_outputs: bool = True,
+             **kwargs: Any) -> Any:  # fmt: skip
+        """Run a batch through all stages and back: gradients are added to those of the parameters.
+
+        args : the inputs, in the first stage alone. kwargs : further inputs of this stage, divided alike.
+        target : what `loss_fn` compares with, in the last stage. losses : gets the loss of each small batch there.
+
+        Returns the whole output in the last stage, elsewhere None.
+        """
+        stage, outputs, loss_of = self._stage, [None] * self._n, {}  # type: ignore[var-annotated]
+        if stage.is_last and self._loss_fn is None:
+            raise RuntimeError(text("the last stage needs a loss function", op=f"{type(self).__name__}.step",
+                                    remedy="loss_fn=..., or eval()"))  # fmt: skip
+        parts = self._parts(args, kwargs)
+        targets = self._divided([target], "step") if stage.is_last else []
+        if losses is not None:
+            losses.clear()
+        backward_left = self._n
+        for kind, k in self._order():
+            if kind == "forward":
+                outputs[k] = found = stage.forward(k, *parts[k])
+                if stage.is_last:
+                    loss = self._loss_fn(found, targets[k][0])  # type: ignore[misc]
+                    loss_of[k] = loss / self._n if self._scale else loss
+                    if losses is not None:
+                        losses.append(loss.detach())
+            else:
+                backward_left -= 1
+                stage.backward(k, loss_of.pop(k, None), backward_left == 0)
+        stage.finish()
+        return self._merged(outputs) if stage.is_last and return_outputs else None
+
+    def eval(self, *args: Any, target: Any = None, losses: list[Any] | None = None, **kwargs: Any) -> Any:
+        """Run a batch through all stages, without gradients; return the whole output in the last one."""
+        stage, outputs = self._stage, []
+        targets = self._divided([target], "eval") if stage.is_last and target is not None else []
+        with no_grad():
+            for k, (some, named) in enumerate(self._parts(args, kwargs)):
+                outputs.append(stage.forward(k, some, named, keep=False))
+                if targets and losses is not None and self._loss_fn is not None:
+                    losses.append(self._loss_fn(outputs[-1], targets[k][0]))
+        stage.finish()
+        return self._merged(outputs) if stage.is_last else None
+
+    @staticmethod
+    def _merged(outputs: list[Any]) -> Any:
+        with no_grad():
+            if isinstance(outputs[0], tuple | list):
+                return tuple(cat([o[k].detach() for o in outputs]) for k in range(len(outputs[0])))
+            return cat([o.detach() for o in outputs])
+
+
+class ScheduleGPipe(_Schedule):
+    """All forward passes, then all backward passes: a stage holds the whole batch's activations. arXiv 1811.06965."""
+
+    __doc__ += (_Schedule.__doc__ or "").partition("\n")[2]
+
+    def _order(self) -> list[tuple[str, int]]:
+        return [("forward", k) for k in range(self._n)] + [("backward", k) for k in range(self._n)]
+
+
+class Schedule1F1B(_Schedule):
+    """One forward and one backward pass in turn, once as many forward passes are done as stages are left."""
+
+    __doc__ += (_Schedule.__doc__ or "").partition("\n")[2]
+
+    def _order(self) -> list[tuple[str, int]]:
+        ahead = min(self._n, self._stage.num_stages - self._stage.stage_index)
+        order = [("forward", k) for k in range(ahead)]
+        for k in range(self._n):
+            order.append(("backward", k))
+            if k + ahead < self._n:
+                order.append(("forward", k + ahead))
+        return order
+
+
+PipelineScheduleSingle = _PipelineSchedule = _Schedule
+__getattr__ = absent_names(__name__, "PipelineStage and Schedule1F1B, a stage in each process")
