@@ -21,10 +21,9 @@ from .verdict import Failure, Rank, Stopped, verdict
 
 __all__ = ["Job", "Output"]
 
-GRACE_S, ENDING_S, START_S = 0.5, 4.0, 120.0  # after a failure; for the end; until the start
+GRACE_S, ENDING_S, START_S = 0.5, 6.0, 120.0  # after a failure; for the end; until the start
 SILENT_S, LOST_S = 7.0, 60.0  # without a word of a rank: where all others wait; in any case
 _PIECE, _REDRAWN_S = 1 << 20, 1.0  # bytes of a line that is shown before its end; between the states of a progress bar
-_BANNER = re.compile(rb"={20,}\n=   BAD TERMINATION.*?(?:debugging suggestions\n|={20,}\n)", re.DOTALL)
 _libc = ctypes.CDLL(None)
 
 
@@ -105,8 +104,13 @@ class _Parts:
         for k in range(0, len(found), 2):
             if k:
                 self.rank = int(found[k - 1])
-            if found[k]:
-                yield self.rank, found[k]
+            line, end, own = found[k].partition(b"\n")
+            if line or end:
+                yield self.rank, line + end
+            if end:  # each line has a mark: what follows without one is mpiexec's own
+                self.rank = -1
+            if own:
+                yield self.rank, own
 
 
 @dataclass
@@ -202,14 +206,7 @@ class Job:
                 elif name == "stderr":
                     self._heard(rank, piece)
                 else:
-                    self._printed(rank, name, piece)
-
-    def _printed(self, rank: int, name: str, piece: bytes) -> None:
-        if b"BAD TERMINATION" in piece or b"YOUR APPLICATION TERMINATED" in piece:  # mpiexec's own, after a rank's
-            self.said += piece
-            piece = _BANNER.sub(b"", piece)
-        if piece:
-            self.output.take(rank, name, piece)
+                    self.output.take(rank, name, piece)
 
     def _heard(self, number: int, piece: bytes) -> None:
         """Take what a rank wrote on stderr: reports, and what it printed around them."""
@@ -227,7 +224,7 @@ class Job:
         elif (k := _overlap(data, mark)) > 0:
             self._reports[number], data = data[-k:], data[:-k]
         if data:
-            self._printed(number, "stderr", data)
+            self.output.take(number, "stderr", data)
 
     def _report(self, line: bytes) -> None:
         try:
@@ -238,6 +235,7 @@ class Job:
         rank.heard_s = time.monotonic()
         if not self.decided:
             rank.take(told)
+            rank.failed_s = rank.heard_s if rank.failed else 0.0
         elif "left" in told:
             rank.left = told["left"]
 
@@ -253,8 +251,8 @@ class Job:
                     return
 
     def _clean(self) -> None:
-        """End what is left on this host. The keepers, which see to all hosts, have a second to end by themselves."""
-        deadline = time.monotonic() + worker.PATIENCE_S + 1.0
+        """End what is left on this host; the keepers, which see to all hosts, have some seconds to do so themselves."""
+        deadline = time.monotonic() + worker.SAVING_S + 1.0
         while (left := worker.marked(self.mark)) and time.monotonic() < deadline and len(self.stop) < 2:
             time.sleep(0.05)
         while left:

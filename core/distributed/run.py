@@ -276,8 +276,12 @@ def run(options: argparse.Namespace) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN or number == signal.SIGINT:
             signal.signal(number, lambda number, _: launch.stop.append(number))
-    with tempfile.TemporaryDirectory(prefix="core.distributed.run.") as launch.folder:
-        return launch.run()
+    try:
+        with tempfile.TemporaryDirectory(prefix="core.distributed.run.") as launch.folder:
+            return launch.run()
+    except BrokenPipeError:  # nobody reads any more, as after `| head`: all ranks have been ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
 
 
 def main(args: Sequence[str] | None = None) -> None:

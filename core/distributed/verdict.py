@@ -38,6 +38,7 @@ class Rank:
     oom: bool = False
     left: list[str] = field(default_factory=list)
     heard_s: float = 0.0
+    failed_s: float = 0.0  # when that was heard
     attempt: int = 0
 
     def take(self, told: dict[str, Any]) -> None:
@@ -122,7 +123,8 @@ class Failure:
         if first.error.startswith("sys.exit"):
             told = f"{self._who(first)} ended with {first.error} {first.where()}."
         else:
-            told = f"{self._who(first)} failed {first.where()}: {first.error.rstrip('.')}. Its traceback is above."
+            told = f"{self._who(first)} failed {first.where()}: {first.error.rstrip('.')}."
+            told += " Its traceback is above." if "Error" in first.error else ""
         same = [r for r in self.guilty[1:] if r.error[:ALIKE] == first.error[:ALIKE]]
         told += f" So did {_together(same, lambda r: r.where(quoted=False))}." if same else ""
         for other in [r for r in self.guilty[1:] if r not in same][:3]:
@@ -184,10 +186,12 @@ class Failure:
                 f"{self._quoted()}.")  # fmt: skip
 
     def _mpiexec(self) -> str:
-        return f"mpiexec has ended{self._quoted()}."
+        begun = any(r.pid for r in self.ranks)
+        return f"mpiexec {'has ended' if begun else 'could not start the ranks'}{self._quoted()}."
 
     def _quoted(self) -> str:
-        lines = [k.strip() for k in self.said.splitlines() if k.strip() and not k.startswith("=")]
+        all_lines = [k.strip() for k in self.said.splitlines() if k.strip() and not k.startswith("=")]
+        lines = [k for k in all_lines if not k.startswith(("[mpiexec@", "[proxy:"))] or all_lines  # its own calls
         return f"; it said: {' / '.join(lines[-6:])[:600]}" if lines else ""
 
     # -- the rest ------------------------------------------------------------------------------------------------------
@@ -268,12 +272,9 @@ def _of_failed(failed: list[Rank], ranks: list[Rank]) -> Failure:
         if hanging or ended:
             found = Failure(hanging or ended, ranks, "hangs" if hanging else "left", max(r.still_s for r in failed))
             return found
-    first = [r for r in failed if r not in late] or failed
-    first.sort(key=lambda r: (not r.error, -(r.code or 0) if not r.error else 0, r.error.startswith("Dist"), r.number))
-    dead = [r for r in first if (r.code or 0) < 0]
-    if dead:
-        return Failure(dead, ranks, "died")
-    return Failure(first, ranks, "raised" if first[0].error else "exited")
+    first = sorted([r for r in failed if r not in late] or failed, key=lambda r: r.failed_s)
+    kinds = ["died" if (r.code or 0) < 0 else "raised" if r.error else "exited" for r in first]
+    return Failure([r for r, kind in zip(first, kinds, strict=True) if kind == kinds[0]], ranks, kinds[0])
 
 
 def _of_ended(ranks: list[Rank]) -> Failure | None:

@@ -44,10 +44,17 @@ from typing import Any
 __all__ = ["MARK", "children", "end_all", "main", "marked"]
 
 MARK = "CORE_RUN_MARK"  # the environment variable by which a job's processes are known
-NOTES_S, REPORTS_S, HELD_S, PATIENCE_S, SILENT_S, ALONE_S = 0.25, 0.5, 2.0, 1.0, 1.0, 10.0
+NOTES_S, REPORTS_S, SILENT_S = 0.25, 0.5, 1.0  # how often a program looks, a keeper reports; reports without news
+HELD_S, PATIENCE_S, ALONE_S = (
+    2.0,
+    1.0,
+    10.0,
+)  # until it asks; until it ends, of itself, with a failure; without a launcher
+SAVING_S = 4.0  # how long a program that handles SIGTERM may take to end
 ASKED = signal.SIGRTMIN + 9  # the keeper sends it to a program that holds Python: it answers with its line
 _SIZE, _PLACE, _ERROR = 16384, 64, 8192  # of the shared memory, and where in it the two texts begin
 _HERE, _CORE = os.path.abspath(__file__), os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_MPI = "core.distributed.mpi"
 _GROUPS = os.path.join(os.path.dirname(_HERE), "groups.py")
 _BEGINNINGS = ("init_process_group", "new_group", "destroy_process_group")  # in these MPI itself waits for other ranks
 _LIBRARY = tuple(
@@ -55,14 +62,8 @@ _LIBRARY = tuple(
 )
 
 
-def _with_parent(number: int) -> None:
-    """Have the system send this process a signal when its parent ends."""
-    ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG
-
-
-def _adopt() -> None:
-    """Make this process the parent of those of its descendants that lose theirs."""
-    ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
+_prctl = ctypes.CDLL(None).prctl
+_PARENT_DEATH, _ADOPT = 1, 36  # send this process a signal when its parent ends; give it its orphaned descendants
 
 
 def _proc(pid: int | str, name: str) -> bytes:
@@ -193,16 +194,23 @@ def _innermost(frames: Iterable[tuple[str, int, str]]) -> dict[str, Any]:
     return begins
 
 
-def _calls(frame: FrameType | None) -> Iterator[tuple[str, int, str]]:
-    calls = []
-    while frame is not None:
-        calls.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
-        frame = frame.f_back
-    return reversed(calls)
+def _calls(frame: FrameType | None) -> Iterable[tuple[str, int, str]]:
+    found = traceback.walk_stack(frame) if frame is not None else ()
+    return reversed([(f.f_code.co_filename, number, f.f_code.co_name) for f, number in found])
 
 
 def _raised(trace: TracebackType | None) -> Iterator[tuple[str, int, str]]:
     return ((f.filename, f.lineno or 0, f.name) for f in traceback.extract_tb(trace))
+
+
+def _print(error: BaseException) -> None:
+    """Print a traceback from the user's first line on."""
+    mpi = sys.modules.get(_MPI)  # its hook would end all ranks before this one has reported
+    hook = mpi._End.hook if mpi and sys.excepthook is mpi._raised else sys.excepthook
+    trace = error.__traceback__
+    while trace is not None and not _users(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    hook(type(error), error.with_traceback(trace or error.__traceback__), error.__traceback__)
 
 
 class Program:
@@ -210,7 +218,6 @@ class Program:
 
     def __init__(self, shared: Shared) -> None:
         self.shared, self.pid, self.steps, self.main = shared, os.getpid(), 0, threading.get_ident()
-        self.last: tuple[Any, ...] = ()
         self.ended, self.looks = False, 0
 
     def stepped(self, *_: Any) -> None:
@@ -223,14 +230,13 @@ class Program:
         frame = sys._current_frames().get(self.main)
         now = getattr(sys.modules.get("core.distributed.work"), "Now", None)
         waits = now.waits_for[-1:] if now else []  # a copy: the program goes on
-        at = (id(frame), frame and frame.f_lineno, *(id(w) for w in waits))
-        if at != self.last:
-            self.last, place = at, _innermost(_calls(frame))
-            if self.ended:
-                place["ended"] = True
-            elif waits:
-                place |= {"op": waits[0].op, "bytes": waits[0].size_bytes, "ranks": list(waits[0].group.ranks)[:64]}
-            self.shared.write(_PLACE, place)
+        place = _innermost(_calls(frame))
+        if self.ended:
+            place["ended"] = True
+        elif waits:
+            ranks = list(getattr(waits[0].group, "ranks", ()))[:64]
+            place |= {"op": waits[0].op.partition(" (at ")[0], "bytes": waits[0].size_bytes, "ranks": ranks}
+        self.shared.write(_PLACE, place)
         self.looks += 1
         self.shared.looked(now.ended if now else 0, time.monotonic(), self.looks)
 
@@ -255,15 +261,14 @@ class Program:
         except KeyboardInterrupt as error:
             self._failed("KeyboardInterrupt", error, 130)
         except BaseException as error:
-            shown = traceback.TracebackException.from_exception(error)
-            while len(shown.stack) > 1 and not _users(shown.stack[0].filename):
-                shown.stack.pop(0)
+            _print(error)
             said = next(iter(str(error).splitlines()), "")
-            sys.stderr.write("".join(shown.format()))
             self._failed(f"{type(error).__name__}: {said}" if said else type(error).__name__, error, 1)
         if os.getpid() == self.pid:
-            self.ended, self.last = True, ()
+            self.ended = True
             self.look()
+            if (mpi := sys.modules.get(_MPI)) and mpi._End.failed:  # all ranks are ended, then
+                self._failed("a collective failed, and the program went on to its end", None, mpi._End.code)
 
     def _begin(self, args: list[str]) -> None:
         root = os.path.dirname(_CORE)
@@ -287,14 +292,14 @@ class Program:
             sys.path.insert(0, os.path.dirname(os.path.abspath(args[0])))
             runpy.run_path(args[0], run_name="__main__")
 
-    def _failed(self, error: str, raised: BaseException, code: int) -> None:
+    def _failed(self, error: str, raised: BaseException | None, code: int) -> None:
         """Say with what the program ends, and end it at once: MPI's own end would wait for the other ranks."""
         if os.getpid() != self.pid:  # a fork of the program
             os._exit(code)
-        seen = _innermost(_raised(raised.__traceback__))
+        seen = _innermost(_raised(raised.__traceback__)) if raised else {}
         if isinstance(raised, SyntaxError) and raised.filename:
             seen = _line(raised.filename, raised.lineno or 0, "<module>")
-        self.shared.write(_ERROR, {"error": error[:600], "place": seen})
+        self.shared.write(_ERROR, {"error": error[:600], **({"place": seen} if seen else {})})
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
@@ -398,9 +403,9 @@ class Keeper:
                 return None
 
     def end(self, *_: Any) -> None:
-        """End the program: it has a second to do so by itself."""
+        """End the program: it has some seconds to do so by itself."""
         if not self.ending:
-            self.ending = time.monotonic() + PATIENCE_S
+            self.ending = time.monotonic() + SAVING_S
             for number in (signal.SIGTERM, signal.SIGCONT):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.program, number)
@@ -465,7 +470,7 @@ def main() -> None:
         signal.signal(signal.SIGTERM, passed)
         for number in (signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
-        _with_parent(signal.SIGTERM)
+        _prctl(_PARENT_DEATH, signal.SIGTERM)
         code = os.waitstatus_to_exitcode(os.waitpid(keeper, 0)[1])
         if code < 0:  # somebody ended the keeper, and the system the program with it
             tell(mark, {"rank": rank, "code": code})
@@ -473,17 +478,17 @@ def main() -> None:
         os._exit(code & 255)
     front = os.getppid()
     os.setsid()
-    _adopt()
+    _prctl(_ADOPT, 1)
     shared = Shared()
     keeper = os.getpid()
     program = os.fork()
     if program:
-        _with_parent(signal.SIGTERM)
+        _prctl(_PARENT_DEATH, signal.SIGTERM)
         watcher = Keeper(rank, mark, shared, program)
         if os.getppid() != front:
             watcher.end()
         os._exit(watcher.watch())
-    _with_parent(signal.SIGKILL)
+    _prctl(_PARENT_DEATH, signal.SIGKILL)
     if os.getppid() != keeper:
         os._exit(1)
     Program(shared).run(sys.argv[1:])

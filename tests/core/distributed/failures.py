@@ -25,7 +25,7 @@ from pathlib import Path
 PROGRAM = Path(__file__).with_name("faulty.py")
 ROOT = Path(__file__).parents[3]
 TIMEOUT_S, LIMIT_S = 8.0, 10.0
-HANGS = {"stop", "loop", "sleep", "held", "pair", "thread"}  # these are noticed after the launcher's timeout
+HANGS = {"stop", "loop", "sleep", "held", "pair"}  # these are noticed after the launcher's timeout
 KINDS = ("kill", "stop", "loop", "sleep", "held", "raise", "exit", "exit0", "segv", "abort", "memory", "left", "shapes",
          "another", "disk", "pair", "partial", "megabytes", "child", "thread", "ctrl-c", "checked-shapes",
          "checked-another", "keeper", "launcher")  # fmt: skip

@@ -36,6 +36,9 @@ def a_rank(number: int, op: str = "", line: int = 12, size_bytes: int = 8, **kno
     ([a_rank(0), a_rank(1, code=1, error="ValueError: no labels.", attempt=1)],
      "Rank 1 of 2 on a failed at step 7 of this start, train.py:12, in `loss.backward()`: ValueError: no labels. Its "
      "traceback is above. Meanwhile: rank 0 at step 7, train.py:12."),
+    ([a_rank(0, code=1, error="RuntimeError: connection lost", failed_s=2), a_rank(1, code=1, error="ValueError: no",
+                                                                                   failed_s=1)],
+     "ValueError: no. Its traceback is above. Rank 0 failed at step 7, train.py:12: RuntimeError: connection lost."),
     ([a_rank(0), a_rank(1, code=3, error="sys.exit(3)")],
      "Rank 1 of 2 on a ended with sys.exit(3) at step 7, train.py:12, in `loss.backward()`."),
     ([a_rank(0, "all_reduce", still_s=30), a_rank(1, still_s=31)],
@@ -88,7 +91,9 @@ def test_mpiexecs_own_words_tell_of_a_rank_that_could_not():
     found = verdict([a_rank(0), a_rank(1)], 0.0, mpiexec=(9, said))
     assert "Rank 1 of 2 on a was ended by SIGKILL" in str(found)
     assert found.code == 137
-    assert "it said: ssh: no host b" in str(verdict([Rank(0)], 0.0, mpiexec=(255, "ssh: no host b\n")))
+    said = "ssh: no host b\n[mpiexec@a] ui_cmd_cb (pmci.c:51): Launch proxy failed.\n"
+    found = verdict([Rank(0)], 0.0, mpiexec=(255, said))
+    assert str(found) == "mpiexec could not start the ranks; it said: ssh: no host b."
 
 
 def test_ctrl_c_says_where_all_were():
@@ -99,7 +104,7 @@ def test_ctrl_c_says_where_all_were():
 
 
 def test_what_ranks_print_is_parted_wherever_it_is_cut():
-    stream = b"mpiexec says\n<m:0>one\n<m:1>o<m:0>two <html>\n<m:1>ne\n<m:1>no end"
+    stream = b"mpiexec\n<m:0>one\n<m:1>o<m:0>two <html>\n says\n\n<m:1>ne\n<m:1>no end"
     for size in range(1, 12):
         parts, found = _Parts(b"m"), {-1: b"", 0: b"", 1: b""}
         pieces = [stream[k : k + size] for k in range(0, len(stream), size)]
@@ -108,7 +113,7 @@ def test_what_ranks_print_is_parted_wherever_it_is_cut():
                 found[rank] += data
         for rank, data in parts.take(b"", last=True):
             found[rank] += data
-        assert found == {-1: b"mpiexec says\n", 0: b"one\ntwo <html>\n", 1: b"one\nno end"}
+        assert found == {-1: b"mpiexec\n says\n\n", 0: b"one\ntwo <html>\n", 1: b"one\nno end"}
 
 
 def test_reports_are_taken_out_of_what_a_rank_prints(capsys):
@@ -121,6 +126,19 @@ def test_reports_are_taken_out_of_what_a_rank_prints(capsys):
         job.output.close()
         assert (job.ranks[0].step, job.ranks[0].place) == (3, PLACE)
         assert capsys.readouterr().err == "before \nhalf a line m  and its end\n"
+
+
+def test_a_host_that_says_nothing_is_named():
+    ranks = [a_rank(0, "all_reduce", still_s=5, heard_s=99.0), a_rank(1, heard_s=90.0)]
+    job = Job([], {}, "m", ranks, 0.0, Output(False))
+    assert job._silent(96.0, 0.0) is None
+    assert "Host a has not been heard of for 10 s, with rank 1; last seen at step 7" in str(job._silent(100.0, 0.0))
+    ranks[0].place.pop("op")  # it computes: nobody waits yet
+    assert job._silent(100.0, 0.0) is None
+    assert job._silent(151.0, 0.0) is not None
+    job.ranks = [Rank(0), a_rank(1, heard_s=121.0)]
+    assert job._silent(110.0, 0.0) is None
+    assert "Rank 0 has not begun within 121 s." in str(job._silent(121.0, 0.0))
 
 
 def test_lines_are_tagged_and_kept(tmp_path, capsys):
