@@ -65,7 +65,7 @@ def parameters(c: Comparison, cause: str) -> Iterator[Finding]:
     if not moved or len(settings) > 1:
         return
     alike = [n for n in moved if n in set(equal)]
-    if alike:
+    if alike == moved:  # shares of a divided model are alike at the start only where they begin as ones or zeros
         which = f" ({names_text(alike)})" if shared else ""
         yield Finding("gradients-differ", "error", c.line(site),
                       message=f"Gradients differ between the ranks at step {last[0]['step']} on {where}{which}: they "

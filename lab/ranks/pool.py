@@ -110,6 +110,8 @@ class Pool:
         """Start the ranks; return how many seconds it took. *Raises*: Refused without MPI, Lost where one fails."""
         begin = time.monotonic()
         try:
+            if sys.platform != "linux":
+                raise Refused("ranks of a notebook need Linux, whose processes end with the one that started them")
             mpiexec = find_mpiexec()
             path = os.path.join(self._folder, "ranks")
             listening = socket.socket(socket.AF_UNIX)

@@ -213,6 +213,42 @@ torch.manual_seed(rank)
 opt = torch.optim.SGD(model.parameters(), lr=10.0 ** -rank)
 for step in range(4):
     x, y = batch()""" + STEP,
+    "weights and optimizer state in shares": """
+from core.distributed.fsdp import fully_shard
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(64, 128), nn.LayerNorm(128), nn.ReLU(), nn.Linear(128, 10))
+fully_shard(model)
+torch.manual_seed(rank)
+opt = torch.optim.AdamW(model.parameters(), lr=0.01)
+for step in range(4):
+    x, y = batch()""" + STEP,
+    "batches of other sizes at the end, in a Join": """
+from core.distributed.algorithms.join import Join
+model = DDP(net())
+torch.manual_seed(rank)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+with Join([model]):
+    for step in range(5):
+        x, y = batch()""" + STEP.replace("\n    ", "\n        ") + """
+""",
+    "stages on two ranks": """
+torch.manual_seed(rank)
+stage = nn.Linear(64, 64) if rank < 2 else nn.Linear(64, 10)
+opt = torch.optim.SGD(stage.parameters(), lr=0.1)
+for step in range(4):
+    if rank < 2:
+        out = stage(torch.randn(16, 64))
+        dist.send(out.detach(), rank + 2)
+        g = torch.empty(16, 64)
+        dist.recv(g, rank + 2)
+        opt.zero_grad(); out.backward(g); opt.step()
+    else:
+        x = torch.empty(16, 64)
+        dist.recv(x, rank - 2)
+        x.requires_grad_()
+        opt.zero_grad(); F.cross_entropy(stage(x), torch.randint(0, 10, (16,))).backward(); opt.step()
+        dist.send(x.grad, rank - 2)
+""",
     "features divided among the ranks": """
 torch.manual_seed(rank)
 part = nn.Linear(64, 32)
