@@ -23,7 +23,7 @@ FLOORS = {
     "core": ("native", "base", "declare", "events", "graph", "tensors", "rng", "backends", "dispatch", "autograd",
              "ops"),
     "lab": ("console", "recorder", "diagnose", "adapters", "report", "session", "prove", "training",
-            "shrinking", "tuning", "notebook", "serving", "benchmarks", "pages"),
+            "shrinking", "ranks", "tuning", "notebook", "serving", "benchmarks", "pages"),
 }  # fmt: skip
 # files that stand elsewhere than their folder: tools that print or check what is declared above, public functions
 ELSEWHERE = {
@@ -38,6 +38,7 @@ ELSEWHERE = {
 # imports inside functions, each with its reason
 INSIDE = {
     "core.cuda.graphs": "one of a pair: graphed callables are made of graphs, and asked for among them",
+    "core.distributed.rank_cells": "MPI begins when it is imported, after the fork",
     "core.distributed.groups": "MPI begins with a world of more than one process",
     "core.distributed.joining": "MPI begins where the processes have joined",
     "core.dispatch.vmap": "the rules of vmap are loaded with its first use, and build on it",

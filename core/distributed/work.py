@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..base.errors import text
+from ..events import observe
 from ..futures import Future
 from .dist_errors import DistBackendError
 
@@ -102,6 +103,7 @@ class Work:
         self._done = False
         progress()
         _open[id(self)] = self
+        observe.tell("collective", self, "begun")
         self.is_completed()
 
     def is_completed(self) -> bool:
@@ -124,6 +126,7 @@ class Work:
         self._done = True
         Now.ended += 1
         _open.pop(id(self), None)
+        observe.tell("collective", self, "done")
         if self._finish is not None:
             self._finish()
         self._finish = self._held = self._beside = None
@@ -133,6 +136,7 @@ class Work:
     def _fail(self, error: BaseException) -> None:
         """Keep the error; the arrays stay held, for MPI may still write into them."""
         self._error, self._done = error, True
+        observe.tell("collective", self, "failed")
         if self.group is not None:
             self.group.failed()
         if self._future is not None and not self._future._done:
@@ -192,6 +196,7 @@ class Work:
         """Wait until it is done; return True. *Raises*: DistBackendError after the group's timeout, or if it failed."""
         if not self.is_completed():
             limit = seconds(timeout) if timeout else self.group.timeout_s
+            observe.tell("collective", self, "waits")
             Now.waits_for.append(self)
             try:
                 self._poll(limit)

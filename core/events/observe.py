@@ -185,6 +185,9 @@ class Follower:
     def left(self, value: Any) -> None:
         """A tensor's one element became a number of Python's."""
 
+    def collective(self, work: Any, what: str) -> None:
+        """An operation between processes has "begun", the program "waits" for it, it is "done" or has "failed"."""
+
     def failed(self, error: Exception) -> None:
         """One of the methods above raised `error`, and none is called any more."""
 
@@ -303,8 +306,11 @@ def notify(listeners: tuple[Observer, ...], what: str, *given: Any) -> None:
 
 
 def tell(what: str, *given: Any) -> None:
-    """Call a method of each follower; as with observers, an error in one is never the program's."""
-    for f in () if mode.muted else followers:
+    """Call a method of each follower; as with observers, an error in one is never the program's.
+
+    Of what runs inside an op of the user's (an `autograd.Function`) they hear of operations between processes alone.
+    """
+    for f in () if mode.muted and what != "collective" else followers:
         try:
             getattr(f, what)(*given)
         except Exception as error:

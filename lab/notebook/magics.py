@@ -33,6 +33,7 @@ from . import card_buttons, export_magic, tracebacks, try_button
 from .inner_cell import run_inside
 from .live_card import LiveCard
 from .op_magics import OpMagics
+from .ranks_magic import RankMagics
 from .shrink_magic import ShrinkMagics
 from .tool_magics import ToolMagics
 from .try_magic import Trying
@@ -58,6 +59,7 @@ example:
   %%autograd --check
   loss = model(x).square().mean()
   loss.backward()"""
+MAGICS = ["as_torch", "autograd", "ckernel", "dataload", "export", "gpustat", "ranks", "shrink", "triton", "tune"]
 LASTS = 32  # cells whose last record is kept for comparison
 _publish: Callable[..., None] = publish_display_data
 _TAKES_A_CELL = re.compile(r"%%(time|capture)\b")
@@ -452,7 +454,7 @@ def load(shell: Any) -> None:
     if getattr(shell, "_gradlab", None) is not None:
         return
     magics = LabMagics(shell)
-    shell.register_magics(magics, OpMagics(shell), ShrinkMagics(shell), ToolMagics(shell))
+    shell.register_magics(magics, OpMagics(shell), RankMagics(shell), ShrinkMagics(shell), ToolMagics(shell))
     shell.input_transformers_cleanup.append(rewrite)
     shell.events.register("pre_run_cell", magics.before)
     shell.events.register("post_run_cell", magics.after)
@@ -479,13 +481,15 @@ def unload(shell: Any) -> None:
     if magics is None:
         return
     magics.drop()
+    if ranks := shell.magics_manager.registry.get("RankMagics"):
+        ranks.close()
     try_button.another_cell()
     shell.input_transformers_cleanup.remove(rewrite)
     shell.events.unregister("pre_run_cell", magics.before)
     shell.events.unregister("post_run_cell", magics.after)
     shell.events.unregister("post_execute", magics.ended)
     for kind in ("line", "cell"):
-        for name in ("as_torch", "autograd", "ckernel", "dataload", "export", "gpustat", "shrink", "triton", "tune"):
+        for name in MAGICS:
             shell.magics_manager.magics[kind].pop(name, None)
     source.name_of_file = was  # type: ignore[assignment]
     tracebacks.remove(shell)

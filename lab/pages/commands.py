@@ -11,6 +11,7 @@ from typing import Any
 from ..console.commands import COMMANDS
 from ..notebook.magics import LabMagics
 from ..notebook.op_magics import OpMagics
+from ..notebook.ranks_magic import RankMagics
 from ..notebook.shrink_magic import ShrinkMagics
 from ..notebook.tool_magics import ToolMagics
 from .prose import fenced
@@ -36,7 +37,7 @@ def page() -> str:
 def _magics() -> Iterable[tuple[str, str, Callable[..., Any]]]:
     """Go through the magics; one that is both stands there once, as a line's."""
     found: dict[str, tuple[str, Callable[..., Any]]] = {}
-    for home in (LabMagics, OpMagics, ShrinkMagics, ToolMagics):
+    for home in (LabMagics, OpMagics, RankMagics, ShrinkMagics, ToolMagics):
         line, cell = home.magics["line"], home.magics["cell"]
         for name in {*line, *cell}:
             kind = "cell" if name in cell and name not in line else "line"

@@ -28,6 +28,7 @@ const TARGETS = [
   { entry: 'styles/training.css', bundle: 'training.css' },
   { entry: 'styles/exported.css', bundle: 'exported.css' },
   { entry: 'styles/shrunk.css', bundle: 'shrunk.css' },
+  { entry: 'styles/ranked.css', bundle: 'ranked.css' },
 ];
 
 /** What bundles are made of, besides the files below src and styles. */
