@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..base.source import warn
 from ..tensors.tensor import Tensor
 from .put_off import Engine
 
@@ -29,8 +30,10 @@ class Variable(metaclass=_AnyTensor):
 
     _execution_engine = Engine
 
-    def __new__(cls, data: Any, requires_grad: bool = False) -> Any:
-        """Return a leaf that shares the numbers of `data`."""
+    def __new__(cls, data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
+        """Return a leaf that shares the numbers of `data`; `volatile` has no effect any more, as in PyTorch."""
+        if volatile:
+            warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.")
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
         return data.detach().requires_grad_(requires_grad)

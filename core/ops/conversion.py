@@ -183,10 +183,11 @@ def _holds_tensors(data: Any) -> bool:
 
 
 def _unwrap(data: Any, held: list[Tensor]) -> Any:
-    """`data` with numbers in place of its tensors, which are added to `held`."""
+    """`data` with numbers in place of its tensors, which are added to `held`; one of a single value is a number,
+    whatever its dimensions, as in PyTorch."""
     if isinstance(data, Tensor):
         held.append(data)
-        return data._a.tolist()
+        return data._a.item() if data._a.size == 1 else data._a.tolist()
     return [_unwrap(x, held) for x in data] if isinstance(data, list | tuple) else data
 
 

@@ -62,10 +62,10 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     )
     _alone(module, WeightNorm, name, "weight_norm")
     hook = WeightNorm(name, dim)
-    weight = getattr(module, name)
+    weight = getattr(module, name).data
     delattr(module, name)
-    module.register_parameter(name + "_g", Parameter(norm_except_dim(weight, hook.dim).data))
-    module.register_parameter(name + "_v", Parameter(weight.data))
+    module.register_parameter(name + "_g", Parameter(norm_except_dim(weight, hook.dim)))
+    module.register_parameter(name + "_v", Parameter(weight))
     setattr(module, name, hook.compute_weight(module))
     module.register_forward_pre_hook(hook)
     return module

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Trace
 from ..finding import Found, last_line
 from ..order import text_rule
-from ..reading.calls import bare, function_of, given, loops_around, name_of, operands
+from ..reading.calls import bare, function_of, loops_around, name_of, operands, reduction
 from ..reading.expressions import Flow, flow_of
 from ..reading.loaders import gone_over, loader_of, over_batches
 from ..reading.scope import Scope, spread
@@ -224,9 +224,8 @@ def _reduction(trace: Trace, source: Source, flow: Flow, node: ast.Call) -> str:
         return ""
     if not isinstance(maker, ast.Call) or not re.search(r"Loss$|cross_entropy|_loss$", called(maker)):
         return ""
-    said = given(maker, "reduction")
-    text = said.value if isinstance(said, ast.Constant) else "mean" if said is None else ""
-    return text if text in ("mean", "sum") else ""
+    how = reduction(maker)
+    return how if how in ("mean", "sum") else ""
 
 
 def _reduced_by(source: Source, function: Function) -> str:
@@ -250,8 +249,7 @@ def _reduction_of(source: Source, node: ast.Call) -> str:
     ]
     if not made or not isinstance(made[-1], ast.Call) or not called(made[-1]).endswith("Loss"):
         return ""
-    said = given(made[-1], "reduction")
-    return str(getattr(said, "value", "")) if said is not None else "mean"
+    return reduction(made[-1])
 
 
 def _count(node: ast.expr | None, loop: ast.For) -> str:

@@ -16,6 +16,7 @@ from . import value_flow
 from .cut_remedies import COMPARISONS, grad_switch, mended, straight_through, subject
 from .no_grad_calls import called_quietly
 from .path_to_loss import Between, Blamed, discrete
+from .target_networks import copies_of_trained, is_of
 
 WAYS = {
     "detach": "takes {x} off the graph",
@@ -114,7 +115,10 @@ def _blamed(
 
 
 def _left_out(trace: Trace, row: Row, lost: list[Leaf]) -> bool:
-    """Whether what ran under no_grad is a frozen part: no optimizer holds it, or one that was given another's."""
+    """Whether what ran under no_grad is a frozen part: no optimizer holds it, or one that was given another's; or what
+    is cut off is a target network."""
+    if _meant(trace, lost) and (copies := copies_of_trained(trace)) and all(is_of(leaf, copies) for leaf in lost):
+        return True
     always = trace.steps.idle_always
     others = any(leaf.module and leaf not in trace.optimized for leaf in trace.gradients)
     wrong = set(always[2]) if always is not None and others else set()

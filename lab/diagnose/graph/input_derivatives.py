@@ -125,7 +125,9 @@ def lines_without_a_curve(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if not ran & PLAIN or ran & CURVED:
         return []
     for source, index in indices(trace, "autograd"):
-        for call, _ in _second(source, index):
+        for call, inner in _second(source, index):
+            if _of_parameters(index, call, inner):
+                continue
             message = (
                 f"takes a second derivative (`{ast.unparse(call)}`) of a network of "
                 f"{', '.join(sorted(ran & PLAIN))}: it "
@@ -135,6 +137,13 @@ def lines_without_a_curve(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 source, call, "gradient", message, "Take a smooth activation in the network: nn.Tanh(), nn.SiLU()."
             )
     return []
+
+
+def _of_parameters(index: Index, call: ast.Call, inner: ast.Call) -> bool:
+    """Whether a derivative is by the parameters of a model, or by weights that a step with the first one has made."""
+    by = option(call, "inputs", 1)
+    behind = list(spread(index.flow, by, 60)) if by is not None else []
+    return inner in behind or any("param" in called(n) + name_of(n) for n in behind)
 
 
 @text_rule(488, "grad(")

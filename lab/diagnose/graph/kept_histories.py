@@ -69,8 +69,11 @@ def _link(row: Row) -> list[Row]:
 
 def _summed(trace: Trace, cut: set[Ref]) -> list[Found]:
     links: dict[Row, int] = {}
+    trained = {row.chain for row in trace.rows if row.reached and row.op in ("add", "add_")}  # of several sums, one is
     for row in trace.rows:
         if row.op not in ("add", "add_") or not row.requires_grad or row.reached or row.shape or row in cut:
+            continue
+        if row.chain in trained:
             continue
         before = _link(row)
         links[row] = 1 + max((links.get(r, 0) for r in before), default=0)

@@ -97,6 +97,8 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
             found.append(indices_alone(trace, row, leaves))
             continue
         row.flags.add("unreached")
+        wanted = not trace.optimized or any(leaf in trace.optimized for leaf in leaves)
+        severity = "warning" if wanted else "note"  # a model that is only run: a teacher, a copy; a replaced parameter
         if end is not None and end.cut:
             remedy = "Go on with the tensor itself: a new tensor made of its value begins a graph of its own."
             cut_line, cut_col, at = where(trace, end.chain)
@@ -104,10 +106,8 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 made = f"what {where(trace, row.chain)[2]} computes from {them} (`{code_of(trace, row)}`)"
                 message = capital(f"{at} cuts the graph: `{code_of(trace, end)}` takes {made} off it, so {none}.")
             end.flags.add("cut")
-            found.append(Found("cut", "warning", cut_line, cut_col, message, remedy, [row, end], leaves))
+            found.append(Found("cut", severity, cut_line, cut_col, message, remedy, [row, end], leaves))
             continue
-        wanted = not trace.optimized or any(leaf in trace.optimized for leaf in leaves)
-        severity = "warning" if wanted else "note"  # a model that is only run: a teacher, a copy
         found.append(Found("no-gradient", severity, line, col, message, remedy, [row], leaves))
     return found
 

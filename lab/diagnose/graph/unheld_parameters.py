@@ -13,6 +13,7 @@ from ..order import rule
 from ..reading.sources import Place, Source, called, own_nodes, sources
 from ..training.left_unused import group_left_out
 from ..training.training_steps import of_optim
+from .target_networks import copies_of_trained, is_of
 
 _UNLISTED = re.compile(r"\w+(\.\w+)+\[[^\]]+\](\.|$)")  # a parameter in a module's plain list, or of a module there
 
@@ -23,7 +24,7 @@ class _Left(NamedTuple):
     leaves: list[Leaf]
     kind: str
     """ "beside" others of the same model that it holds; "behind" what it trains; "before" it, made in this very cell;
-    "alone"."""
+    "copied" from what it trains; "alone"."""
     step: Place
 
     def stays(self) -> str:
@@ -56,7 +57,7 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         left = _Left(leaves, kind, _step_place(trace, leaves))
         place, message, remedy = next(told for tell in _TELLERS if (told := tell(trace, left)) is not None)
-        severity = "note" if kind == "alone" else "warning"
+        severity = "note" if kind in ("alone", "copied") else "warning"
         found.append(Found("optimizer", severity, place.line, place.col, capital(message), remedy, [], leaves))
     return found
 
@@ -66,9 +67,12 @@ def _left_out(trace: Trace, explained: set[Leaf]) -> dict[str, list[Leaf]]:
     roots = {leaf.name.partition(".")[0] for leaf in trace.optimized if "." in leaf.name}
     left = [leaf for leaf in trace.parameters() if leaf in trace.gradients and leaf not in trace.optimized]
     left = [leaf for leaf in left if leaf not in explained]
-    kinds: dict[str, list[Leaf]] = {"beside": [], "behind": [], "before": [], "alone": []}
+    kinds: dict[str, list[Leaf]] = {"beside": [], "behind": [], "before": [], "copied": [], "alone": []}
+    copies = copies_of_trained(trace) if left else {}
     for leaf in left:
-        if leaf.name.partition(".")[0] in roots:
+        if is_of(leaf, copies):
+            kinds["copied"].append(leaf)
+        elif leaf.name.partition(".")[0] in roots:
             kinds["beside"].append(leaf)
         elif made_to_train(leaf):
             behind, before = _behind_trained(trace, leaf), _new_before_trained(trace, leaf)
@@ -177,6 +181,21 @@ def _asleep(trace: Trace, left: _Left) -> Told | None:
     return place, message, "Run it under torch.no_grad(), or freeze it: .requires_grad_(False), and save that part."
 
 
+def _copied(trace: Trace, left: _Left) -> Told | None:
+    """Told of a target network: its weights come from the one that is trained, and its gradients are for nothing."""
+    if left.kind != "copied":
+        return None
+    copies = copies_of_trained(trace)
+    name = next(name for name in copies if is_of(left.leaves[0], [name]))
+    reader = next((row for row in trace.rows if row.reached and left.leaves[0] in row.refs), None)
+    place = Place(*where(trace, caller(reader.chain))) if reader is not None else left.step
+    message = (
+        f"{place.words} runs {name} so that gradients are computed for it, and nobody takes them: its weights are "
+        f"those of {copies[name]}."
+    )
+    return place, message, "Run it under torch.no_grad(), or detach what it gives."
+
+
 def _plain_tensor(trace: Trace, left: _Left) -> Told | None:
     """Told of a module's attribute that is no parameter."""
     bare = [leaf for leaf in left.leaves if not leaf.module and left.kind == "beside" and "." in leaf.name]
@@ -229,7 +248,7 @@ def _make_of_all(left: _Left) -> str:
     )
 
 
-_TELLERS = (_unlisted, _group, _late, _thawed, _asleep, _plain_tensor, _made_without, _stepped_without)
+_TELLERS = (_copied, _unlisted, _group, _late, _thawed, _asleep, _plain_tensor, _made_without, _stepped_without)
 
 
 def sets_requires_grad(node: ast.AST, value: bool = False) -> bool:

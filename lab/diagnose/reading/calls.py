@@ -64,6 +64,20 @@ def given(node: ast.Call, name: str, place: int | None = None) -> ast.expr | Non
     return node.args[place]
 
 
+def reduction(call: ast.Call) -> str:
+    """Return how a loss brings the samples together, by its options, also the old ones; "" where the text cannot tell.
+
+    >>> losses = ("loss(x, y)", "NLLLoss(reduction='sum')", "loss(x, y, size_average=False)", "loss(x, reduction=how)")
+    >>> [reduction(ast.parse(text, mode="eval").body) for text in losses]
+    ['mean', 'sum', 'sum', '']
+    """
+    said = {k.arg: getattr(k.value, "value", None) for k in call.keywords}
+    if "reduction" in said:
+        return str(said["reduction"] or "")
+    old = [said.get(name, True) for name in ("reduce", "size_average")]
+    return "" if None in old else "none" if not old[0] else "mean" if old[1] else "sum"
+
+
 def bare(node: ast.expr) -> ast.expr:
     """Return an expression without what only casts or reshapes it.
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ...recorder.cell_trace import Chain, Row, Trace
 from ...recorder.user_files import is_users
 from ..finding import spot
+from ..reading.sources import names_in
 from .busy_lines import busy_lines
 from .time_shares import Frame, Loop, Saving, Shares, around, in_loop, loop_around, quoted, spent, tree_of
 
@@ -202,7 +203,13 @@ def stepped(shares: Shares) -> Iterator[Saving]:
         bends = {row.op.rstrip("_") for row in rows} & {"sigmoid", "tanh", "relu", "gru_cell", "lstm_cell", "rnn_cell"}
         cells = {cell for row in rows if (cell := _cell(trace, row))}
         runs = sum(row.runs for row in products)
-        if runs < STEPS or not (bends or cells) or not _walks(loop) or not (carried := _carried(trace, loop, chain)):
+        if (
+            runs < STEPS
+            or not (bends or cells)
+            or not _walks(loop)
+            or _layer_by_layer(loop)
+            or not (carried := _carried(trace, loop, chain))
+        ):
             continue
         fed = {"argmax", "max", "max_dim", "multinomial", "topk", "where"} & {row.op for row in rows}
         if fed or any(isinstance(node, ast.If | ast.IfExp) for node in ast.walk(loop)):
@@ -224,6 +231,13 @@ def stepped(shares: Shares) -> Iterator[Saving]:
             "weights before the loop, and the gates' weights as one matrix.",
             [first],
         )
+
+
+def _layer_by_layer(loop: ast.For) -> bool:
+    """Whether each turn runs a module of its own: ``self.layers[i](x)``, which is no step of a recurrent network."""
+    turn = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    called = [n.func for n in ast.walk(loop) if isinstance(n, ast.Call) and isinstance(n.func, ast.Subscript)]
+    return any(turn & names_in(func.slice) for func in called)
 
 
 LAYERS = ("LSTM", "GRU", "RNN")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from ...recorder.cell_trace import Leaf, Row, Trace, ancestors
+from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ..finding import Found, capital, listed, made_to_train, verb, where
 from ..order import rule
 from .constant_weights import line_of
@@ -25,6 +27,8 @@ SATURATED = 0.2  # mean slope of a tanh below which most of the gradient is lost
 ACTIVATIONS = {"tanh", "sigmoid", "relu", "leaky_relu", "gelu", "silu", "elu", "softplus"}
 STEPS = {"round", "floor", "ceil", "trunc", "sign"}
 FLAT = {"tanh": 0.12, "sigmoid": 0.03}  # mean slope below which hardly a value is between the ends
+PRODUCTS = {"matmul", "mm", "bmm", "einsum"}
+ATTENTION = "scaled_dot_product_attention"
 CLIPPED = {"relu", "relu_", "relu6", "clamp", "clamp_", "clamp_min", "maximum", "threshold", "hardtanh"}
 DEAD = 0.95  # share of zeros behind a relu
 
@@ -45,24 +49,80 @@ def scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if alike:
         explained.update(leaf for leaf, _ in layers)
         return [_alike(trace, alike)]
-    top = max(range(len(layers)), key=lambda i: sizes[layers[i][0]])
-    best = layers[top][0]
-    if sizes[best] == 0:
+    if not any(sizes.values()):
         return _dead(trace, layers, explained)
     if stepped := _stepped(trace, [(leaf, row) for leaf, row in layers if not trace.gradients[leaf].max_abs]):
         return stepped
-    weak = [(leaf, row) for leaf, row in layers[:top] if sizes[leaf] < VANISHING * sizes[best]]
-    if len(layers) >= LAYERS and weak and not _first_step(trace, weak, layers[top][1]):
-        return [_vanishing(trace, weak, layers[: top + 1], sizes)]
-    if len(layers) >= LAYERS and (never := _never(trace, layers, sizes)):
-        return [_vanishing(trace, *never)]
+    parts = _trained_together(trace, layers)
+    for part in parts:
+        if (vanishing := _starved(trace, part, sizes)) is not None:
+            return [vanishing]
     if faded := _faded(trace, layers):
         return [faded]
     if saturated := _saturated(trace, layers):
         return [saturated]
+    exploding = (_overfed(trace, part, sizes, explained) for part in parts)
+    return next(([found] for found in exploding if found is not None), [])
+
+
+def _trained_together(trace: Trace, layers: list[tuple[Leaf, Row]]) -> list[list[tuple[Leaf, Row]]]:
+    """Return the layers by the step that moves them: of a generator and its critic, each with a loss and an optimizer
+    of its own, gradients have no common size."""
+    parts: dict[Any, list[tuple[Leaf, Row]]] = {}
+    for leaf, row in layers:
+        parts.setdefault(trace.steps.stepped.get(leaf), []).append((leaf, row))
+    return list(parts.values())
+
+
+def _starved(trace: Trace, layers: list[tuple[Leaf, Row]], sizes: dict[Leaf, float]) -> Found | None:
+    """A finding of layers that get next to nothing beside another one behind them."""
+    if len(layers) < LAYERS:
+        return None
+    top = max(range(len(layers)), key=lambda i: sizes[layers[i][0]])
+    best = sizes[layers[top][0]]
+    weak = [(leaf, row) for leaf, row in layers[:top] if sizes[leaf] < VANISHING * best and not _weighs(trace, row)]
+    if weak and not _first_step(trace, weak, layers[top][1]):
+        return _vanishing(trace, weak, layers[: top + 1], sizes)
+    never = _never(trace, layers, sizes)
+    return _vanishing(trace, *never) if never is not None else None
+
+
+def _weighs(trace: Trace, row: Row) -> bool:
+    """Whether what a layer gives only weighs the values of others, as queries and keys do: as long as those are alike,
+    it gets next to no gradient, and that is right."""
+    readers = trace.consumers()
+    stack, seen, weighs = [row], {row}, False
+    while stack:
+        of = stack.pop()
+        after = [r for r in readers.get(of, ()) if r.reached]
+        if not after:
+            return False
+        for r in after:
+            if (r.op == "softmax" and _multiplied(readers, r)) or (r.op == ATTENTION and of not in r.refs[2:3]):
+                weighs = True
+            elif r not in seen:
+                seen.add(r)
+                stack.append(r)
+    return weighs
+
+
+def _multiplied(readers: Mapping[Ref, Sequence[Row]], row: Row) -> bool:
+    """Whether a few ops further on a matrix product takes what an op gives."""
+    rows = [row]
+    for _ in range(4):
+        rows = [after for r in rows for after in readers.get(r, ())]
+        if any(r.op in PRODUCTS for r in rows):
+            return True
+    return False
+
+
+def _overfed(
+    trace: Trace, layers: list[tuple[Leaf, Row]], sizes: dict[Leaf, float], explained: set[Leaf]
+) -> Found | None:
+    """A finding of layers that get more than a step can bear, or far more than the last one."""
     end = layers[-1][0]
     strong = [(leaf, row) for leaf, row in layers[:-1] if sizes[leaf] > EXPLODING * sizes[end] > 0]
-    if len(layers) < LAYERS or sizes[best] < 1e-3:  # large beside almost nothing is still small
+    if len(layers) < LAYERS or max(sizes[leaf] for leaf, _ in layers) < 1e-3:  # beside almost nothing is still small
         strong = []
     for leaf, row in layers:
         moved = trace.updates.get(leaf)  # where an optimizer ran, it is no guess what a step does to the weight
@@ -71,7 +131,7 @@ def scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
             strong.append((leaf, row))
     strong = [(leaf, row) for leaf, row in strong if leaf not in explained]
     strong.sort(key=lambda pair: pair[1].number)
-    return [_exploding(trace, strong, layers[-1], sizes)] if strong else []
+    return _exploding(trace, strong, layers[-1], sizes) if strong else None
 
 
 def _alike(trace: Trace, alike: list[tuple[Leaf, Row]]) -> Found:
@@ -231,6 +291,7 @@ def _never(
     top = max(range(len(layers)), key=lambda i: most[layers[i][0]])
     least = VANISHING * most[layers[top][0]]
     weak = [(leaf, row) for leaf, row in layers[:top] if 0 < most[leaf] < least and trace.first.get(leaf, (0, 0))[1]]
+    weak = [(leaf, row) for leaf, row in weak if not _weighs(trace, row)]
     return (weak, layers[: top + 1], most) if weak else None
 
 

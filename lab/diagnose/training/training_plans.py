@@ -19,6 +19,7 @@ from ..reading.sources import Function, Source, called, sources
 RATE = re.compile(r"(^|_)(lr|learning_?rate|lr0|eta)(_|\d|$)|^(base|max|init|peak|initial|start)_?lr$", re.I)
 DECAY = re.compile(r"decay|^(beta|alpha|momentum|m|tau)$", re.I)
 AVERAGE = re.compile(r"ema|shadow|avg|averag|teacher", re.I)
+WEIGHTS = re.compile(r"param|state_dict|weight|model|net|\.data\b|copy_|lerp")
 COPIES = {"deepcopy", "state_dict", "clone"}
 HALF = 0.5  # the share of its start that an average still has, from which it is said
 LEAST = 5  # steps
@@ -275,8 +276,11 @@ def _decay(source: Source, node: ast.AST) -> tuple[ast.AST, float] | None:
 
 
 def _named_an_average(source: Source, node: ast.AST, scope: ast.AST) -> bool:
-    """Whether what stands around speaks of an average of weights."""
+    """Whether what stands around speaks of an average, and of weights: a meter of losses has no start that lasts."""
     around = list(source.around(node))
+    within = [a for a in around if isinstance(a, ast.ClassDef | Function | ast.For)]
+    if within and not WEIGHTS.search(ast.unparse(within[-1])):
+        return False
     statement = next((a for a in around if isinstance(a, ast.stmt)), node)
     texts = [ast.unparse(statement), *(getattr(a, "name", "") for a in around), getattr(scope, "name", "")]
     texts += [ast.unparse(a.iter) for a in around if isinstance(a, ast.For)]

@@ -37,6 +37,13 @@ def test_there_and_back(a: Any) -> None:
     assert not a.size or core.tensor(a).data_ptr() != a.ctypes.data
 
 
+def test_tensors_within_lists() -> None:
+    """One of a single value is a number, whatever its dimensions."""
+    one, two = core.tensor([1.0]), core.tensor([[2.0]])
+    assert core.tensor([[one], [two]]).tolist() == [[1.0], [2.0]]
+    assert core.tensor([core.tensor([1, 2]), core.tensor([3, 4])]).tolist() == [[1, 2], [3, 4]]
+
+
 def test_the_default_dtype_counts() -> None:
     core.base.dtypes.set_default_dtype(core.float64)
     try:

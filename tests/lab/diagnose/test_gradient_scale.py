@@ -135,7 +135,7 @@ nn.init.constant_(net.weight, {value})
 # -- the edges of what is told: facts of a recorded program are set just below, at and just above each bound -----------
 
 LAYERS = "{names} = {weights}\nh = x\nfor W in ({names}):\n    h = core.{op}(h @ W)\nh.square().mean().backward()"
-NAMES = "ABCDE"
+NAMES = "ABCDEF"
 
 
 def layers(traced: Any, space: Space, count: int = 3, op: str = "abs") -> Trace:
@@ -309,4 +309,16 @@ def test_zeros_after_one_step_may_be_meant(traced: Any, space: Space) -> None:
     assert not told(trace)
     for gradient in trace.gradients.values():
         gradient.count = 2
+    assert told(trace) == [("vanishing", ["A"])]
+
+
+def test_gradients_of_another_optimizer_are_no_measure(traced: Any, space: Space) -> None:
+    """A generator's are small beside its critic's: each has a loss of its own."""
+    trace = layers(traced, space, 6)
+    give(trace, [1e-6, 1e-6, 1e-6, 1.0, 1.0, 1.0])
+    assert told(trace) == [("vanishing", ["A", "B", "C"])]
+    for leaf in trace.gradients:
+        trace.steps.stepped[leaf] = ((None, int(leaf.name in "DEF")),)
+    assert not told(trace)
+    give(trace, [1e-6, 1e-1, 1e-1, 1.0, 1.0, 1.0])
     assert told(trace) == [("vanishing", ["A"])]

@@ -1,0 +1,31 @@
+"""Modules whose weights come from another one, which is trained."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection
+
+from ...recorder.cell_trace import Leaf, Trace
+from ..reading.calls import name_of
+from ..reading.sources import called, sources
+
+
+def copies_of_trained(trace: Trace) -> dict[str, str]:
+    """Return the modules that load what others give them, by their last names, where the others are trained: target
+    networks, which learn nothing themselves."""
+    found = {}
+    for source in sources(trace):
+        for call in source.calls.get("load_state_dict", ()):
+            given = call.args[0] if call.args else None
+            if not isinstance(given, ast.Call) or called(given) != "state_dict":
+                continue
+            copy, trained = (name_of(getattr(c.func, "value", c)) for c in (call, given))
+            leaves = (leaf for leaf in trace.optimized if leaf in trace.gradients)
+            if copy and copy != trained and any(trained in leaf.name.split(".") for leaf in leaves):
+                found[copy] = trained
+    return found
+
+
+def is_of(leaf: Leaf, modules: Collection[str]) -> bool:
+    """Return whether a parameter belongs to one of the modules with these names."""
+    return not set(modules).isdisjoint(leaf.name.split(".")[:-1])
