@@ -32,7 +32,7 @@ ATTENDING = {"scaled_dot_product_attention", "multi_head_attention_forward"}
 COMPARES = {"eq", "ne"}
 CHOOSES = {"argmax", "max", "max_dim", "topk"}
 SHAPES = {"squeeze", "view", "reshape", "flatten", "select", "getitem"}
-NOTED = DIFFERENCES | SUMS | LOSSES | ATTENDING | COMPARES | CASTS | {"embedding", "softmax"}
+NOTED = DIFFERENCES | SUMS | LOSSES | ATTENDING | COMPARES | CASTS | {"embedding", "softmax", "setitem_"}
 
 
 CALL = "call"
@@ -82,6 +82,8 @@ class ValueFacts:
     """Differences and sums in uint8 -> the share of results that do not fit."""
     merged: dict[Row, tuple[float, float]] = field(default_factory=dict)
     """Casts to float32 -> the share of neighbouring values that differ before and are one after, and how large."""
+    fractions: set[Row] = field(default_factory=set)
+    """Writes of a plain number that has a fraction into a tensor of whole numbers."""
     still: dict[Row, Still] = field(default_factory=dict)
     told: dict[Row, Told] = field(default_factory=dict)
     padded: dict[Row, tuple[float, int]] = field(default_factory=dict)
@@ -121,6 +123,11 @@ def note(trace: Trace, row: Row, e: observe.OpEvent) -> None:
             _classes(facts, row, e)
     if e.op in LOSSES | COMPARES and row.count <= RUNS and row.device == "cpu":
         _count_targets(facts, row, e)
+    if e.op == "setitem_":
+        number = _given(e)[0][2:3]
+        if row.dtype.startswith(("int", "uint")) and row.count <= BATCHES and number and isinstance(number[0], float):
+            facts.fractions |= {row} if not number[0].is_integer() else set()
+        return
     if row.count > FEW or row.device != "cpu":
         return
     tensors = [t for t in e.inputs if isinstance(t, TENSORS)]
