@@ -44,7 +44,7 @@ def warms_up_again(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     f"{max(rates):.3g} to {rates[0]:.3g} and rises again."
                 )
                 remedy = f"Count the steps of the whole training: epoch * len(loader) + {counter.id}."
-                return told(source, node, "schedule", message, remedy)
+                return told(source, node, "learning-rate", message, remedy)
     return []
 
 
@@ -92,7 +92,7 @@ def scheduler_of_the_other(scope: Scope) -> Iterator[Found]:
             f"{scope.place(nodes[0]).words} has made one of already: its rate is lowered twice, and that of "
             f"{alone[0]} never."
         )
-        yield scope.tell(nodes[1], "schedule", message, f"Make it of {alone[0]}.")
+        yield scope.tell(nodes[1], "learning-rate", message, f"Make it of {alone[0]}.")
 
 
 @text_rule(399, "from_pretrained", trains=True)
@@ -118,4 +118,4 @@ def frozen_and_given(scope: Scope) -> Iterator[Found]:
             f"{source.place(groups[0]).words} gives them to the optimizer (`{ast.unparse(groups[0])}`): they get no "
             "gradient and stay as they are."
         )
-        yield scope.tell(call, "frozen", message, "Let them be trained: from_pretrained(..., freeze=False).")
+        yield scope.tell(call, "no-gradient", message, "Let them be trained: from_pretrained(..., freeze=False).")
