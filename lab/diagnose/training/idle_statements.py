@@ -39,7 +39,7 @@ def idle(scope: Scope) -> Iterator[Found]:
     for node in own_nodes(function):
         if not isinstance(node, ast.Expr) or _shown(source, function, node):
             continue
-        found = _not_called(source, node) or _dropped(trace, source, node) or _array_dropped(source, node)
+        found = _not_called(source, node) or _dropped(trace, source, node) or _array_dropped(source, node) or _part_dropped(trace, source, node)
         if found is not None:
             yield found
 
@@ -100,7 +100,24 @@ def _array_dropped(source: Source, node: ast.Expr) -> Found | None:
     return Found("unused", "warning", line, col, message, f"Write {kept} = {ast.unparse(call)}.")
 
 
-def _computes(trace: Trace, source: Source, row: Row, call: ast.Call) -> bool:
+def _part_dropped(trace: Trace, source: Source, node: ast.Expr) -> Found | None:
+    """``x[order]`` alone on its line."""
+    part = node.value
+    if not isinstance(part, ast.Subscript) or not isinstance(part.slice, ast.Name) or TIMED.search(source.text):
+        return None
+    own = [row for row in trace.rows if _computes(trace, source, row, part)]
+    readers = trace.consumers()
+    if not own or any(row.op not in ("index", "getitem", "index_select") or readers.get(row) for row in own):
+        return None
+    line, col, place = source.place(node)
+    kept = ast.unparse(part.value)
+    message = capital(
+        f"{place} takes `{ast.unparse(part)}` and puts it nowhere: that is a new tensor, and {kept} stays as it is."
+    )
+    return Found("unused", "warning", line, col, message, f"Write {kept} = {ast.unparse(part)}.")
+
+
+def _computes(trace: Trace, source: Source, row: Row, call: ast.expr) -> bool:
     """Whether an op runs in a call of a source, and in no function of the user's that it calls."""
     if not source.name:
         at = trace.own_place(row.chain[:1])
