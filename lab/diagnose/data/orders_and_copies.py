@@ -1,6 +1,6 @@
-"""Samples that are not the ones that were meant: two permutations of what belongs together, results kept in the order of
-one pass and read in that of another, states that are handed out and then changed, targets that are left on a scale of
-their own, noise that is drawn once for the whole training."""
+"""Samples that are not the ones that were meant: two permutations of what belongs together, results kept in the order
+of one pass and read in that of another, states that are handed out and then changed, targets that are left on a scale
+of their own, noise that is drawn once for the whole training."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ..finding import Found
 from ..order import text_rule
-from ..reading.calls import TRUE, given, name_of, operands
+from ..reading.calls import TRUE, given, operands
 from ..reading.loaders import loader_of, settled
 from ..reading.scope import Scope
 from ..reading.sources import Function, called, names_in
@@ -200,4 +200,3 @@ def noise_drawn_once(scope: Scope) -> Iterator[Found]:
         )
         yield scope.tell(value, "data", message, f"Draw it in each step: {pair.name} = torch.randn_like(x).")
         return
-

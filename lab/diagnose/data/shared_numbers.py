@@ -132,7 +132,9 @@ def vocabulary_made_anew(scope: Scope) -> Iterator[Found]:
             f"numbers what it finds in what {function.name} is given (`{ast.unparse(fills[0])}`), for "
             f"{' and '.join(of[:3])} each from the start: one number means another word in each of them."
         )
-        yield scope.tell(fills[0], "data", message, "Number them once, by the training set, and take those numbers for all.")
+        yield scope.tell(
+            fills[0], "data", message, "Number them once, by the training set, and take those numbers for all."
+        )
 
 
 def _numbers_next(node: ast.AST, name: str) -> bool:
@@ -140,7 +142,9 @@ def _numbers_next(node: ast.AST, name: str) -> bool:
     if called(node) == "setdefault" and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         return ast.unparse(node.func.value) == name and f"len({name})" in ast.unparse(node)
     target = node.targets[0] if isinstance(node, ast.Assign) else None
-    return isinstance(target, ast.Subscript) and ast.unparse(target.value) == name and f"len({name})" in ast.unparse(node)
+    return (
+        isinstance(target, ast.Subscript) and ast.unparse(target.value) == name and f"len({name})" in ast.unparse(node)
+    )
 
 
 def _targets(found: list[Source], name: str) -> list[ast.expr]:

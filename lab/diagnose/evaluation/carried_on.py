@@ -78,10 +78,11 @@ def _divides(node: ast.AST) -> tuple[str, ast.expr | None]:
     """The name that a statement divides, and by what: ``x = x / n``, ``x /= n``."""
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div):
         return ast.unparse(node.target), node.value
-    if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Div):
-        if ast.unparse(node.value.left) == ast.unparse(node.targets[0]):
-            return ast.unparse(node.targets[0]), node.value.right
-    return "", None
+    value = node.value if isinstance(node, ast.Assign) else None
+    if not isinstance(node, ast.Assign) or not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Div):
+        return "", None
+    own = ast.unparse(node.targets[0])
+    return (own, value.right) if ast.unparse(value.left) == own else ("", None)
 
 
 @text_rule(395, "log10")

@@ -125,7 +125,9 @@ def one_draw_for_all(scope: Scope) -> Iterator[Found]:
                     f"`{ast.unparse(node)}`): what is to be random of each moves all of them alike."
                 )
                 other = next(s for s in sides if s is not eps)
-                yield scope.tell(made, "broadcast", message, f"Draw it for each: torch.randn_like({ast.unparse(other)}).")
+                yield scope.tell(
+                    made, "broadcast", message, f"Draw it for each: torch.randn_like({ast.unparse(other)})."
+                )
                 return
 
 
@@ -153,4 +155,3 @@ def one_step_for_all(scope: Scope) -> Iterator[Found]:
         low = ", ".join(ast.unparse(a) for a in operands(call)[:-1])
         yield scope.tell(call, "data", message, f"Draw one for each sample: torch.randint({low}, (len(x),)).", "note")
         return
-

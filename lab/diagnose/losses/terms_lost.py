@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from ..finding import Found
 from ..order import text_rule
@@ -32,7 +33,7 @@ def total_overwritten(scope: Scope) -> Iterator[Found]:
 
 
 def _overwritten(scope: Scope, block: list[ast.stmt]) -> Iterator[Found]:
-    for first, second in zip(block, block[1:], strict=False):
+    for first, second in pairwise(block):
         if not isinstance(first, ast.Assign) or not isinstance(second, ast.Assign):
             continue
         name = ast.unparse(first.targets[0])

@@ -62,12 +62,16 @@ def _of_name(trace: Trace, source: Source, node: ast.Name, depth: int) -> str:
         if node.id in {n.id for n in flow.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}:
             return ""
         kinds = [dtype_of(trace, source, one, depth - 1) for one in arguments(source, scope, node.id)]
-        kinds += [dtype_of(trace, other, one, depth - 1) for other, one in _from_elsewhere(trace, source, scope, node.id)]
+        kinds += [
+            dtype_of(trace, other, one, depth - 1) for other, one in _from_elsewhere(trace, source, scope, node.id)
+        ]
         return _common(kinds)
     outer = flow_of(source, whole(source))
     bound = [n for n in outer.nodes if isinstance(n, ast.Name) and n.id == node.id and isinstance(n.ctx, ast.Store)]
     held = trace.arrays.get(node.id)
-    return held.dtype if held is not None and len(bound) == 1 and not (flow is not outer and flow.binds(node.id)) else ""
+    return (
+        held.dtype if held is not None and len(bound) == 1 and not (flow is not outer and flow.binds(node.id)) else ""
+    )
 
 
 def _from_elsewhere(trace: Trace, source: Source, function: Function, name: str) -> list[tuple[Source, ast.expr]]:

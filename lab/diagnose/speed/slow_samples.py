@@ -17,7 +17,10 @@ from .time_shares import Saving, Shares, begun, spent
 STEPS, SAMPLES = 64, 16  # steps of single samples, and samples there are, from which they should be batches
 TAKING = {"getitem", "slice", "select", "index", "index_select", "narrow", "unbind", "unsqueeze", "view"}
 LONG_NS = 200_000  # ns of an op that is long as it is
-SHARE, LEAST_NS = 0.3, 100_000_000  # of a cell's time, and in all, from which rows that come one by one are worth a word
+SHARE, LEAST_NS = (
+    0.3,
+    100_000_000,
+)  # of a cell's time, and in all, from which rows that come one by one are worth a word
 
 
 def single_samples(shares: Shares) -> Iterator[Saving]:

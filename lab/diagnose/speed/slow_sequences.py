@@ -18,8 +18,8 @@ RECURRENT = {"gru", "lstm", "rnn", "rnn_tanh", "rnn_relu", "gru_cell", "lstm_cel
 STEPS = 16  # of a sequence, from which one call for all is worth it
 SAVED = 0.7  # share of a step's time that the calls are, of which one is left
 LEAST = 0.15  # share of the cell's time
-CHANGES = {"rand", "randn", "randint", "random", "uniform", "choice", "normal", "randperm", "time", "perf_counter", "next",
-           "input", "read", "readline", "shuffle", "sample", "permutation", "empty"}  # fmt: skip
+CHANGES = {"rand", "randn", "randint", "random", "uniform", "choice", "normal", "randperm", "time", "perf_counter",
+           "next", "input", "read", "readline", "shuffle", "sample", "permutation", "empty"}  # fmt: skip
 
 
 def one_step_at_a_time(shares: Shares) -> Iterator[Saving]:
@@ -56,7 +56,9 @@ def _next_of(loop: ast.For, call: ast.Call, counter: set[str]) -> bool:
     """Whether a call is given the next step of a sequence that the loop does not make: ``text[:, c]``."""
     made = {n.id for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     first = call.args[0] if len(call.args) > 1 else None
-    return isinstance(first, ast.Subscript) and bool(names_in(first.slice) & counter) and not names_in(first.value) & made
+    return (
+        isinstance(first, ast.Subscript) and bool(names_in(first.slice) & counter) and not names_in(first.value) & made
+    )
 
 
 def _whole(call: ast.Call, counter: set[str]) -> str:

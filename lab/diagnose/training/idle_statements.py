@@ -16,8 +16,8 @@ from ..reading.sources import Source, called, own_nodes
 METHODS = {"zero_grad", "backward", "eval", "train"}
 GIVES = {"clamp", "masked_fill", "squeeze", "unsqueeze", "view", "reshape", "permute", "transpose", "detach", "clone",
          "index_fill", "index_add", "scatter", "scatter_add", "index_copy", "normalize", "flatten", "clip", "flip",
-         "roll", "repeat", "expand", "contiguous", "sub", "div", "mul", "add", "neg", "abs", "rot90", "fliplr", "flipud",
-         "swapaxes", "movedim", "tril", "triu", "round", "nan_to_num", "where", "masked_scatter", "index_put",
+         "roll", "repeat", "expand", "contiguous", "sub", "div", "mul", "add", "neg", "abs", "rot90", "fliplr",
+         "flipud", "swapaxes", "movedim", "tril", "triu", "round", "nan_to_num", "where", "masked_scatter", "index_put",
          "clamp_min", "clamp_max", "sort", "gather"}  # fmt: skip
 """Functions that give a new tensor and leave their own as it is."""
 CASTS = {"to", "float", "half", "double", "long", "bfloat16", "type"}
@@ -39,7 +39,12 @@ def idle(scope: Scope) -> Iterator[Found]:
     for node in own_nodes(function):
         if not isinstance(node, ast.Expr) or _shown(source, function, node):
             continue
-        found = _not_called(source, node) or _dropped(trace, source, node) or _array_dropped(source, node) or _part_dropped(trace, source, node)
+        found = (
+            _not_called(source, node)
+            or _dropped(trace, source, node)
+            or _array_dropped(source, node)
+            or _part_dropped(trace, source, node)
+        )
         if found is not None:
             yield found
 

@@ -20,8 +20,10 @@ def growing(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """The first overflow of finite values that a chain of one op's runs has made large."""
     bad = [row for row in trace.rows if row.bad is not None and row.bad.inputs_finite and not row.cut]
     first = min(bad, key=lambda r: r.bad.when, default=None)  # type: ignore[union-attr]
-    if first is None or first.bad is None or (
-        first.bad.run > 1 and not ("again" in first.flags and first.op in PRODUCTS)
+    if (
+        first is None
+        or first.bad is None
+        or (first.bad.run > 1 and not ("again" in first.flags and first.op in PRODUCTS))
     ):
         return []
     given = [s for _, s in first.bad.inputs if s is not None and s.max is not None]

@@ -1,5 +1,5 @@
-"""Arrays whose dtype is too narrow for what is done with them: differences of bytes in NumPy, times since 1970 that have
-become float32, averages of weights that are kept in half precision."""
+"""Arrays whose dtype is too narrow for what is done with them: differences of bytes in NumPy, times since 1970 that
+have become float32, averages of weights that are kept in half precision."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ def _measured(index: Index, node: ast.BinOp) -> bool:
             around = [one for n in later for one in list(source.around(n))[:3]]
             powers = any(isinstance(one, ast.BinOp) and isinstance(one.op, ast.Pow) for one in around)
             return powers or any(called(one) in SIZES for one in around)
-        if isinstance(above, ast.stmt) or (isinstance(above, ast.BinOp) and not isinstance(above.op, ast.Pow | ast.Div)):
+        if isinstance(above, ast.stmt) or (
+            isinstance(above, ast.BinOp) and not isinstance(above.op, ast.Pow | ast.Div)
+        ):
             return False
         below = above  # type: ignore[assignment]
     return False
@@ -77,6 +79,8 @@ def _measured(index: Index, node: ast.BinOp) -> bool:
 @rule(382)
 def times_rounded(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``times = torch.from_numpy(stamps).float()`` of seconds since 1970: neighbours become one."""
+    if any(lost.whole and lost.share > ENOUGH for row, lost in trace.values.lost.items() if row in trace.rows):
+        return []  # that is told where they are subtracted
     for row, (share, largest) in trace.values.merged.items():
         if row in trace.rows and share > ENOUGH:
             line, col, place = where(trace, row.chain)
@@ -146,7 +150,8 @@ def _by_name(source: Source, node: ast.expr) -> bool:
     """Whether a difference of times goes into a variable on the way."""
     names = names_in(node)
     return any(
-        pair.name in names and any(isinstance(n, ast.BinOp) for n in ast.walk(pair.value)) for pair in assigned(source.nodes)
+        pair.name in names and any(isinstance(n, ast.BinOp) for n in ast.walk(pair.value))
+        for pair in assigned(source.nodes)
     )
 
 

@@ -46,8 +46,8 @@ def mean_of_one(trace: Trace, explained: set[Leaf]) -> list[Found]:
         line, col, place = where(trace, row.chain)
         message = capital(
             f"{place} averages over a dimension of size 1 (`{code_of(trace, row)}`, of a tensor of "
-            f"{' × '.join(map(str, row.shape))}): each value is its own mean, and what {where(trace, less[0].chain)[2]} "
-            f"leaves of them (`{code_of(trace, less[0])}`) is 0."
+            f"{' × '.join(map(str, row.shape))}): each value is its own mean, and what "
+            f"{where(trace, less[0].chain)[2]} leaves of them (`{code_of(trace, less[0])}`) is 0."
         )
         remedy = "Average over the dimension that has the samples, or over all of them: x.mean()."
         return [Found("layout", "warning", line, col, message, remedy, [row])]
@@ -118,7 +118,7 @@ def spread_at_its_bound(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 @rule(387)
 def weight_of_a_mean(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """``(1 - torch.exp(-ce)) ** gamma * ce`` of a cross entropy that is averaged already: one weight for all samples."""
+    """``(1 - torch.exp(-ce)) ** gamma * ce`` of a cross entropy that is averaged already: one weight for all."""
     for row in trace.rows:
         if row.op != "mul" or row.shape or len(row.refs) != 2 or not row.requires_grad:
             continue
