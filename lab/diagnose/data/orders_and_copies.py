@@ -95,8 +95,7 @@ def handed_out_and_changed(scope: Scope) -> Iterator[Found]:
         for returned in (n for n in ast.walk(kind) if isinstance(n, ast.Return) and n.value is not None):
             method = next((a for a in source.around(returned) if isinstance(a, Function)), None)
             first = returned.value.elts[0] if isinstance(returned.value, ast.Tuple) else returned.value
-            owner = ast.unparse(getattr(first, "value", first))
-            if method is None or not isinstance(first, ast.Attribute) or owner != "self":
+            if method is None or not isinstance(first, ast.Attribute) or ast.unparse(first.value) != "self":
                 continue
             name = ast.unparse(first)
             changed = next((n for n in ast.walk(kind) if _in_place(n, name)), None)

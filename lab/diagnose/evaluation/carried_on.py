@@ -56,8 +56,9 @@ def counts_of_all_epochs(scope: Scope) -> Iterator[Found]:
 def divided_in_each_turn(scope: Scope) -> Iterator[Found]:
     """``scores += x.mean()`` and ``scores = scores / (step + 1)`` in one loop: the first ones count for nothing."""
     for loop in scope.index.kinds.get(ast.For, ()):
-        adds = {ast.unparse(n.target): n for s in loop.body for n in ast.walk(s)
-                if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add)}  # fmt: skip
+        adds = {
+            ast.unparse(n.target): n for n in loop.body if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add)
+        }
         counters = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
         for node in loop.body:
             name, divisor = _divides(node)

@@ -105,7 +105,8 @@ def _of_call(trace: Trace, source: Source, node: ast.Call, depth: int) -> str:
     if name in PICTURES:
         return "uint8"
     if isinstance(node.func, ast.Name) or not of_library:
-        returned = result(source, node)
+        made = source.given.get(name, ()) if isinstance(node.func, ast.Name) else ()
+        returned = made[0].body if len(made) == 1 and isinstance(made[0], ast.Lambda) else result(source, node)
         if returned is not None:
             return dtype_of(trace, source, returned, depth - 1)
     if name in KEEPS or name == "to":

@@ -23,6 +23,7 @@ from .lost_digits import NARROWED, spacing
 SIZES = {"abs", "absolute", "mean", "sum", "square", "norm", "power", "sqrt", "float", "astype", "max", "std", "var"}
 """What takes a difference for a size, or makes it a wider number too late."""
 PLACES = 2.5  # how many times the spacing of a dtype's numbers at 1 a share is at most that hardly moves an average
+WRITES = {"copy", "copy_", "lerp", "lerp_"}
 HALVES = ("bfloat16", "float16")
 ENOUGH = 0.5  # of neighbouring values that have to become one
 
@@ -30,9 +31,9 @@ ENOUGH = 0.5  # of neighbouring values that have to become one
 @rule(381)
 def bytes_subtracted(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``((a - b) ** 2).mean()`` of two arrays of bytes: what is below 0 comes out near 255."""
+    if not any(word in source.text for source in sources(trace) for word in ("uint8", "byte", "imread", "read_image")):
+        return []
     for source, index in indices(trace):
-        if not any(word in source.text for word in ("uint8", "byte", "imread", "read_image")):
-            continue
         for node in index.sums:
             if not _measured(index, node) or trace.values.wrapped.keys() & set(rows_of(trace, source, node)):
                 continue
@@ -161,7 +162,8 @@ def average_stands_still(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for source, index in indices(trace):
         for node, into, share in _averages(index):
             rows = rows_of(trace, source, node)
-            last = max(rows, key=lambda row: row.number, default=None)
+            writes = [row for row in rows if row.op in WRITES]
+            last = max(writes or rows, key=lambda row: row.number, default=None)
             if last is None or last.dtype not in HALVES or last.requires_grad:
                 continue
             if not 0 < share < PLACES * EPS[last.dtype]:
