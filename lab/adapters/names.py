@@ -20,6 +20,9 @@ CUTS = {"detach": "detach", "detach_": "detach", "numpy": "numpy", "__array__": 
 VIEWS = {"view", "reshape", "transpose", "permute", "t", "T", "mT", "squeeze", "unsqueeze", "expand", "flatten",
          "getitem", "chunk", "split", "unbind", "select", "narrow", "view_as", "expand_as", "swapaxes", "movedim",
          "unflatten", "contiguous", "diagonal", "tensor_split"}  # fmt: skip
+SHAPED = {"zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like", "new_zeros",
+          "new_ones", "new_empty", "new_full", "new_tensor"}  # fmt: skip
+"""Functions that take a tensor's shape and dtype alone: what they give is made from nothing, as in core."""
 SILENT = {"requires_grad_", "size", "dim", "numel", "is_floating_point", "__bool__", "__len__", "__repr__",
           "__format__", "__hash__", "__contains__", "retain_grad", "register_hook", "is_complex", "stride",
           "storage_offset", "data_ptr", "zero_", "__get__", "__set__", "__delete__", "is_contiguous", "element_size",

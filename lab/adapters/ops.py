@@ -17,7 +17,7 @@ from ..recorder.user_files import users_frame
 from ..recorder.value_facts import CALL
 from . import torch_check, torch_precision
 from .hooks import Hooks
-from .names import ASKING, CUTS, SILENT, VIEWS, label
+from .names import ASKING, CUTS, SHAPED, SILENT, VIEWS, label
 from .tensors import KEY, Shadow
 
 _VIEW, _OP = SimpleNamespace(view=True), SimpleNamespace(view=False)
@@ -231,7 +231,7 @@ class Ops(Hooks):
                     times = (start, stop) if elsewhere else (0, 0)
                     self._quietly(self.recorder.cut, observe.CutEvent(CUTS[name], t, result, place, *times))
             return
-        if not made or not given:
+        if not made or not given or name in SHAPED:
             return  # a question, or a tensor made from numbers: a leaf wherever it is read
         if given and made[0] is given[0].original and (name in ("to", "type") or "dropout" in name):
             return  # it changed nothing

@@ -408,6 +408,8 @@ class Trace(CellSource):
     """The first loss that was not finite, where its step was not recorded: an `unseen_losses.UnseenLoss`."""
     values: Any = None
     """What single values told: `value_facts.ValueFacts`."""
+    arrays: dict[str, Any] = field(default_factory=dict)
+    """The arrays and tensors that the user's variables hold at the end, each a `held_arrays.Held`."""
     authors: list[str] = field(default_factory=list)
     """Files and cells of the user's that define what the cell reads by name."""
     sources: Any = None

@@ -59,6 +59,8 @@ class Fetched:
     """Which data set it is, by number; 0 where nobody knows."""
     shuffled: bool = False
     """Whether each pass draws an order of its own."""
+    in_memory: int = 0
+    """How many samples a set of tensors has that are taken one by one and stacked again; 0 for any other set."""
     makers: tuple[CodeType, ...] = ()
     """What makes the samples and puts them together: the data set's own method, the collate function."""
 
@@ -159,6 +161,7 @@ class Fetches:
             found.weights, found.drawn = _weights(iterator), _drawn(iterator)
             found.shuffled = type(_sampling(iterator)[0]).__name__ in ("RandomSampler", "SubsetRandomSampler")
             found.rest, found.dropped = _rest(iterator)
+            found.in_memory = _in_memory(iterator)
             found.data = self._number(_sampling(iterator)[1])
         found.ns += wait
         found.busy_ns += max(computed - began[1], 0)
@@ -235,6 +238,19 @@ def _rest(iterator: Any) -> tuple[tuple[int, int], tuple[int, int]]:
     if not many % size or many <= size:
         return none, none
     return (none, rest) if getattr(batches, "drop_last", True) else (rest, none)
+
+
+def _in_memory(iterator: Any) -> int:
+    """Return how many samples a set of tensors has that a loader takes one by one; 0 where it takes another's."""
+    loader = getattr(iterator, "loader", iterator)
+    batches = getattr(loader, "_index_sampler", None)
+    data: Any = getattr(loader, "dataset", getattr(iterator, "_dataset", None))
+    if type(batches).__name__ != "BatchSampler":
+        return 0
+    while type(data).__module__.startswith(("core.", "torch.")) and type(data).__name__ == "Subset":
+        data = data.dataset
+    known = type(data).__module__.startswith(("core.", "torch.")) and type(data).__name__ == "TensorDataset"
+    return len(data) if known else 0
 
 
 def _loading(iterator: Any) -> tuple[int, tuple[CodeType, ...]]:

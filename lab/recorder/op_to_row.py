@@ -91,6 +91,7 @@ class Folder:
         for ref in refs:
             again = isinstance(ref, Row) and ref.op == op and not ref.requires_grad and not ref.cut
             if again and ref.path == self.path and _site(ref.chain) == site:  # type: ignore[union-attr]
+                ref.flags.add("again")  # type: ignore[union-attr]
                 return ref  # type: ignore[return-value]
         return None
 

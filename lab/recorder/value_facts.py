@@ -24,14 +24,15 @@ EPS = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 WHOLE = {name: 2.0 / eps for name, eps in EPS.items()}
 """The size from which a dtype leaves out whole numbers."""
 ULPS = 32
-DIFFERENCES = {"sub", "rsub", "sub_", "remainder", "fmod"}
+DIFFERENCES = {"sub", "rsub", "sub_", "remainder", "fmod", "diff"}
+CASTS = {"cast", "float", "to", "type"}
 SUMS = {"add", "add_"}
 LOSSES = {"cross_entropy", "nll_loss"}
 ATTENDING = {"scaled_dot_product_attention", "multi_head_attention_forward"}
 COMPARES = {"eq", "ne"}
 CHOOSES = {"argmax", "max", "max_dim", "topk"}
 SHAPES = {"squeeze", "view", "reshape", "flatten", "select", "getitem"}
-NOTED = DIFFERENCES | SUMS | LOSSES | ATTENDING | COMPARES | {"embedding", "softmax"}
+NOTED = DIFFERENCES | SUMS | LOSSES | ATTENDING | COMPARES | CASTS | {"embedding", "softmax", "setitem_"}
 
 
 CALL = "call"
@@ -79,6 +80,10 @@ class ValueFacts:
     lost: dict[Row, Lost] = field(default_factory=dict)
     wrapped: dict[Row, float] = field(default_factory=dict)
     """Differences and sums in uint8 -> the share of results that do not fit."""
+    merged: dict[Row, tuple[float, float]] = field(default_factory=dict)
+    """Casts to float32 -> the share of neighbouring values that differ before and are one after, and how large."""
+    fractions: set[Row] = field(default_factory=set)
+    """Writes of a plain number that has a fraction into a tensor of whole numbers."""
     still: dict[Row, Still] = field(default_factory=dict)
     told: dict[Row, Told] = field(default_factory=dict)
     padded: dict[Row, tuple[float, int]] = field(default_factory=dict)
@@ -118,10 +123,18 @@ def note(trace: Trace, row: Row, e: observe.OpEvent) -> None:
             _classes(facts, row, e)
     if e.op in LOSSES | COMPARES and row.count <= RUNS and row.device == "cpu":
         _count_targets(facts, row, e)
+    if e.op == "setitem_":
+        number = _given(e)[0][2:3]
+        if row.dtype.startswith(("int", "uint")) and row.count <= BATCHES and number and isinstance(number[0], float):
+            facts.fractions |= {row} if not number[0].is_integer() else set()
+        return
     if row.count > FEW or row.device != "cpu":
         return
     tensors = [t for t in e.inputs if isinstance(t, TENSORS)]
-    if e.op in DIFFERENCES:
+    if e.op in CASTS:
+        if row.dtype == "float32" and tensors and tensors[0]._kind.dtype.name in ("float64", "int64"):
+            facts.merged[row] = max(merged(on_host(tensors[0]._a)), facts.merged.get(row, (0.0, 0.0)))
+    elif e.op in DIFFERENCES:
         if row.dtype in EPS and tensors and row.shape:
             _difference(facts, row, e, tensors)
     elif e.op == "embedding":
@@ -146,6 +159,14 @@ def note(trace: Trace, row: Row, e: observe.OpEvent) -> None:
 def _difference(facts: ValueFacts, row: Row, e: observe.OpEvent, tensors: list[Any]) -> None:
     if row.op in ("remainder", "fmod"):
         a, b = tensors[0]._a, 0.0
+    elif row.op == "diff":
+        a = b = on_host(tensors[0]._a)
+        (args, named), n = _given(e), tensors[0]._a.ndim
+        dim = named.get("dim", args[2] if len(args) > 2 else -1)
+        if named.get("n", args[1] if len(args) > 1 else 1) != 1 or len(tensors) > 1 or not isinstance(dim, int):
+            return
+        whole = (slice(None),) * (dim % n)
+        a, b = a[(*whole, slice(1, None))], a[(*whole, slice(None, -1))]
     elif len(tensors) < 2 or any(t._kind.dtype.name != row.dtype for t in tensors):
         return
     else:
@@ -160,6 +181,24 @@ def _difference(facts: ValueFacts, row: Row, e: observe.OpEvent, tensors: list[A
     if (close & (results > 0)).any():  # tensors that are equal lose nothing
         least = float(sizes.min())
         facts.lost[row] = Lost(float(close.mean()), float(sizes[close].max()), least >= WHOLE[row.dtype])
+
+
+def merged(values: Any) -> tuple[float, float]:
+    """Return which share of neighbouring values that differ are one in float32, and the largest size of such values:
+    of those that are so large that float32 leaves out whole numbers.
+
+    >>> merged(np.array([1.7e9, 1.7e9 + 10, 1.7e9 + 20])), merged(np.array([0.5, 0.5 + 1e-12]))
+    ((1.0, 1700000020.0), (0.0, 0.0))
+    """
+    a = np.asarray(values)
+    a = a.reshape(-1, a.shape[-1])[: max(SAMPLE // max(a.shape[-1], 1), 1), :SAMPLE] if a.ndim else a.reshape(1, 1)
+    sizes = np.abs(a[:, 1:])
+    differ = (a[:, 1:] != a[:, :-1]) & (sizes >= WHOLE["float32"] / 2) & np.isfinite(sizes)
+    if not differ.any():
+        return 0.0, 0.0
+    narrow = a.astype(np.float32)
+    lost = differ & (narrow[:, 1:] == narrow[:, :-1])
+    return float(lost.sum() / differ.sum()), float(sizes[differ].max())
 
 
 def _wraps(facts: ValueFacts, row: Row, e: observe.OpEvent) -> None:

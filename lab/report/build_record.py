@@ -31,6 +31,7 @@ from ..diagnose.finding import ended
 from ..recorder import kernel_choices, repeats, tensor_stats
 from ..recorder.authors import authors
 from ..recorder.cell_trace import Leaf, Ref, Row, Trace
+from ..recorder.held_arrays import held_arrays
 from ..recorder.observer import EVENTS, Recorder
 from ..recorder.op_to_row import latest
 from ..recorder.tensor_types import original, seen
@@ -55,6 +56,7 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
     trace.own_ns, trace.around_ns = recorder.own_ns, recorder.around_ns
     code = "".join(next((linecache.getlines(f) for f in trace.files if linecache.getlines(f)), [])) or text
     trace.close(text, code)
+    trace.arrays = held_arrays(space)
     shared = _shared(trace)
     for variable in assigned(code, trace.block):
         value = space.get(variable)

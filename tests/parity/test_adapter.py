@@ -35,12 +35,7 @@ def space() -> dict[str, Any]:
             "labels": labels, "y": x[:, 0] * 0.5}  # fmt: skip
 
 
-# cells of which nothing is told in PyTorch so far: what they rest on is recorded in core alone
-IN_CORE = {"a layer for each feature", "a power iteration that grows", "a discounted sum in whole numbers",
-           "an overlap of logits, in no words"}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", [n for n in CELLS if n not in IN_CORE])
+@pytest.mark.parametrize("name", CELLS)
 def test_the_right_finding_comes_first(name: str, space: dict[str, Any]) -> None:
     planted = CELLS[name]
     with warnings.catch_warnings():

@@ -12,7 +12,7 @@ from ..finding import Found, capital
 from ..order import rule
 from ..reading.expressions import Flow, defaults, flow_of
 from ..reading.sources import Function, Source, called, names_in, own_nodes, sources
-from ..training.left_unused import DISCOUNT, ENDS, REWARD
+from ..training.left_unused import DISCOUNT, ENDS, REWARD, recast
 from ..training.names_shared import itself
 
 TARGET = re.compile(r"target|tgt|(^|_)(old|frozen|ema|teacher|slow|momentum)(_|$)", re.I)
@@ -287,7 +287,7 @@ def end_unpacked(trace: Trace, explained: set[Leaf]) -> list[Found]:
                         continue  # end_ignored tells of it
                     line_of = getattr(node, "lineno", names[k].lineno)
                     reads = (n for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
-                    if any(n.id == name and n.lineno >= line_of for n in reads):
+                    if any(n.id == name and n.lineno >= line_of and not recast(source, n) for n in reads):
                         continue
                     assert target is not None
                     line, col, place = source.place(target)

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
-from ..order import rule
+from ..order import rule, text_rule
+from ..reading.scope import Scope
 from ..reading.sources import Function, Source, called, names_in, own_nodes, sources
 
 PAD = re.compile(r"(^|[_.])pad(ding)?(_?(token|id|idx|index|token_id))*$", re.I)
@@ -104,6 +106,45 @@ def numbered_anew(trace: Trace, explained: set[Leaf]) -> list[Found]:
             remedy = "Number them once, by the training set or a fixed list, and take those numbers for all."
             return [Found("data", "warning", line, col, message, remedy)]
     return []
+
+
+@text_rule(782, trains=True, earlier=True)
+def vocabulary_made_anew(scope: Scope) -> Iterator[Found]:
+    """A function that begins a dictionary of numbers, fills it by what it is given, and is called for both parts."""
+    source, function = scope.source, scope.flow.scope
+    if not isinstance(function, Function):
+        return
+    begun = {p.name for p in scope.index.given if ast.unparse(p.value) in ("{}", "dict()")}
+    for name in begun:
+        fills = [n for n in scope.nodes if _numbers_next(n, name)]
+        returned = any(
+            name in names_in(part)
+            for node in scope.index.kinds.get(ast.Return, ())
+            for part in (node.value.elts if isinstance(node.value, ast.Tuple) else [node.value])
+            if isinstance(part, ast.Name)
+        )
+        reads = [n for n in scope.nodes if isinstance(n, ast.Subscript) and ast.unparse(n.value) == name]
+        of = list(dict.fromkeys(ast.unparse(c.args[0]) for c in source.calls.get(function.name, ()) if c.args))
+        apart = any(map(HELD_OUT.search, of)) and not all(map(HELD_OUT.search, of))
+        if not fills or returned or not reads or len(of) < 2 or not apart:
+            continue
+        message = (
+            f"numbers what it finds in what {function.name} is given (`{ast.unparse(fills[0])}`), for "
+            f"{' and '.join(of[:3])} each from the start: one number means another word in each of them."
+        )
+        yield scope.tell(
+            fills[0], "data", message, "Number them once, by the training set, and take those numbers for all."
+        )
+
+
+def _numbers_next(node: ast.AST, name: str) -> bool:
+    """Whether something new gets the next number: ``d.setdefault(w, len(d))``, ``d[w] = len(d)``."""
+    if called(node) == "setdefault" and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return ast.unparse(node.func.value) == name and f"len({name})" in ast.unparse(node)
+    target = node.targets[0] if isinstance(node, ast.Assign) else None
+    return (
+        isinstance(target, ast.Subscript) and ast.unparse(target.value) == name and f"len({name})" in ast.unparse(node)
+    )
 
 
 def _targets(found: list[Source], name: str) -> list[ast.expr]:

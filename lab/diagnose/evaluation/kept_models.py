@@ -11,7 +11,7 @@ from ..data.wrong_parts import compared, kept
 from ..finding import Found, capital
 from ..order import text_rule
 from ..reading.scope import Scope
-from ..reading.sources import Source, called, names_in
+from ..reading.sources import Source, assigned, called, names_in
 
 LOWER = re.compile(r"loss|error|cross_entropy|(^|_)(mae|mse|rmse|err|perplexity|ppl|nll|wer|cer|fid)(_|$)", re.I)
 HIGHER = re.compile(r"acc|f1|auc|score|iou|dice|recall|precision|reward|return|bleu|psnr|ssim", re.I)
@@ -106,17 +106,16 @@ def _never_true(source: Source, node: ast.If, loop: ast.AST, figure: str, best: 
     said = _spoken(source, node, figure)
     if _lower(said) is None or kept(node) is None:
         return None
+    pairs = [(ast.unparse(t), n.value, n) for n in source.nodes if isinstance(n, ast.Assign) for t in n.targets]
+    pairs += [(pair.name, pair.value, pair.node) for pair in assigned(source.nodes)]
     begun = [
-        n
-        for n in source.nodes
-        if isinstance(n, ast.Assign)
-        and n.lineno < loop.lineno  # type: ignore[attr-defined]
-        and any(ast.unparse(t) == best for t in n.targets)
-        and node not in source.around(n)
+        (value, n)
+        for name, value, n in pairs
+        if name == best and n.lineno < loop.lineno and node not in source.around(n)  # type: ignore[attr-defined]
     ]
     if not begun:
         return None
-    text, smaller = ast.unparse(begun[-1].value), _smaller(node, figure)
+    text, smaller = ast.unparse(begun[-1][0]), _smaller(node, figure)
     zero = re.fullmatch(r"0(\.0*)?", text) and smaller and LOWER.search(said) and "log" not in said
     infinite = (
         re.fullmatch(r"(float\(['\"]inf['\"]\)|(np|math|torch)\.inf|1e\+?\d+|1000\d*(\.0)?)", text) and not smaller
@@ -124,7 +123,7 @@ def _never_true(source: Source, node: ast.If, loop: ast.AST, figure: str, best: 
     if not zero and not infinite:
         return None
     says = (
-        f"never holds (`{ast.unparse(node.test)}`): {best} begins at {text} ({source.place(begun[-1]).words}), and "
+        f"never holds (`{ast.unparse(node.test)}`): {best} begins at {text} ({source.place(begun[-1][1]).words}), and "
         f"{figure} is never {'smaller' if zero else 'larger'}, so no weights are kept."
     )
     other = 'float("inf")' if zero else "0.0"
@@ -155,7 +154,7 @@ def _never_reset(source: Source, node: ast.If, loop: ast.AST, figure: str, best:
         return None
     name = ast.unparse(counts[0].target)
     for n in ast.walk(loop):
-        if isinstance(n, ast.Assign) and any(ast.unparse(t) == name for t in n.targets):
+        if isinstance(n, ast.Assign) and any(ast.unparse(t) == name for target in n.targets for t in ast.walk(target)):
             return None
         if isinstance(n, ast.AugAssign) and ast.unparse(n.target) == name and not isinstance(n.op, ast.Add):
             return None

@@ -114,11 +114,11 @@ def _group(trace: Trace, left: _Left) -> Told | None:
     left_out = group_left_out(sources(trace))
     if left_out is None:
         return None
-    source, node, name = left_out
-    place = source.place(node)
+    source, made, filled = left_out
+    place, name = source.place(made), ast.unparse(made.targets[0])
     message = (
-        f"{place.words} fills {name} and gives it to no optimizer: {left.step.words} steps one that does not hold "
-        f"{listed(left.leaves)}: {left.stays()}."
+        f"{place.words} makes {name}, {source.place(filled).words} fills it, and no optimizer is given it: "
+        f"{left.step.words} steps one that does not hold {listed(left.leaves)}: {left.stays()}."
     )
     return place, message, f"Put it among the groups, once it is full: groups.append({name})."
 

@@ -28,6 +28,8 @@ ORDERED = {"cross_entropy": "cross_entropy", "binary_cross_entropy": "binary_cro
 PASSING = {"log", "add", "clamp", "neg", "mul", "div", "dropout"}
 """Ops that hand probabilities on, element by element."""
 WITH_LOGITS = {"binary_entropy_logits", "binary_entropy_logits_pos", "binary_cross_entropy_with_logits"}
+LINEAR = {"linear", "addmm", "convolution", *(f"conv{t}{n}d" for t in ("", "_transpose") for n in (1, 2, 3))}
+"""Ops of layers whose results are bounded by nothing, in core and in PyTorch."""
 
 
 @rule(400)

@@ -15,7 +15,7 @@ from ..reading.expressions import Flow
 from ..reading.scope import Scope
 from ..reading.sources import Function, Source, called, names_in
 from ..training.start_values import _range
-from .losses import _source
+from .losses import LINEAR, _source
 
 COMMON = re.compile(r"(^|_)(inter|intersect\w*|overlaps?|common|tp|num|numerator)(_|\d|$)|inter(section)?", re.I)
 JACCARD = re.compile(r"iou|jaccard|union", re.I)
@@ -132,7 +132,7 @@ def overlap_of_logits(trace: Trace, explained: set[Leaf]) -> list[Found]:
         made = _source(one) if one is not None else None
         if made is None or mask is None or _range(mask) != (0.0, 1.0) or made.stats is None:
             continue
-        if made.op not in ("linear", "convolution", "addmm") or (made.stats.min or 0.0) >= 0.0:
+        if made.op not in LINEAR or (made.stats.min or 0.0) >= 0.0:
             continue
         line, col, place = where(trace, row.chain)
         message = capital(

@@ -17,6 +17,7 @@ RECURRENT = {"LSTM", "GRU", "RNN"}
 ATTENDING = {"MultiheadAttention", "TransformerEncoder", "TransformerEncoderLayer", "TransformerDecoder",
              "TransformerDecoderLayer", "Transformer"}  # fmt: skip
 REDUCING = {"mean", "sum", "max", "amax", "select", "getitem", "index", "logsumexp"}
+FLAT = {"view", "reshape", "flatten"}
 LAST = {"linear", "matmul", "addmm", "add"}
 """Ops that leave the classes in the last dimension."""
 
@@ -180,13 +181,16 @@ def samples_as_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
             shape = tuple(after.shape)
             steps, samples = row.shape[0], row.shape[1]
             gone = after.op in REDUCING and steps != samples and shape[:1] == (steps,) and samples not in shape[:-1]
-            if not gone or len(shape) != 2:
+            flat = after.op in FLAT and steps != samples and shape == (steps, math.prod(row.shape[1:]))
+            if not (gone or flat) or len(shape) != 2:
                 continue
             line, col, place = where(trace, after.chain)
             name, kind = trace.paths[path], trace.entered[path][-1][0]
             over = "of the last sample alone" if after.op in ("select", "getitem", "index") else "over the samples"
             reads = f"reads its input of ({_words(row.shape[:2])}, ...) as {steps:,} time steps of {samples:,} samples"
             taken = f"takes `{code_of(trace, after)}` {over}"
+            if flat:
+                taken = f"makes a row of each of the {steps:,} (`{code_of(trace, after)}`)"
             message = f"{place} {taken}: {name} ({kind}) has no batch_first=True, so it {reads}."
             made = [at for s in sources(trace) if (at := _made_at(s, name.rpartition(".")[2], kind)) is not None]
             layer = kind

@@ -8,12 +8,11 @@ import re
 
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ..finding import Found, capital, code_of, where
-from ..losses.losses import EACH, WITH_LOGITS, _source
+from ..losses.losses import EACH, LINEAR, WITH_LOGITS, _source
 from ..order import rule
 from ..reading.scope import calls
 from ..reading.sources import sources
 
-LINEAR = {"linear", "addmm", "convolution", "conv1d", "conv2d", "conv3d"}
 POSITIVE = {"exp", "softplus", "relu", "sigmoid"}
 BINARY = {"binary_entropy", "binary_cross_entropy"}
 ONE_HOT = 0.05  # how far the mean number of labels of a sample is from 1, at least

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from ...recorder.cell_trace import Row, Trace
+from ...recorder.user_files import shown_name
 from .expressions import LIBRARIES
 from .sources import Function, Source, called, names_in, sources
 
@@ -173,6 +174,15 @@ def rows_at(trace: Trace, source: Source, node: ast.AST) -> list[Row]:
     last = getattr(node, "end_lineno", None) or node.lineno
     return [row for row in trace.rows if row.place is not None and row.place.file in trace.files
             and node.lineno <= row.place.line + trace.files[row.place.file] <= last]  # fmt: skip
+
+
+def rows_of(trace: Trace, source: Source, node: ast.AST) -> list[Row]:
+    """Return what ran on the lines of an expression, of any of the sources."""
+    if not source.name:
+        return rows_at(trace, source, node)
+    first, last = node.lineno, getattr(node, "end_lineno", None) or node.lineno  # type: ignore[attr-defined]
+    return [row for row in trace.rows if row.place is not None and row.place.file not in trace.files
+            and first <= row.place.line <= last and shown_name(row.place.file) == source.name]  # fmt: skip
 
 
 def rows_under(trace: Trace, source: Source, node: ast.AST) -> list[Row]:

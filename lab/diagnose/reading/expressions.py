@@ -387,4 +387,24 @@ def losses(flow: Flow) -> Iterator[tuple[ast.expr, ast.AST]]:
             if isinstance(of, ast.Call) and called(of) == "scale" and len(of.args) == 1:
                 of = of.args[0]  # of a scaler
             if not (isinstance(of, ast.Name) and of.id in ("self", "ctx")):
-                yield of, node
+                yield (_turned(flow, of) if node.args and _below(flow, node.args[0]) else of), node
+
+
+def _below(flow: Flow, node: ast.expr) -> bool:
+    """Whether what ``backward()`` is given is a number below 0: ``torch.tensor(-1.0)``, ``one * -1``."""
+    inner = flow.inner(node)
+    while called(inner) in ("tensor", "FloatTensor", "Tensor") and isinstance(inner, ast.Call) and len(inner.args) == 1:
+        inner = inner.args[0]
+        inner = inner.elts[0] if isinstance(inner, ast.List) and len(inner.elts) == 1 else inner
+    if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mult):
+        return any((flow.number(side) or 0) < 0 for side in (inner.left, inner.right))
+    return (flow.number(inner) or 0) < 0
+
+
+def _turned(flow: Flow, of: ast.expr) -> ast.expr:
+    """A loss with the other sign."""
+    known: ast.expr | None = vars(of).get("turned")
+    if known is None:
+        known = vars(of)["turned"] = ast.copy_location(ast.UnaryOp(ast.USub(), of), of)
+        flow.source.parents.setdefault(known, flow.source.parents.get(of, of))
+    return known

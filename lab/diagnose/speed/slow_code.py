@@ -16,12 +16,13 @@ from . import (
     slow_python,
     slow_repeats,
     slow_samples,
+    slow_sequences,
 )
 from .time_shares import LEAST, Saving, Shares
 
 MOST = 2  # findings of this kind on one card
 FILES = (slow_growth, slow_loops, slow_products, slow_repeats, slow_backward, slow_python, slow_samples, slow_handmade,
-         slow_parts, slow_evaluation)  # fmt: skip
+         slow_parts, slow_evaluation, slow_sequences)  # fmt: skip
 IDIOMS = [idiom for file in FILES for idiom in file.IDIOMS]
 
 

@@ -99,7 +99,8 @@ def frozen(shares: Shares) -> Iterator[Saving]:
         if known and any(ref in reached for ref in row.refs):
             reached[row] = None
     rows = [row for row in reached if isinstance(row, Row)]
-    chain = common(row.chain for row in rows)
+    # what prepares the samples stands beside the call, and is no part of it
+    chain = common(row.chain for row in rows) or common(r.chain for r in rows if r.chain[-1:] == first.chain[-1:])
     if not chain:
         return
     times = samples / different

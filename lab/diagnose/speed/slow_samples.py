@@ -1,4 +1,5 @@
-"""A model that is trained on one sample in each step."""
+"""Samples that come one by one: a model that is trained on one in each step, rows of tensors in memory that a loader
+fetches and stacks."""
 
 from __future__ import annotations
 
@@ -7,14 +8,19 @@ from collections.abc import Iterator
 
 from widgets.figures import time_text
 
-from ...recorder.cell_trace import Chain, Leaf, Row, ancestors
+from ...recorder.cell_trace import Chain, Leaf, Row, Trace, ancestors
+from ...recorder.loader_waits import Fetched
 from ..finding import Found, where
-from ..reading.sources import called, sources
+from ..reading.sources import Function, called, sources
 from .time_shares import Saving, Shares, begun, spent
 
 STEPS, SAMPLES = 64, 16  # steps of single samples, and samples there are, from which they should be batches
 TAKING = {"getitem", "slice", "select", "index", "index_select", "narrow", "unbind", "unsqueeze", "view"}
 LONG_NS = 200_000  # ns of an op that is long as it is
+SHARE, LEAST_NS = (
+    0.3,
+    100_000_000,
+)  # of a cell's time, and in all, from which rows that come one by one are worth a word
 
 
 def single_samples(shares: Shares) -> Iterator[Saving]:
@@ -59,4 +65,49 @@ def _by_one(node: ast.AST) -> bool:
     return isinstance(size, ast.Constant) and size.value == 1
 
 
-IDIOMS = (single_samples,)
+def rows_fetched(shares: Shares) -> Iterator[Saving]:
+    """``DataLoader(TensorDataset(x, y), ...)``: each row is taken out of a tensor, and a batch is stacked of them."""
+    trace, ran = shares.trace, max(shares.total - shares.queue, 1)
+    for chain, fetched in sorted(trace.fetched.items(), key=lambda pair: -pair[1].ns):
+        waited = fetched.waited_ns
+        if fetched.workers or waited < LEAST_NS or waited < SHARE * ran or fetched.batches < 3:
+            continue
+        if not fetched.in_memory and not _takes_rows(trace, fetched):
+            continue
+        yield from shares.saving(
+            0.9 * waited * shares.total / ran,  # waits are told without what other programs had of them
+            chain,
+            f"waits {time_text(waited / 1e6)} for {fetched.batches:,} batches of data that are in memory: the loader "
+            "takes their rows one by one and stacks them again.",
+            "Take whole batches out of the tensors: for i in torch.randperm(len(x)).split(batch_size): xb, yb = x[i], "
+            "y[i].",
+        )
+        return
+
+
+def _takes_rows(trace: Trace, fetched: Fetched) -> bool:
+    """Whether a set of the user's own does nothing but ``return self.x[i], self.y[i]``."""
+    if len(fetched.makers) != 1:
+        return False
+    (code,) = fetched.makers
+    line = code.co_firstlineno + trace.files.get(code.co_filename, 0)
+    for source in sources(trace):
+        for node in source.nodes:
+            if isinstance(node, Function) and node.name == code.co_name and node.lineno == line:
+                last = node.body[-1]
+                parts = last.value.elts if isinstance(getattr(last, "value", None), ast.Tuple) else [last.value]  # type: ignore[attr-defined,union-attr]
+                return len(node.body) == 1 and isinstance(last, ast.Return) and all(map(_row_of_self, parts))
+    return False
+
+
+def _row_of_self(node: ast.AST | None) -> bool:
+    """Whether an expression is ``self.x[i]``."""
+    return (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.value, ast.Attribute)
+        and isinstance(node.slice, ast.Name)
+        and ast.unparse(node.value.value) == "self"
+    )
+
+
+IDIOMS = (single_samples, rows_fetched)

@@ -34,11 +34,13 @@ class Turned:
     loop: Loop
     rows: list[Row] = field(default_factory=list)
     lines: list[Busy] = field(default_factory=list)
+    update_ns: float = 0.0
+    """The time in which an optimizer steps the parameters of its layers, one after another."""
 
     @property
     def ns(self) -> float:
-        """The time that passes in its body."""
-        return sum(busy.ns for busy in self.lines)
+        """The time that passes in its body, and for what it makes."""
+        return sum(busy.ns for busy in self.lines) + self.update_ns
 
 
 def small_turns(shares: Shares) -> Iterator[Saving]:
@@ -102,6 +104,10 @@ def _loops(shares: Shares) -> list[Turned]:
         for key in around(busy.chain):
             if key in found:
                 found[key].lines.append(busy)
+    for turned in found.values():
+        if _layers(turned.rows):
+            held = {ref for row in turned.rows for ref in row.refs if ref in trace.optimized}
+            turned.update_ns = trace.update_ns * len(held) / max(len(trace.optimized), 1)
     left = [turned for key, turned in found.items() if key not in training]
     return [t for t in left if not (sequential(t.loop) or carried_in_place(t.loop) or acts(t.loop))]
 

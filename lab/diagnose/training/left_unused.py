@@ -36,7 +36,7 @@ def end_ignored(scope: Scope) -> Iterator[Found]:
         if target is None:
             continue
         reads = [n for n in nodes if isinstance(n, ast.Name) and n.id == name.id and _loads(n)]
-        if any(_within(source, name, n) and not _filled(source, n) and not _recast(source, n) for n in reads):
+        if any(_within(source, name, n) and not _filled(source, n) and not recast(source, n) for n in reads):
             continue
         message = (
             f"adds the value of the next state where an episode has ended too "
@@ -59,8 +59,8 @@ def _filled(source: Source, node: ast.AST) -> bool:
     return isinstance(method, ast.Attribute) and method.attr in ("append", "extend", "clear")
 
 
-def _recast(source: Source, node: ast.AST) -> bool:
-    """Whether a variable is only read to be given to itself: ``done = torch.tensor(done)``."""
+def recast(source: Source, node: ast.AST) -> bool:
+    """Return whether a variable is only read to be given to itself: ``done = torch.tensor(done)``."""
     statement = next((a for a in source.around(node) if isinstance(a, ast.stmt)), None)
     return (
         isinstance(statement, ast.Assign)
@@ -270,8 +270,8 @@ def _product(forward: Function, kept: dict[str, ast.AST]) -> str | None:
     return None
 
 
-def group_left_out(found: list[Source]) -> tuple[Source, ast.AST, str] | None:
-    """A dictionary with "params" that is filled and then given to nobody: the place that fills it last, its name."""
+def group_left_out(found: list[Source]) -> tuple[Source, ast.Assign, ast.AST] | None:
+    """Return a dictionary with "params" that is filled and then given to nobody: what makes it, what fills it last."""
     for source in found:
         for scope in source.scopes():
             nodes = list(own_nodes(scope))
@@ -290,5 +290,5 @@ def group_left_out(found: list[Source]) -> tuple[Source, ast.AST, str] | None:
                 uses = [n for n in nodes if isinstance(n, ast.Name) and n.id == name and node.lineno < n.lineno < end]
                 filled = [n for n in uses if isinstance(source.parents.get(n), ast.Subscript)]
                 if filled and len(filled) == len(uses):
-                    return source, filled[-1], name
+                    return source, node, filled[-1]
     return None

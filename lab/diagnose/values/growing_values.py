@@ -12,6 +12,7 @@ from ..order import rule
 
 PASSES = 4  # of one op, each on the result of the one before
 TIMES = 1e6  # by which they made the values larger in all
+PRODUCTS = {"matmul", "mv", "mm", "bmm", "mul", "mul_", "linear", "addmm", "einsum", "pow", "pow_", "div", "div_"}
 
 
 @rule(320)
@@ -19,7 +20,11 @@ def growing(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """The first overflow of finite values that a chain of one op's runs has made large."""
     bad = [row for row in trace.rows if row.bad is not None and row.bad.inputs_finite and not row.cut]
     first = min(bad, key=lambda r: r.bad.when, default=None)  # type: ignore[union-attr]
-    if first is None or first.bad is None or first.bad.run > 1:
+    if (
+        first is None
+        or first.bad is None
+        or (first.bad.run > 1 and not ("again" in first.flags and first.op in PRODUCTS))
+    ):
         return []
     given = [s for _, s in first.bad.inputs if s is not None and s.max is not None]
     top = max((max(abs(s.min or 0.0), abs(s.max or 0.0)) for s in given), default=0.0)
@@ -30,6 +35,8 @@ def growing(trace: Trace, explained: set[Leaf]) -> list[Found]:
             chains.setdefault((ref.op, ref.chain), []).append(ref)
     if not trace.gradients and not any(row.bad is not None and row.bad.nan for row in trace.rows):
         return []  # it may be told that a value is beyond all size
+    if first.bad.run > 1:
+        return _on_itself(trace, first, top)
     data = [ref.span for ref in behind if isinstance(ref, Leaf) and not ref.requires_grad and ref.span is not None]
     start = max((max(abs(low), abs(high)) for low, high in data), default=0.0)
     best: tuple[int, float, list[Row]] | None = None
@@ -77,6 +84,23 @@ def growing(trace: Trace, explained: set[Leaf]) -> list[Found]:
             weights,
         )
     ]
+
+
+def _on_itself(trace: Trace, row: Row, top: float) -> list[Found]:
+    """An op without a history that ran again and again on its own result, which is one row."""
+    data = [ref.span for ref in row.refs if isinstance(ref, Leaf) and ref.span is not None]
+    start = max((max(abs(low), abs(high)) for low, high in data), default=0.0)
+    passes = row.bad.run - 1 if row.bad is not None else 0
+    if passes < PASSES or not start or top < TIMES * start:
+        return []
+    line, col, place = where(trace, row.chain)
+    message = capital(
+        f"{place} lets values explode: `{code_of(trace, row)}` ran {row.count:,} times, each on the result of the one "
+        f"before, and took them from {number(start)} to {number(top)} in {passes:,} passes, "
+        f"{(top / start) ** (1 / passes):.2g} times in each, and then overflow."
+    )
+    remedy = "Normalise in each pass: x = x / x.norm()."
+    return [Found("exploding", "warning", line, col, message, remedy, [row])]
 
 
 def _size(row: Row) -> float:

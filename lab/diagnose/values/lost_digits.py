@@ -69,7 +69,7 @@ def _distances(trace: Trace, row: Row, largest: float, severity: str) -> Found:
     line, col, place = where(trace, row.chain)
     message = capital(
         f"{place} takes squared distances as the difference of large numbers (`{code_of(trace, row)}`): the squared "
-        f"norms are near {largest:.3g}, where the numbers of {row.dtype} are {_spacing(largest, row.dtype):.3g} "
+        f"norms are near {largest:.3g}, where the numbers of {row.dtype} are {spacing(largest, row.dtype):.3g} "
         "apart, and smaller distances than that are lost; some come out below 0."
     )
     remedy = "Subtract the mean from the points first, take torch.cdist of them, or the differences themselves."
@@ -133,17 +133,17 @@ def _variance(trace: Trace, row: Row, largest: float) -> Found:
     return Found("dtype", "warning", line, col, message, remedy, [row])
 
 
-def _spacing(value: float, dtype: str) -> float:
-    """The distance between a number and the next one."""
+def spacing(value: float, dtype: str) -> float:
+    """Return the distance between a number and the next one."""
     return float(2.0 ** math.floor(math.log2(value)) * EPS[dtype])
 
 
 def _coarse(trace: Trace, row: Row, largest: float) -> Found:
     line, col, place = where(trace, row.chain)
-    what = "a small difference" if row.op == "sub" else "the remainder"
+    what = "the remainder" if row.op in ("remainder", "fmod") else "a small difference"
     message = capital(
         f"{place} takes {what} of large numbers: `{code_of(trace, row)}` is given values near {largest:.3g}, where the "
-        f"numbers of {row.dtype} are {_spacing(largest, row.dtype):.3g} apart, so the result is 0 or a multiple of "
+        f"numbers of {row.dtype} are {spacing(largest, row.dtype):.3g} apart, so the result is 0 or a multiple of "
         f"that{_made_narrow(trace, row)}."
     )
     remedy = "Subtract (or take the first value away) in float64 or int64, and make it float32 after that."
@@ -175,7 +175,7 @@ def numbers_rounded(trace: Trace, explained: set[Leaf]) -> list[Found]:
         line, col, place = where(trace, row.chain)
         message = capital(
             f"{place} makes whole numbers of {held} values as large as {largest:.3g} (`{code_of(trace, row)}`), where "
-            f"its numbers are {_spacing(largest, held):.3g} apart: neighbouring ones have been rounded to one before."
+            f"its numbers are {spacing(largest, held):.3g} apart: neighbouring ones have been rounded to one before."
         )
         remedy = "Keep such numbers as int64 from the start; float64 holds whole numbers up to 2**53."
         return [Found("dtype", "warning", line, col, message, remedy, [row])]

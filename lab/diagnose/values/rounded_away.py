@@ -58,6 +58,8 @@ def fractions_written_into_whole(trace: Trace, explained: set[Leaf]) -> list[Fou
             or row.dtype not in WHOLE
             or len(row.refs) < 2
         ):
+            if row in trace.values.fractions:
+                lost.append(row)
             continue
         given = row.refs[-1]
         while isinstance(given, Row) and given.refs and (given.op.lstrip("~") in ("cast", "detach") or given.view):

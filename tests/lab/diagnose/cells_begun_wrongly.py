@@ -101,7 +101,7 @@ PLANTED = {
     ),
     "Adam's eps in float16": Planted("dtype", (3,), _HALF.format(half=".half()", eps="")),
     "a divergence summed beside a mean": Planted("loss", (12,), _VAE.format(recon="F.mse_loss(back, data)")),
-    "a group of parameters that is left out": Planted("optimizer", (11, 12), _GROUPS.replace("LAST", "")),
+    "a group of parameters that is left out": Planted("optimizer", (9, 12), _GROUPS.replace("LAST", "")),
     "a layer that is made and called in forward": Planted("optimizer", (6,), _LAYER.format(layer="nn.Linear(16, 8)")),
 }
 

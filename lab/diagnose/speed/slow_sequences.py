@@ -1,0 +1,136 @@
+"""Work of a sequence that is done step by step though all of it is there, and values that never change and are made
+again in each step."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from widgets.figures import time_text
+
+from ...recorder.cell_trace import Trace
+from ..reading.calls import rows_under
+from ..reading.scope import indices
+from ..reading.sources import Function, Source, called, names_in
+from .time_shares import Saving, Shares, quoted, spent
+
+RECURRENT = {"gru", "lstm", "rnn", "rnn_tanh", "rnn_relu", "gru_cell", "lstm_cell", "rnn_tanh_cell", "rnn_relu_cell"}
+STEPS = 16  # of a sequence, from which one call for all is worth it
+SAVED = 0.7  # share of a step's time that the calls are, of which one is left
+LEAST = 0.15  # share of the cell's time
+CHANGES = {"rand", "randn", "randint", "random", "uniform", "choice", "normal", "randperm", "time", "perf_counter",
+           "next", "input", "read", "readline", "shuffle", "sample", "permutation", "empty"}  # fmt: skip
+
+
+def one_step_at_a_time(shares: Shares) -> Iterator[Saving]:
+    """``for c in range(n): out, h = rnn(text[:, c], h)`` of a text that is there as a whole."""
+    trace = shares.trace
+    if not any(row.op in RECURRENT for row in trace.rows):
+        return
+    for source, index in indices(trace):
+        for loop in index.kinds.get(ast.For, ()):
+            counter = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+            for node in (n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Assign)):
+                call = node.value
+                if not isinstance(call, ast.Call) or not _next_of(loop, call, counter):
+                    continue
+                rows = rows_under(trace, source, call)
+                steps = [row for row in rows if row.op in RECURRENT]
+                runs, passes = sum(row.runs for row in steps), max(len(trace.backwards), trace.steps.ran, 1)
+                if not steps or not _carried(loop, call, node) or runs < STEPS * passes:
+                    continue
+                chain = min(steps, key=lambda row: row.number).chain
+                at = next((k for k, f in enumerate(chain) if trace.place(*f).line == node.lineno), 0)
+                yield from shares.saving(
+                    SAVED * spent(rows) * (1 - passes / runs),
+                    chain[at:],
+                    f"gives a recurrent layer one step at a time: {quoted(trace, chain[at:])} ran {runs:,} times, "
+                    f"{time_text(spent(rows) / runs / 1e6)} each, though all of {_whole(call, counter)} is there.",
+                    f"Give it the whole sequence in one call: {called(call)}({_whole(call, counter)}, hidden).",
+                    steps[:1],
+                )
+                return
+
+
+def _next_of(loop: ast.For, call: ast.Call, counter: set[str]) -> bool:
+    """Whether a call is given the next step of a sequence that the loop does not make: ``text[:, c]``."""
+    made = {n.id for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    first = call.args[0] if len(call.args) > 1 else None
+    return (
+        isinstance(first, ast.Subscript) and bool(names_in(first.slice) & counter) and not names_in(first.value) & made
+    )
+
+
+def _whole(call: ast.Call, counter: set[str]) -> str:
+    return ast.unparse(call.args[0].value)  # type: ignore[attr-defined]
+
+
+def _carried(loop: ast.For, call: ast.Call, node: ast.Assign) -> bool:
+    """Whether a call is given a state that it gives back, and nothing else that the loop makes."""
+    given = {n.id for a in call.args[1:] for n in ast.walk(a) if isinstance(n, ast.Name)}
+    back = {n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+    made = {n.id for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return bool(given & back) and not (given & made) - back
+
+
+def made_again(shares: Shares) -> Iterator[Saving]:
+    """A function of the user's that is called with nothing that changes, in each step, and makes a tensor in Python."""
+    trace = shares.trace
+    if trace.steps.ran < STEPS:
+        return
+    for source, index in indices(trace):
+        for call in (n for n in index.flow.nodes if isinstance(n, ast.Call)):
+            function = source.functions.get(called(call)) if isinstance(call.func, ast.Name) else None
+            if function is None or not _fixed(call) or not _in_a_step(source, index.flow.scope, call):
+                continue
+            if _changes(function) or not any(isinstance(n, ast.For | ast.ListComp) for n in ast.walk(function)):
+                continue
+            ns = shares.at_lines(source.name, function.lineno, function.end_lineno or function.lineno)
+            chain = next((s.places[k:] for s in trace.samples.values() for k, place in enumerate(s.places)
+                          if _is_at(trace, source, place, call)), ())  # fmt: skip
+            if not chain or ns < LEAST * shares.total:
+                continue
+            yield from shares.saving(
+                0.95 * ns,
+                chain,
+                f"makes the same in each step: {quoted(trace, chain)} is given nothing that changes.",
+                f"Make it once, before the loop, and keep it: {called(call)}_made = {ast.unparse(call)}.",
+            )
+            return
+
+
+def _fixed(call: ast.Call) -> bool:
+    """Whether a call is given plain numbers and settings in capitals alone."""
+    values = [*call.args, *(k.value for k in call.keywords)]
+    return all(isinstance(v, ast.Constant) or (isinstance(v, ast.Name) and v.id.isupper()) for v in values)
+
+
+def _in_a_step(source: Source, scope: ast.AST, call: ast.Call) -> bool:
+    """Whether a call stands in a loop that trains, or in forward()."""
+    if isinstance(scope, Function):
+        return scope.name == "forward"
+    loops = [a for a in source.around(call) if isinstance(a, ast.For)]
+    return any(called(n) == "backward" for loop in loops for n in ast.walk(loop))
+
+
+def _changes(function: Function) -> bool:
+    """Whether what a function gives may change from call to call."""
+    nodes = list(ast.walk(function))
+    own = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    own |= {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
+    outside = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)} - own
+    known = {"range", "len", "torch", "core", "np", "numpy", "math", "enumerate", "zip", "int", "float", "list", "min",
+             "max", "sum", "abs", "round", "product", "itertools", "tuple", "sorted"}  # fmt: skip
+    drawn = any(called(n) in CHANGES for n in nodes)
+    return drawn or any(not name.isupper() for name in outside - known)
+
+
+def _is_at(trace: Trace, source: Source, place: tuple[object, int], call: ast.Call) -> bool:
+    """Whether a place at which the cell was met stands in a call."""
+    at = trace.place(*place)  # type: ignore[arg-type]
+    if source.name or at.file not in trace.files:
+        return False
+    return call.lineno <= at.line + trace.files[at.file] <= (call.end_lineno or call.lineno)
+
+
+IDIOMS = (one_step_at_a_time, made_again)
