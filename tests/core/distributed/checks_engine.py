@@ -173,6 +173,15 @@ def check_messages_in_a_group(torch, dist, rank, size):
         assert x.tolist() == [2.0, 2.0]
 
 
+def check_a_group_ends_with_what_nobody_sends(torch, dist, rank, size):
+    group = dist.new_group()
+    x = torch.zeros(3)
+    work = dist.irecv(x, group=group)
+    dist.destroy_process_group(group)
+    assert work.is_completed()
+    assert x.tolist() == [0.0] * 3
+
+
 def check_a_work_tells_what_it_is(torch, dist, rank, size):
     x = torch.zeros(3)
     if rank == 1:
