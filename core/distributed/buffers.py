@@ -40,10 +40,12 @@ class Buffers:
                                                op=f"distributed.{self.op}", came=f"{t.layout} on {t.device}",
                                                needed="a dense tensor", remedy="x.to_dense()"))  # fmt: skip
             a = t.detach().cpu()._a
-        if written:
-            observe.tell("write", observe.WriteEvent(self.op, t, None, here(3)))
-        else:
-            was_read(self.op, t)
+        if observe.observers:
+            if filled:
+                was_read("sent", t)
+            if written:
+                event = observe.WriteEvent(f"distributed.{self.op}", t, None, here())
+                observe.notify(observe.listening(), "write", event)
         if reduced and (t.dtype in FOREIGN or a.dtype == np.float16):
             a = a.astype(np.float32, order="C")
         elif reduced and a.dtype == np.bool_:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -49,6 +50,11 @@ class _Receipt:
         if came != self._size_bytes:
             raise ValueError(f"rank {self.source} of the group sent {came} bytes where {self._size_bytes} are expected")
         return True
+
+    def cancel(self) -> None:
+        """Await it no more."""
+        self._request.Cancel()
+        self._request.Wait()
 
 
 class Mpi:
@@ -117,7 +123,7 @@ class Mpi:
 
     def free(self) -> None:
         """Give the communicator back."""
-        if not MPI.Is_finalized():
+        if not MPI.Is_finalized() and not _End.failed:  # it waits for what has not ended
             self._comm.Free()
 
 
@@ -129,9 +135,21 @@ def world(rank: int, size: int) -> Mpi:
     if MPI.COMM_WORLD.size != size:
         raise RuntimeError(text(f"MPI has begun with {MPI.COMM_WORLD.size} processes",
                                 op="distributed.init_process_group", came=f"world_size={size}, rank={rank}",
-                                needed="a world of the same size each time",
-                                remedy="new_group for a part of it"))  # fmt: skip
-    return Mpi(MPI.COMM_WORLD.Split(0, rank))
+                                needed="the same size each time, and MPICH where mpiexec has started none",
+                                remedy="new_group for a part of the world; pip install mpich"))  # fmt: skip
+    made = Mpi(MPI.COMM_WORLD.Split(0, rank))
+    MPI.COMM_WORLD.Barrier()  # all have the memory that they share
+    for name in _shared_memory():
+        Path(name).unlink(missing_ok=True)
+    return made
+
+
+def _shared_memory() -> set[str]:
+    """Return the files of MPICH's memory that this machine's ranks share. Without their names they end with the ranks,
+    however those end: of a job that was killed they stayed."""
+    maps = Path("/proc/self/maps")
+    lines = maps.read_text().splitlines() if maps.exists() else []
+    return {line.split()[-1] for line in lines if "/dev/shm/mpich_shm_" in line and not line.endswith("(deleted)")}
 
 
 class _End:

@@ -78,7 +78,7 @@ class CutEvent(NamedTuple):
 
 class ReadEvent(NamedTuple):
     """A tensor's values became something of Python's, by which the program may go on: `kind` is bool, item, tolist,
-    numpy, index, print, len, equal or nonzero."""
+    numpy, index, print, len, equal or nonzero; sent where other processes get them."""
 
     kind: str
     tensor: Any

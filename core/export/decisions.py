@@ -14,6 +14,7 @@ READS = {
     "index": ("uses a tensor's value as an index", "core.index_select(x, dim, index), x[index[None]]"),
     "tolist": ("reads a tensor's values (tolist)", "stay with tensors: the values are others in each run"),
     "numpy": ("leaves for NumPy", "the op of the same name, or a core.autograd.Function written in ops"),
+    "sent": ("goes to other processes (core.distributed)", "export what one process computes between collectives"),
     "equal": ("decides by tensors' values (equal, allclose)", "core.where((a == b).all(), x, y)"),
     "nonzero": (
         "has a result whose size depends on values (nonzero, x[mask])",

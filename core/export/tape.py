@@ -327,6 +327,8 @@ class Tape(observe.Observer):
     def write(self, event: observe.WriteEvent) -> None:
         """Give what is written its new value, and the whole whose part it is."""
         target = event.target
+        if event.result is None:
+            raise refused(f"writes what comes from elsewhere ({event.name})", event.place, "give it as an argument")
         self.value(target, event.place)
         known = self._known[id(target)]
         memory = known.memory

@@ -8,6 +8,9 @@ import core
 from core import distributed as dist
 from core.distributed import checkpoint, fsdp, tensor
 from core.distributed import nn as functional
+from core.events import observe
+
+WEIGHT = core.ones(3)
 
 
 @pytest.fixture
@@ -62,6 +65,39 @@ def test_collectives_of_one_give_what_is_there(group):
     dist.barrier()
     assert dist.new_group([0]).size() == 1
     assert dist.get_rank(dist.new_group([])) == -1
+
+
+def test_collectives_are_told_to_observers(group):
+    class Heard(observe.Observer):
+        def __init__(self):
+            self.names = []
+
+        def write(self, event):
+            self.names.append((event.name, event.place[0].co_name))
+
+        def read(self, event):
+            self.names.append((event.kind, event.place[0].co_name))
+
+    own = "test_collectives_are_told_to_observers"
+    with observe.observing(Heard()) as heard:
+        dist.all_reduce(core.ones(2))
+        dist.reduce_scatter_tensor(core.zeros(2), core.ones(2))
+    assert sorted(heard.names) == [("distributed.all_reduce", own), ("distributed.reduce_scatter_tensor", own),
+                                   ("sent", own), ("sent", own)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("collective", "said"), [
+    (lambda x: dist.all_reduce(x), "goes to other processes"),
+    (lambda x: dist.all_gather_into_tensor(x, WEIGHT), "writes what comes from elsewhere"),
+])  # fmt: skip
+def test_an_exported_program_refuses_collectives(group, collective, said):
+    def step(x):
+        y = x * 2
+        collective(y)
+        return y + 1
+
+    with pytest.raises(RuntimeError, match=said):
+        core.export(step, (core.ones(3),))
 
 
 def test_what_needs_a_second_process_says_so(group):

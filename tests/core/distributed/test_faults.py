@@ -21,7 +21,10 @@ def ended(name, **more):
 
 
 @pytest.mark.parametrize("level", ["OFF", "DETAIL"])
-@pytest.mark.parametrize("name", ["other_collective", "other_shape", "other_dtype", "other_op", "other_root"])
+@pytest.mark.parametrize(
+    "name",
+    ["other_collective", "other_shape", "other_dtype", "other_op", "other_root", "other_group", "other_last_shape"],
+)
 def test_a_mismatch_is_found_with_both_lines(name, level):
     errors = ended(name, TORCH_DISTRIBUTED_DEBUG=level)
     assert "DistBackendError: Detected mismatch between collectives on ranks. Rank" in errors
@@ -47,6 +50,16 @@ def test_a_collective_ends_at_its_timeout():
 
 def test_a_monitored_barrier_names_who_is_missing():
     assert re.search(r"Timed out waiting 1000ms for monitored_barrier .* from rank 1", ended("late_at_the_barrier"))
+
+
+def test_a_job_that_is_killed_leaves_no_shared_memory():
+    script = ("import core.distributed as d, os; d.init_process_group('gloo'); d.barrier()\n"
+              "if d.get_rank() == 0: print([line for line in open('/proc/self/maps') if 'mpich_shm' in line])\n"
+              "d.barrier(); os.kill(os.getpid(), 9)")  # fmt: skip
+    code, out, errors = jobs.ranks(2, "-c", script, limit_s=30)
+    assert code != 0
+    assert "mpich_shm" in out, errors
+    assert "(deleted)" in out
 
 
 @pytest.mark.parametrize(("name", "said"), [

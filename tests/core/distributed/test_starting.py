@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -51,9 +52,10 @@ def test_a_spawned_process_that_fails_ends_all(fault, said, tmp_path):
     assert ("ArithmeticError: planted" in out) == (fault == "raise")
 
 
-def _by_hand(place, fault="", n=3, **more):
-    started = [subprocess.Popen([*PROGRAM, "rank", place, fault], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                text=True, cwd=jobs.ROOT, start_new_session=True,
+def _by_hand(place, fault="", n=3, where=None, **more):
+    before = where or [[]] * n
+    started = [subprocess.Popen([*before[r], *PROGRAM, "rank", place, fault], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, cwd=jobs.ROOT, start_new_session=True,
                                 env=jobs.environment(RANK=str(r), WORLD_SIZE=str(n), **more))
                for r in range(n)]  # fmt: skip
     try:
@@ -67,6 +69,32 @@ def _by_hand(place, fault="", n=3, **more):
 def test_processes_started_by_hand_meet_at_an_address():
     found = _by_hand(f"tcp://127.0.0.1:{free_port()}")
     assert [(code, out) for code, out, _ in found] == [(0, f"rank {r} has 9.0\n") for r in range(3)], found
+
+
+@pytest.fixture
+def two_hosts():
+    """Two networks of one machine each, with a wire between: the commands that run a program there."""
+    if os.geteuid() != 0 or not all(map(shutil.which, ("ip", "unshare"))):
+        pytest.skip("networks are made by root, with ip and unshare")
+    a, b = (f"gl{os.getpid()}{x}" for x in "ab")
+    made = [f"netns add {a}", f"netns add {b}", f"link add {a} netns {a} type veth peer name {b} netns {b}",
+            *(f"-n {n} addr add 10.77.0.{k}/24 dev {n}" for k, n in ((1, a), (2, b))),
+            *(f"-n {n} link set {d} up" for n in (a, b) for d in (n, "lo"))]  # fmt: skip
+    try:
+        for command in made:
+            if subprocess.run(["ip", *command.split()], capture_output=True, check=False).returncode:
+                pytest.skip(f"no network is made here: ip {command}")
+        yield [["ip", "netns", "exec", n, "unshare", "-u", "sh", "-c", f'hostname {n}; exec "$@"', "sh"]
+               for n in (a, b)]  # fmt: skip
+    finally:
+        for n in (a, b):
+            subprocess.run(["ip", "netns", "del", n], capture_output=True, check=False)
+
+
+def test_processes_of_two_machines_meet(two_hosts):
+    where = [two_hosts[r // 2] for r in range(4)]
+    found = _by_hand("env://", n=4, where=where, MASTER_ADDR="10.77.0.1", MASTER_PORT="29500")
+    assert [(code, out) for code, out, _ in found] == [(0, f"rank {r} has 24.0\n") for r in range(4)], found
 
 
 def test_who_was_killed_is_named_to_those_that_wait():
