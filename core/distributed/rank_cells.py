@@ -8,14 +8,13 @@ gone.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 
 if __name__ == "__main__":  # by its path, for the folder that it is started in may have a `core` of its own
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    from core.distributed.rank_cells import main
-
-    main()
+    importlib.import_module("core.distributed.rank_cells").main()
 
 import ast
 import ctypes
