@@ -8,14 +8,13 @@ gone.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 
 if __name__ == "__main__":  # by its path, for the folder that it is started in may have a `core` of its own
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    from core.distributed.rank_cells import main
-
-    main()
+    importlib.import_module("core.distributed.rank_cells").main()
 
 import ast
 import ctypes
@@ -43,7 +42,7 @@ from . import groups, work
 from .rank_log import RankLog
 
 ASKED = signal.SIGRTMIN + 9  # a rank that holds Python answers it with its line, by faulthandler
-REPORTS_S, SILENT_S, ROUNDS = 0.1, 1.0, 9
+FIRST_S, REPORTS_S, SILENT_S, ROUNDS = 0.02, 0.1, 1.0, 9
 __all__ = ["ASKED", "Rank", "compiled", "main"]
 
 
@@ -101,7 +100,7 @@ class Rank:
                 os.dup2(to.fileno(), fd)
         self.fault = connect(path, rank=rank, kind="fault")
         faulthandler.enable(self.fault.fileno())
-        faulthandler.register(ASKED, self.fault.fileno(), all_threads=False)
+        faulthandler.register(ASKED, self.fault.fileno(), all_threads=True)
         sys.stdout, sys.stderr = (
             io.TextIOWrapper(io.FileIO(fd, "w", closefd=False), "utf-8", "replace", None, True, True) for fd in (1, 2)
         )
@@ -262,7 +261,7 @@ class Rank:
 
     def _report(self, log: Any, ahead: float, ended: threading.Event) -> None:
         told, at = None, 0.0
-        while not ended.wait(REPORTS_S):
+        while not ended.wait(REPORTS_S if at else FIRST_S):
             found = log.changed()
             if found["rows"] or found["place"] != told or time.perf_counter() - at > SILENT_S:
                 told, at = found["place"], time.perf_counter()

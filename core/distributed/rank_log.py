@@ -15,6 +15,7 @@ import threading
 import time
 import weakref
 import zlib
+from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -26,17 +27,19 @@ from ..events import observe
 from ..nn.modules import everywhere
 from ..nn.modules.module import Module
 from ..tensors.tensor import Tensor
+from . import reducer
 
 __all__ = ["ROW", "RankLog"]
 
 ROW = ("number", "group", "sequence", "op", "bytes", "bucket", "site", "begun", "waits", "done", "failed")
 """What the columns of a row are: one operation between processes."""
 
-ROWS, CALLS, PARAMETERS, STEPS = 20_000, 4096, 400, 64  # so many are kept at most; every STEPS-th step is compared
+ROWS, CALLS, PARAMETERS, STEPS = 20_000, 64, 400, 64  # so many are kept at most; every STEPS-th step is compared
 PIECE, PIECES = 1 << 14, 64  # of what is longer than 1 MiB the checksum takes so many pieces of so many bytes
 LOOKS_S = 0.02  # between looks at the line
 PAIRS = ("send", "recv", "isend", "irecv")
 _LIBRARY = tuple(sysconfig.get_path(kind) + os.sep for kind in ("stdlib", "purelib"))
+_REDUCER = vars(reducer)
 _CELL = re.compile(r"In \[\d+\]")
 
 
@@ -62,13 +65,21 @@ def users_frame(frame: FrameType | None) -> FrameType | None:
     """Return the nearest frame of a cell, outwards from `frame`; without one the nearest of the user's files."""
     other = None
     while frame is not None:
-        name = frame.f_code.co_filename
-        if _CELL.fullmatch(name):
+        kind = _kind(frame.f_code.co_filename)
+        if kind == "cell":
             return frame
-        if other is None and os.path.isabs(name) and not (source.is_ours(name) or name.startswith(_LIBRARY)):
+        if other is None and kind == "file":
             other = frame
         frame = frame.f_back
     return other
+
+
+@cache
+def _kind(name: str) -> str:
+    """Return what a file is: a cell, a file of the user's, or neither."""
+    if _CELL.fullmatch(name):
+        return "cell"
+    return "file" if os.path.isabs(name) and not (source.is_ours(name) or name.startswith(_LIBRARY)) else ""
 
 
 class RankLog(observe.Follower):
@@ -79,14 +90,15 @@ class RankLog(observe.Follower):
         self.rows: list[list[Any]] = []
         self.sites: list[dict[str, Any]] = []
         self.steps: list[dict[str, Any]] = []
-        self.calls: list[list[Any]] = []  # of the outermost module, for training: time, items, checksum, site
-        self.items = self.called = self.passes = self.stepped_n = self.left_out = 0
+        self.calls: list[list[Any]] = []  # of the outermost module, the first for training: time, items, checksum, site
+        self.passes = self.stepped_n = self.left_out = 0
         self.lines: dict[int, list[float]] = {}  # site → seconds of its own, seconds in which it waits for others
         self.blocked: list[Any] = []  # the work that is waited for
         self.started = self.stopped = 0.0
         self.error = ""
         self._known: dict[tuple[str, int, str], int] = {}
         self._of: dict[int, list[Any]] = {}  # id of a work → its row
+        self._groups: dict[int, tuple[Any, list[int], str]] = {}
         self._count: dict[str, int] = {}  # of collectives of a group
         self._changed: dict[int, list[Any]] = {}
         self._names: dict[int, tuple[weakref.ref[Any], str]] = {}
@@ -116,16 +128,19 @@ class RankLog(observe.Follower):
         """Hear no more."""
         self.stopped = time.perf_counter()
         observe.unfollow(self)
-        for handle in self._handles:
-            handle.remove()
+        self._unhook()
         self._end.set()
         if self._watch is not None:
             self._watch.join()
 
+    def _unhook(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+
     def told(self) -> dict[str, Any]:
         """Return what was heard, as plain data."""
         return {"steps": self.steps, "calls": self.calls,
-                "items": self.items, "called": self.called, "passes": self.passes, "stepped": self.stepped_n,
+                "passes": self.passes, "stepped": self.stepped_n,
                 "left_out": self.left_out, "lines": [[k, *map(float, v)] for k, v in self.lines.items()],
                 "final": self._final(), "loaders": self._loaders(), "seed": _seed(),
                 "error": self.error}  # fmt: skip
@@ -197,21 +212,24 @@ class RankLog(observe.Follower):
         if len(self.rows) >= ROWS or work.group is None:
             self.left_out += 1
             return
-        frame, bucket = sys._getframe(2), False
-        at: FrameType | None = frame
+        at: FrameType | None = sys._getframe(3)
+        bucket = False
         while at is not None and source.is_ours(at.f_code.co_filename):
-            bucket = bucket or at.f_code.co_filename.endswith("reducer.py")
+            bucket = bucket or at.f_globals is _REDUCER
             at = at.f_back
-        ranks = list(work.group.ranks)
-        group = f"{work.group.group_name} {ranks}"
+        group = self._groups.get(id(work.group))
+        if group is None:
+            ranks = list(work.group.ranks)
+            group = self._groups[id(work.group)] = work.group, ranks, f"{work.group.group_name} {ranks}"
         sequence = -1
         if work.op not in PAIRS:
-            sequence = self._count[group] = self._count.get(group, -1) + 1
-        row = [len(self.rows), ranks, sequence, work.op, work.size_bytes, bucket, self.site(at), now, None, None, False]
+            sequence = self._count[group[2]] = self._count.get(group[2], -1) + 1
+        n = len(self.rows)
+        row = [n, group[1], sequence, work.op, work.size_bytes, bucket, self.site(at), now, None, None, False]
         self.rows.append(row)
         self._of[id(work)] = row
         with self._lock:
-            self._changed[row[0]] = row
+            self._changed[n] = row
 
     # -- steps, passes, batches ----------------------------------------------------------------------------------------
 
@@ -279,11 +297,10 @@ class RankLog(observe.Follower):
         found = next((a for a in args if isinstance(a, Tensor)), None)
         if found is None or not found.ndim:
             return
-        self.called += 1
-        self.items += found.shape[0]
-        if len(self.calls) < CALLS:
-            sum_ = checksum(found.detach()._a) if len(self.calls) < STEPS and isinstance(found._a, np.ndarray) else None
-            self.calls.append([time.perf_counter(), found.shape[0], sum_, self.site(sys._getframe(1))])
+        sum_ = checksum(found._a) if isinstance(found._a, np.ndarray) else None
+        self.calls.append([time.perf_counter(), found.shape[0], sum_, self.site(sys._getframe(1))])
+        if len(self.calls) == CALLS:  # from now on no module's call is heard, which has its cost
+            self._unhook()
 
     def _returned(self, module: Any, args: Any, output: Any) -> None:
         if threading.get_ident() == self._main:

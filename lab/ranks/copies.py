@@ -125,9 +125,9 @@ def unbalanced(c: Comparison, cause: str) -> Iterator[Finding]:
                               f"on {c.words(site)}, the others {usual}.",
                       remedy="Give all ranks as many batches: `DistributedSampler(data, drop_last=True)`, or train in "
                              "`with Join([model]):`.")  # fmt: skip
-    if not min(r.log["called"] for r in c.ranks):
+    if not all(r.log["calls"] for r in c.ranks):
         return
-    items = [r.log["items"] / r.log["called"] for r in c.ranks]
+    items = [sum(call[1] for call in r.log["calls"]) / len(r.log["calls"]) for r in c.ranks]
     usual = median(items)
     odd = [r.number for r, n in zip(c.ranks, items, strict=True) if usual and abs(n / usual - 1) > OFF]
     if odd:

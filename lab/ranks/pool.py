@@ -33,6 +33,7 @@ __all__ = ["GRACE_S", "Lost", "Pool", "RankOf", "Refused"]
 
 START_S, GRACE_S, STUCK_S = 120.0, 1.5, 3.0  # until all are there; after a failure; in calls that cannot end
 AGAIN_S, GIVE_UP_S = 1.0, 4.0  # after Ctrl-C: until it is sent once more, until all ranks are ended
+ANSWER_S = 1.0  # for which a rank that holds Python may say where it is
 PAIRS = ("send", "recv", "isend", "irecv")
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in ', re.MULTILINE)
 _libc = ctypes.CDLL(None)
@@ -272,24 +273,23 @@ class Pool:
             for rank in running:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(rank.pid, rank_cells.ASKED)
-            deadline = time.monotonic() + 0.5
-            while time.monotonic() < deadline and not all(rank.fault for rank in running):
+            deadline = time.monotonic() + ANSWER_S
+            while time.monotonic() < deadline and not all([self._faulted(rank) for rank in running]):
                 self._read(0.05)
             for rank in running:
-                if rank.state == "runs":
-                    rank.state = "ended"
-                    self._faulted(rank)
+                rank.state = "ended" if rank.state == "runs" else rank.state
             who = ", ".join(str(rank.number) for rank in running)
             self.stop(f"rank {who} did not answer Ctrl-C")
         elif now - self._asked > AGAIN_S * self._told:
             self._interrupt()
 
-    def _faulted(self, rank: RankOf) -> None:
-        """Take a rank's line from what faulthandler wrote of it."""
+    def _faulted(self, rank: RankOf) -> bool:
+        """Take a rank's line from what faulthandler wrote of it; return whether it stands there."""
         for file, line in _FRAME.findall(rank.fault):
             if file.startswith("In ["):
                 rank.place = {**rank.place, "file": file, "line": int(line)}
-                return
+                return True
+        return False
 
     # -- what comes ----------------------------------------------------------------------------------------------------
 

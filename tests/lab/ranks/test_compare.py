@@ -10,7 +10,7 @@ from lab.ranks.pool import RankOf
 
 SITES = [{"file": "In [1]", "line": 3, "text": "dist.all_reduce(t)"},
          {"file": "In [1]", "line": 2, "text": "work()"}]  # fmt: skip
-LOG = {"steps": [], "calls": [], "items": 0, "called": 0, "stepped": 0, "lines": [], "final": {}, "loaders": []}
+LOG = {"steps": [], "calls": [], "stepped": 0, "lines": [], "final": {}, "loaders": []}
 
 
 def rank(number, begun, done, start=0.0, stop=10.0, ahead=0.0, lines=()):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from core.distributed.worker import MARK, marked
-from lab.ranks.cell import errors
+from lab.ranks.cell import errors, view
 from lab.ranks.pool import Lost
 
 from ...core.distributed.jobs import ROOT, environment, needs_mpi
@@ -146,3 +146,12 @@ def test_nothing_is_left_when_the_notebook_ends(number):
     for pid in marked(mark):
         os.kill(pid, signal.SIGKILL)
     assert left == []
+
+
+@pytest.mark.parametrize("text", ["time.sleep(100)", "sum(itertools.repeat(0))"])
+def test_a_rank_that_hangs_is_named_within_ten_seconds_of_the_timeout(pool, text):
+    cell = f"import itertools\nt = torch.ones(1)\nif rank == 2:\n    {text}\ndist.all_reduce(t)"
+    assert run(pool, cell, 2.0) < 12
+    card = view(pool, "", "In [3]", f"%%ranks\n{cell}")
+    assert card.findings[0].message.startswith(f"Rank 2 hangs on line 5 (`{text}`): ranks 0, 1 and 3 waited for it in "
+                                               "`all_reduce` on line 6 until the timeout.")  # fmt: skip
