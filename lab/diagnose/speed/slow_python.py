@@ -234,7 +234,12 @@ def stepped(shares: Shares) -> Iterator[Saving]:
 
 
 def _layer_by_layer(loop: ast.For) -> bool:
-    """Whether each turn runs a module of its own: ``self.layers[i](x)``, which is no step of a recurrent network."""
+    """Whether each turn runs a module of its own, which is no step of a recurrent network.
+
+    >>> loops = (ast.parse(f"for i in turns: h = {call}").body[0] for call in ("self.layers[i](h)", "self.cell(x[i])"))
+    >>> [_layer_by_layer(loop) for loop in loops]
+    [True, False]
+    """
     turn = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
     called = [n.func for n in ast.walk(loop) if isinstance(n, ast.Call) and isinstance(n.func, ast.Subscript)]
     return any(turn & names_in(func.slice) for func in called)

@@ -59,4 +59,39 @@ for step in range(20):
     opt.step()
     meter.update(loss.item())
 """,
+    "steps within a step, each with a loss": """
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+def ahead(weights, inputs):
+    a, b, c, d = weights
+    return F.linear(F.relu(F.linear(inputs, a, b)), c, d)
+for step in range(3):
+    losses = [0 for _ in range(4)]
+    for task in range(4):
+        support, query = slice(16 * task, 16 * task + 8), slice(16 * task + 8, 16 * task + 16)
+        fast = list(net.parameters())
+        for k in range(4):
+            loss = F.cross_entropy(ahead(fast, x[support]), labels[support])
+            grad = torch.autograd.grad(loss, fast)
+            fast = [w - 0.1 * g for w, g in zip(fast, grad)]
+            losses[k] += F.cross_entropy(ahead(fast, x[query]), labels[query])
+    total = losses[-1] / 4
+    opt.zero_grad()
+    total.backward()
+    opt.step()
+""",
+    "weight_norm in the old spelling": """
+import warnings
+torch.manual_seed(0)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    net = nn.Sequential(nn.utils.weight_norm(nn.Linear(16, 32)), nn.ReLU(), nn.Linear(32, 4))
+opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+for step in range(5):
+    loss = F.cross_entropy(net(x), labels)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
 }

@@ -322,3 +322,18 @@ def test_gradients_of_another_optimizer_are_no_measure(traced: Any, space: Space
     assert not told(trace)
     give(trace, [1e-6, 1e-1, 1e-1, 1.0, 1.0, 1.0])
     assert told(trace) == [("vanishing", ["A"])]
+
+
+def test_queries_and_keys_only_weigh(traced: Any, space: Space) -> None:
+    trace = traced(
+        "A, B, C, D = P(16, 16), P(16, 16), P(16, 16), P(16, 16)\n"
+        "value = x @ A\n"
+        "out = F.softmax((x @ B) @ (x @ C).T, -1) @ value @ D\n"
+        "out.square().mean().backward()",
+        space,
+    )
+    trace.first.clear()
+    give(trace, [1.0, 1e-6, 1e-6, 1.0])
+    assert not told(trace)
+    give(trace, [1e-6, 1.0, 1.0, 1.0])
+    assert told(trace) == [("vanishing", ["A"])]
