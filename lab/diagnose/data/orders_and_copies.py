@@ -24,9 +24,10 @@ SOURCE = re.compile(r"src|source", re.I)  # of another domain, which has an orde
 
 @text_rule(773)
 def permuted_apart(scope: Scope) -> Iterator[Found]:
-    """``x[torch.randperm(n)]`` and ``y[torch.randperm(n)]``: each is brought into an order of its own."""
+    """``lam * x + (1 - lam) * x[torch.randperm(n)]``, and the same of y: each is mixed in an order of its own."""
     drawn = [n for n in scope.index.kinds.get(ast.Subscript, ()) if isinstance(n.ctx, ast.Load)
-             and called(n.slice) in PERMUTES and isinstance(n.value, ast.Name | ast.Attribute)]  # fmt: skip
+             and called(n.slice) in PERMUTES and isinstance(n.value, ast.Name | ast.Attribute)
+             and isinstance(getattr(scope.source.parents.get(n), "op", None), ast.Mult)]  # fmt: skip
     for first in drawn:
         for second in drawn:
             near = 0 < second.lineno - first.lineno <= 3 or (second.lineno == first.lineno and second is not first)
@@ -35,8 +36,9 @@ def permuted_apart(scope: Scope) -> Iterator[Found]:
             if not near or sum(labels) != 1 or SOURCE.search(one) or SOURCE.search(other):
                 continue
             message = (
-                f"brings {one} into an order drawn at random (`{ast.unparse(first)}`), and {scope.place(second).words} "
-                f"{other} into another one (`{ast.unparse(second)}`): they no longer belong together."
+                f"mixes {one} with others in an order drawn at random (`{ast.unparse(first)}`), and "
+                f"{scope.place(second).words} {other} in another one (`{ast.unparse(second)}`): they no longer belong "
+                "together."
             )
             yield scope.tell(first, "data", message, f"Draw it once: order = torch.randperm(len({one})), for both.")
             return

@@ -59,7 +59,7 @@ def critic_and_generator(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 scores = list(_scores(scope, critic, generator))
                 judged = [s for s in scores if s.step == own]
                 made = {s.sign for s in judged if s.made}
-                if len(made) != 1 or not any(not s.made and s.sign not in made for s in judged):
+                if made != {1} or not any(not s.made and s.sign not in made for s in judged):
                     continue
                 wants = [s for s in scores if s.step == other and s.made]
                 if wants and {s.sign for s in wants} == made:
