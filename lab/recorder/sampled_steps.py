@@ -114,7 +114,9 @@ class SampledSteps:
             return
         try:
             steps = 1 + self._caught_up()
-            group = optimizer.param_groups[0]
+            group = next((g for g in optimizer.param_groups if g["params"]), None)
+            if group is None:
+                return  # all its groups are empty
             p = group["params"][0]
             loops = self.ends.loops
             self.passes = 0
