@@ -113,7 +113,9 @@ class SampledSteps:
         if not self.alive or get_ident() != self._who:
             return
         steps = 1 + self._caught_up()
-        group = optimizer.param_groups[0]
+        group = next((g for g in optimizer.param_groups if g["params"]), None)
+        if group is None:
+            return  # all its groups are empty
         p = group["params"][0]
         loops = self.ends.loops
         self.passes = 0

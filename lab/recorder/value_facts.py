@@ -366,7 +366,8 @@ def _common(facts: ValueFacts, row: Row, target: Any) -> None:
     if not target._kind.dtype.name.startswith("int") or target._a.size > MANY or target._a.size < SAMPLES:
         return
     length = facts._numbers[0].shape[:2] if facts._numbers is not None else ()
-    if target._a.ndim < 2 and (len(length) < 2 or target._a.size != length[0] * length[1]):
+    places = [length[0] * (length[1] - k) for k in range(3)] if len(length) > 1 else []  # the last have no target
+    if target._a.ndim < 2 and target._a.size not in places:
         return
     values, counts = np.unique(on_host(target._a), return_counts=True)
     best = int(np.argmax(counts))

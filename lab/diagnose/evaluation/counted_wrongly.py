@@ -15,7 +15,7 @@ from ..order import rule, text_rule
 from ..reading.calls import bare, equalities, functions, operands, rows_at
 from ..reading.loaders import fetched_at, over_batches
 from ..reading.scope import Scope
-from ..reading.sources import Source, assigned, called, names_in, own_nodes, sources
+from ..reading.sources import Place, Source, assigned, called, names_in, own_nodes, sources
 
 CASTS = {"cast", "float", "double", "to", "type", "half"}
 MOSTLY = 0.3  # share of one target from which the loss is mostly of padding
@@ -68,20 +68,40 @@ def padding_in_loss(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if share < MOSTLY or ignored == value or row not in trace.rows or not row.reached:
             continue
         found = sources(trace)
-        if not any(value in _paddings(source) for source in found):
+        ends = {number for number, _ in trace.values.filled.values()}  # what the inputs are filled up with, as it ran
+        if value not in ends and not any(value in _paddings(source) for source in found):
             continue
         line, col, place = where(trace, row.chain)
         for source in found:
             for node in source.nodes:
                 if called(node) == "CrossEntropyLoss" and "ignore_index" not in ast.unparse(node):
                     line, col, place = source.place(node)
-        message = capital(
-            f"{place} counts padding as right or wrong: {share:.0%} of the targets are {value}, with which sequences "
-            "are filled up and which is easily learnt, so loss and accuracy look better than they are."
-        )
+        does = f"{place} counts padding as right or wrong"
         remedy = f"Leave it out: CrossEntropyLoss(ignore_index={value}), and an accuracy over target != {value}."
+        copied = next(_copied_labels(found), None)
+        if copied is not None:
+            there, node, labels = copied
+            does = f"{there.words} copies the padding into the labels (`{ast.unparse(node)}`), and {does}"
+            line, col = there.line, there.col
+            remedy = f"Leave it out, on the line after: {labels}[{labels} == {value}] = {-100 if ignored is None else ignored}."
+        message = capital(
+            f"{does}: {share:.0%} of the targets are {value}, with which sequences are filled up and which is easily "
+            "learnt, so loss and accuracy look better than they are."
+        )
         return [Found("evaluation", "warning", line, col, message, remedy, [row])]
     return []
+
+
+def _copied_labels(found: list[Source]) -> Iterator[tuple[Place, ast.Assign, str]]:
+    """Yield where labels are made as a copy of what the model reads: ``batch["labels"] = batch["input_ids"].clone()``;
+    with what they are called."""
+    for source in found:
+        for call in source.calls.get("clone", ()):
+            above = source.parents.get(call)
+            if isinstance(above, ast.Assign) and "ids" in ast.unparse(call):
+                target = ast.unparse(above.targets[0])
+                if re.search(r"\blabels\b", target):
+                    yield source.place(above), above, target
 
 
 def _paddings(source: Source) -> set[int]:

@@ -15,6 +15,7 @@ from ..training.left_unused import group_left_out
 from ..training.training_steps import of_optim
 from .target_networks import copies_of_trained, is_of
 
+QUOTED = 100  # characters of a call that a sentence still holds
 _UNLISTED = re.compile(r"\w+(\.\w+)+\[[^\]]+\](\.|$)")  # a parameter in a module's plain list, or of a module there
 
 
@@ -148,7 +149,7 @@ def _late(trace: Trace, left: _Left) -> Told | None:
 def _thawed(trace: Trace, left: _Left) -> Told | None:
     """Told of parameters that begin to need a gradient after an optimizer was made of those that did."""
     for source in sources(trace):
-        for scope in source.scopes():
+        for scope in source.scopes(earlier=True):
             made: ast.AST | None = None
             for node in own_nodes(scope):
                 if isinstance(node, ast.Call) and of_optim(node) and "requires_grad" in ast.unparse(node):
@@ -160,7 +161,10 @@ def _thawed(trace: Trace, left: _Left) -> Told | None:
                         f"made the optimizer of those that needed a gradient then: {left.step.words} steps it without "
                         f"{left.them()}, and {verb(left.leaves, 'it stays as it is', 'they stay as they are')}."
                     )
-                    remedy = "Add them there, optimizer.add_param_group({'params': [...]}), or make it of all."
+                    remedy = (
+                        f"Add {left.them()} there, optimizer.add_param_group({{'params': [...]}}), or make it of all "
+                        "parameters: those without a gradient stay as they are."
+                    )
                     return place, message, remedy
     return None
 
@@ -223,8 +227,10 @@ def _made_without(trace: Trace, left: _Left) -> Told | None:
         return None
     source, call = made
     place = source.place(call)
+    code = ast.unparse(call)
+    quoted = f" (`{code}`)" if len(code) <= QUOTED else ""
     message = (
-        f"{place.words} makes the optimizer without {listed(left.leaves)} (`{ast.unparse(call)}`): {left.step.words} "
+        f"{place.words} makes the optimizer without {listed(left.leaves)}{quoted}: {left.step.words} "
         f"steps it, and {left.stays()}."
     )
     return place, message, _make_of_all(left)

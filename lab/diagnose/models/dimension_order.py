@@ -6,12 +6,17 @@ from __future__ import annotations
 import ast
 import itertools
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
-from ..finding import Found, capital, code_of, where
+from ..finding import Found, capital, code_of, spot, where
 from ..order import rule
-from ..reading.sources import Place, Source, called, sources
+from ..reading.scope import scope_around
+from ..reading.sources import Place, Source, called, own_nodes, sources
 
+PRIMES = (2, 3, 5, 7, 11, 13)
+"""Numbers that stand for sizes of which only the names are looked at: no two products of them are equal."""
 VIEWS = {"view", "reshape", "unflatten", "flatten", "view_as"}
 RECURRENT = {"LSTM", "GRU", "RNN"}
 ATTENDING = {"MultiheadAttention", "TransformerEncoder", "TransformerEncoderLayer", "TransformerDecoder",
@@ -45,7 +50,74 @@ def scrambled(trace: Trace, explained: set[Leaf]) -> list[Found]:
             "others."
         )
         return [Found("layout", "warning", line, col, message, _remedy(before, after), [row])]
+    return _by_names(trace, behind)
+
+
+def _by_names(trace: Trace, behind: Mapping[Ref, None]) -> list[Found]:
+    """``B, C, H, W = x.shape`` and ``x.view(B, H * W, C)``: the names tell it where the sizes happen to be equal."""
+    views = [row for row in trace.rows if row.op in VIEWS and row in behind and row.refs and row.chain]
+    ran = {spot(trace, row.chain[0]): row for row in views}
+    for source in sources(trace) if ran else ():
+        for call in (n for name in ("view", "reshape") for n in source.calls.get(name, ())):
+            row, sizes = ran.get(source.place(call).words), _unpacked(source, call)
+            if row is None or sizes is None or len(row.refs[0].shape) != len(sizes):
+                continue
+            real = dict(zip(sizes, row.refs[0].shape, strict=True))
+            sizes = {name: number if real[name] > 1 else 1 for name, number in sizes.items()}
+            before, after = tuple(sizes.values()), _asked(call, sizes)
+            moved = _moved(before, after) if after is not None else None
+            if after is None or moved is None:
+                continue
+            texts = {number: name for name, number in sizes.items()}
+            texts |= {n: ast.unparse(a) for n, a in zip(after, call.args, strict=True) if n != 1}
+            line, col, place = where(trace, row.chain)
+            message = capital(
+                f"{place} mixes up dimensions: `{ast.unparse(call)}` reads ({', '.join(sizes)}) as "
+                f"({', '.join(map(ast.unparse, call.args))}) without moving an element, so the dimension of "
+                f"{texts.get(moved, moved)} is spread over others."
+            )
+            return [Found("layout", "warning", line, col, message, _remedy(before, after, texts), [row])]
     return []
+
+
+def _unpacked(source: Source, call: ast.Call) -> dict[str, int] | None:
+    """The names that the sizes of what a view is of were given just before, each with a prime in its place."""
+    of = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if not isinstance(of, ast.Name):
+        return None
+    found = None
+    for node in own_nodes(scope_around(source, call)):
+        if not isinstance(node, ast.Assign) or node.lineno >= call.lineno:
+            continue
+        target, value = node.targets[0], ast.unparse(node.value)
+        if isinstance(target, ast.Tuple) and value in (f"{of.id}.shape", f"{of.id}.size()"):
+            names = [part.id for part in target.elts if isinstance(part, ast.Name)]
+            alone = len(set(names)) == len(names) == len(target.elts) <= len(PRIMES)
+            found = dict(zip(names, PRIMES, strict=False)) if alone else None
+        elif found is not None and {of.id, *found} & {n.id for t in node.targets for n in ast.walk(t)
+                                                      if isinstance(n, ast.Name)}:  # fmt: skip
+            found = None
+    return found
+
+
+def _asked(call: ast.Call, sizes: dict[str, int]) -> tuple[int, ...] | None:
+    """The shape that a view asks for, by the numbers of the names: each of them once, and one -1 for all others."""
+    shape = [_product(arg, sizes) for arg in call.args]
+    known = math.prod(n for n in shape if n is not None and n > 0)
+    whole = math.prod(sizes.values())
+    if None in shape or shape.count(-1) > 1 or whole % known or (-1 not in shape and known != whole):
+        return None
+    return tuple(whole // known if n == -1 else n for n in shape if n is not None)
+
+
+def _product(node: ast.expr, sizes: dict[str, int]) -> int | None:
+    """The number of a name or of a product of names; -1 for -1."""
+    if isinstance(node, ast.Name):
+        return sizes.get(node.id)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        left, right = _product(node.left, sizes), _product(node.right, sizes)
+        return None if left is None or right is None or min(left, right) < 0 else left * right
+    return -1 if ast.unparse(node) == "-1" else 1 if ast.unparse(node) == "1" else None
 
 
 def _called(code: str) -> bool:
@@ -57,12 +129,12 @@ def _called(code: str) -> bool:
     return isinstance(tree, ast.Call) and getattr(tree.func, "attr", "") in VIEWS
 
 
-def _words(shape: tuple[int, ...]) -> str:
-    return ", ".join(map(str, shape))
+def _words(shape: tuple[int, ...], texts: Mapping[int, str] = MappingProxyType({})) -> str:
+    return ", ".join(texts.get(n, str(n)) for n in shape)
 
 
-def _remedy(before: tuple[int, ...], after: tuple[int, ...]) -> str:
-    """The least move of dimensions that makes a reshape clean.
+def _remedy(before: tuple[int, ...], after: tuple[int, ...], texts: Mapping[int, str] = MappingProxyType({})) -> str:
+    """The least move of dimensions that makes a reshape clean; `texts` are what sizes are called.
 
     >>> _remedy((16, 20, 5), (20, 16, 5)), _remedy((8, 4, 10, 4), (8, 10, 16))
     ('Swap the dimensions: transpose(0, 1).', 'Swap the dimensions first: transpose(1, 2).reshape(8, 10, 16).')
@@ -76,11 +148,11 @@ def _remedy(before: tuple[int, ...], after: tuple[int, ...]) -> str:
         return f"Swap the dimensions: {_move(first[0][0])}."
     last = [(o, s) for o in _orders(len(after)) if _moved(before, s := _split(after, o)) is None]
     if len(after) > len(before) and last:
-        return f"Split first, then swap: view({_words(last[0][1])}).{_move(last[0][0])}."
+        return f"Split first, then swap: view({_words(last[0][1], texts)}).{_move(last[0][0])}."
     if first:
         how = _move(first[0][0])
         what = "Swap the dimensions" if how.startswith("transpose") else "Move them"
-        return f"{what} first: {how}.reshape({_words(after)})."
+        return f"{what} first: {how}.reshape({_words(after, texts)})."
     return "Bring the dimensions that are joined next to each other first, with permute() or transpose(); then reshape."
 
 
@@ -167,7 +239,8 @@ def _blocks(a: list[int], b: list[int]) -> list[tuple[list[int], list[int]]]:
 @rule(440)
 def samples_as_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A recurrent layer, or attention, that takes dimension 0 for time and dimension 1 for the samples, as it does
-    without batch_first, whose output then loses dimension 1: the samples and not the time."""
+    without batch_first, whose output then loses dimension 1, the samples and not the time; or whose input is cut in time
+    along dimension 1."""
     if not trace.second:
         return []
     readers = trace.consumers()
@@ -184,26 +257,76 @@ def samples_as_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
             flat = after.op in FLAT and steps != samples and shape == (steps, math.prod(row.shape[1:]))
             if not (gone or flat) or len(shape) != 2:
                 continue
-            line, col, place = where(trace, after.chain)
-            name, kind = trace.paths[path], trace.entered[path][-1][0]
             over = "of the last sample alone" if after.op in ("select", "getitem", "index") else "over the samples"
-            reads = f"reads its input of ({_words(row.shape[:2])}, ...) as {steps:,} time steps of {samples:,} samples"
-            taken = f"takes `{code_of(trace, after)}` {over}"
+            does = f"takes `{code_of(trace, after)}` {over}"
             if flat:
-                taken = f"makes a row of each of the {steps:,} (`{code_of(trace, after)}`)"
-            message = f"{place} {taken}: {name} ({kind}) has no batch_first=True, so it {reads}."
-            made = [at for s in sources(trace) if (at := _made_at(s, name.rpartition(".")[2], kind)) is not None]
-            layer = kind
-            if kind in ("TransformerEncoder", "TransformerDecoder"):  # what is set where its layer is made
-                made = [s.place(n) for s in sources(trace) for n in s.calls.get(f"{kind}Layer", ())]
-                layer = f"{kind}Layer"
-            if len(made) == 1:
-                there, (line, col, place) = place, made[0]
-                message = f"{place} makes {name} ({kind}) without batch_first=True, so it {reads}; {there} {taken}."
-            message = capital(message)
-            remedy = f"Make it with batch_first=True: nn.{layer}(..., batch_first=True)."
-            return [Found("layout", "warning", line, col, message, remedy, [after])]
+                does = f"makes a row of each of the {steps:,} (`{code_of(trace, after)}`)"
+            return _without_batch_first(trace, row, path, after, does)
+    return _windows_as_batch(trace)
+
+
+def _windows_as_batch(trace: Trace) -> list[Found]:
+    """Windows ``x[:, i:i + T]``, whose targets are ``x[:, i + 1:i + T + 1]``, in a layer that reads dimension 1 as the
+    samples, as it does without batch_first."""
+    windows = _windows(trace)
+    for row in trace.rows if windows else ():
+        path = trace.second.get(row.path)
+        if path is None or not row.reached or len(row.shape) != 3 or row.shape[0] == row.shape[1]:
+            continue
+        for before in _before(row):
+            code = code_of(trace, before)
+            if code in windows:
+                return _without_batch_first(trace, row, path, before, f"takes time along dimension 1 (`{code}`)")
     return []
+
+
+def _windows(trace: Trace) -> set[str]:
+    """The texts of slices along dimension 1 beside which the same is taken one place later."""
+    found = {}
+    for source in sources(trace):
+        for node in source.nodes:
+            index = node.slice if isinstance(node, ast.Subscript) else None
+            if not isinstance(node, ast.Subscript) or not isinstance(index, ast.Tuple) or len(index.elts) < 2:
+                continue
+            first, part = index.elts[:2]
+            if ast.unparse(first) == ":" and isinstance(part, ast.Slice) and part.lower is not None:
+                found[ast.unparse(node)] = ast.unparse(node.value), ast.unparse(part.lower)
+    return {
+        text for text, (of, low) in found.items()
+        if not low.isdigit() and not {(of, f"{low} + 1"), (of, f"1 + {low}")}.isdisjoint(found.values())
+    }  # fmt: skip
+
+
+def _before(row: Row) -> list[Row]:
+    """What an op's input came from, as long as it kept its first two dimensions."""
+    found: list[Row] = []
+    stack = [row]
+    while stack and len(found) < 16:
+        for ref in stack.pop().refs:
+            if isinstance(ref, Row) and tuple(ref.shape[:2]) == tuple(row.shape[:2]) and ref not in found:
+                found.append(ref)
+                stack.append(ref)
+    return found
+
+
+def _without_batch_first(trace: Trace, row: Row, path: int, at: Row, does: str) -> list[Found]:
+    """The finding, of an op of a layer and of what tells that it takes the dimensions the other way."""
+    line, col, place = where(trace, at.chain)
+    name, kind = trace.paths[path], trace.entered[path][-1][0]
+    steps, samples = row.shape[0], row.shape[1]
+    reads = f"reads its input of ({_words(row.shape[:2])}, ...) as {steps:,} time steps of {samples:,} samples"
+    message = f"{place} {does}: {name} ({kind}) has no batch_first=True, so it {reads}."
+    made = [found for s in sources(trace) if (found := _made_at(s, name.rpartition(".")[2], kind)) is not None]
+    layer = kind
+    if kind in ("TransformerEncoder", "TransformerDecoder"):  # what is set where its layer is made
+        made = [s.place(n) for s in sources(trace) for n in s.calls.get(f"{kind}Layer", ())]
+        layer = f"{kind}Layer"
+    made = list(dict.fromkeys(made))
+    if len(made) == 1:
+        there, (line, col, place) = place, made[0]
+        message = f"{place} makes {name} ({kind}) without batch_first=True, so it {reads}; {there} {does}."
+    remedy = f"Make it with batch_first=True: nn.{layer}(..., batch_first=True)."
+    return [Found("layout", "warning", line, col, capital(message), remedy, [at])]
 
 
 def _made_at(source: Source, attribute: str, kind: str) -> Place | None:

@@ -12,7 +12,8 @@ from ...recorder.cell_trace import Leaf, OptimizerFacts, Trace
 from ..finding import Found, capital, last_line, where
 from ..order import rule
 from ..reading.expressions import flow_of
-from ..reading.sources import Function, Source, called, sources
+from ..reading.scope import flow_around
+from ..reading.sources import Function, Place, Source, called, sources
 from .training_steps import calls
 
 GONE, EARLY = 0.02, 0.67  # share of the highest learning rate that is next to nothing, and of the steps by then
@@ -165,6 +166,43 @@ def _still_rising(of: Scheduler) -> Found | None:
     return Found("learning-rate", "warning", line, col, message, remedy)
 
 
+class _Turns(NamedTuple):
+    """A scheduler that is stepped for every batch beside an optimizer that steps after several of them."""
+
+    batches: int
+    step: Place
+    """That of the optimizer, inside the branch."""
+
+    def found(self, of: Scheduler, course: str) -> Found:
+        source, node = of.steps[0]
+        line, _, place = source.place(node)
+        message = (
+            f"{capital(place)} steps {of.name} for every batch, and the optimizer only after every {self.batches} of "
+            f"them ({self.step.words}): {course}"
+        )
+        remedy = f"Call {of.name}.step() there, in the same branch, after the optimizer's step on {self.step.words}."
+        return Found("learning-rate", "warning", line, None, message, remedy)
+
+
+def _between_steps(of: Scheduler) -> _Turns | None:
+    """Return how many batches there are to a step of the optimizer, where the scheduler goes by batches: the one steps
+    in a branch on the number of the batch, ``if (i + 1) % n == 0``, and the other beside it."""
+    if len(of.steps) != 1:
+        return None
+    source, node = of.steps[0]
+    flow = flow_around(source, node)
+    loop = next((n for n in source.around(node) if isinstance(n, ast.For | ast.While)), None)
+    for branch in loop.body if loop is not None else ():
+        if not isinstance(branch, ast.If) or node in set(ast.walk(branch)):
+            continue
+        every = [n.right for n in ast.walk(branch.test) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod)]
+        steps = [n for n in ast.walk(branch) if isinstance(n, ast.Call) and called(n) == "step"]
+        batches = flow.number(every[0]) if len(every) == 1 else None
+        if steps and batches is not None and batches > 1:
+            return _Turns(int(batches), source.place(steps[0]))
+    return None
+
+
 def _past_the_end(of: Scheduler) -> Found | None:
     """A cosine that comes to its lowest point in the middle of the training and goes up again."""
     trace, source, name, kind, node, steps, rates = of
@@ -184,10 +222,14 @@ def _past_the_end(of: Scheduler) -> Found | None:
     inner = _loops(trace, *steps[0]) > 1
     line, _, place = steps[0][0].place(steps[0][1]) if inner else source.place(node)
     word = f"T_max={end}" if end != "its T_max" else end
-    message = (
-        f"{capital(place)} takes the cosine past its end ({word}): the learning rate is at {rates[turn]:.2g} after "
-        f"{turn:,} of {len(rates):,} steps and rises again, to {rates[again]:.2g} after {again:,}."
+    course = (
+        f"the learning rate is at {rates[turn]:.2g} after {turn:,} of {len(rates):,} steps and rises again, to "
+        f"{rates[again]:.2g} after {again:,}."
     )
+    turns = _between_steps(of)
+    if turns is not None and abs(turn * turns.batches - len(rates)) <= 2 * turns.batches:  # it was made for the steps
+        return turns.found(of, f"the cosine goes past its end ({word}), {course}")
+    message = f"{capital(place)} takes the cosine past its end ({word}): {course}"
     remedy = f"Make T_max the number of all calls of {name}.step(): {len(rates):,}."
     if inner:
         remedy = (
@@ -205,11 +247,12 @@ def _too_fast(of: Scheduler) -> Found | None:
     gone = next((k for k, r in enumerate(rates) if r <= GONE * high), len(rates))
     if gone > EARLY * len(rates) or max(rates[gone:]) > GONE * high:
         return None
+    course = f"the learning rate is at {rates[gone]:.2g} after {gone:,} of {len(rates):,} steps, from {high:.2g}"
+    turns = _between_steps(of)
+    if turns is not None and abs(gone * turns.batches - len(rates)) <= 2 * turns.batches:
+        return turns.found(of, f"{course}, and hardly anything is learned from there on.")
     line, _, place = steps[0][0].place(steps[0][1])
-    message = (
-        f"{capital(place)} steps {name} for every batch: the learning rate is at {rates[gone]:.2g} after {gone:,} of "
-        f"{len(rates):,} steps, from {high:.2g}, and hardly anything is learned from there on."
-    )
+    message = f"{capital(place)} steps {name} for every batch: {course}, and hardly anything is learned from there on."
     remedy = f"Call {name}.step() once an epoch, after the loop over the batches."
     return Found("learning-rate", "warning", line, None, message, remedy)
 
