@@ -184,8 +184,8 @@ class Failure:
     def _silent(self) -> str:
         hosts = sorted({r.host for r in self.guilty})
         first = self.guilty[0]
-        return (f"Nothing has been heard from {_several(hosts)} for {self.seconds:.0f} s, with {_numbers(self.guilty)}; "
-                f"rank {first.number} was last seen {first.where()}.")  # fmt: skip
+        return (f"Nothing has been heard from {_several(hosts)} for {self.seconds:.0f} s, with "
+                f"{_numbers(self.guilty)}; rank {first.number} was last seen {first.where()}.")  # fmt: skip
 
     def _unborn(self) -> str:
         begun = "have" if len(self.guilty) > 1 else "has"
