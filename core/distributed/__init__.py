@@ -23,7 +23,9 @@ from .checking import DebugLevel, get_debug_level, set_debug_level, set_debug_le
 from .collectives import (
     _coalescing_manager,
     all_gather,
+    all_gather_coalesced,
     all_gather_into_tensor,
+    all_gather_single,
     all_reduce,
     all_reduce_coalesced,
     all_to_all,
@@ -34,6 +36,7 @@ from .collectives import (
     monitored_barrier,
     reduce,
     reduce_scatter,
+    reduce_scatter_single,
     reduce_scatter_tensor,
     scatter,
 )
@@ -49,6 +52,7 @@ from .groups import (
     destroy_process_group,
     get_backend,
     get_backend_config,
+    get_default_backend_for_device,
     get_global_rank,
     get_group_rank,
     get_node_local_rank,
@@ -70,6 +74,7 @@ from .groups import (
     new_group,
     new_subgroups,
     new_subgroups_by_enumeration,
+    split_group,
 )
 from .messages import P2POp, batch_isend_irecv, irecv, isend, recv, send
 from .objects import (

@@ -9,6 +9,7 @@ the operation is done. Where TORCH_DISTRIBUTED_DEBUG is DETAIL every rank hears 
 from __future__ import annotations
 
 import os
+import zlib
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -128,6 +129,9 @@ def _record(op: str, agreed: str) -> Any:
     if found is None:
         if len(_records) > 10_000:
             _records.clear()
-        said = f"{op}\t{agreed}"[: _BYTES - 120] + f"\t{describe(key[2])}"
+        said = f"{op}\t{agreed}"
+        if len(said) > _BYTES - 140:  # many shapes: what is cut off counts too
+            said = f"{said[: _BYTES - 152]} ... {zlib.crc32(said.encode()):08x}"
+        said += f"\t{describe(key[2])}"
         found = _records[key] = np.frombuffer(said.encode()[:_BYTES].ljust(_BYTES, b"\0"), np.uint8)
     return found

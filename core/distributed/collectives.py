@@ -19,9 +19,10 @@ from .groups import ProcessGroup, mine
 from .reduce_ops import ReduceOp, after, before, name_for
 from .work import Work
 
-__all__ = ["all_gather", "all_gather_into_tensor", "all_reduce", "all_reduce_coalesced", "all_to_all",
-           "all_to_all_single", "barrier", "broadcast", "gather", "monitored_barrier", "reduce", "reduce_scatter",
-           "reduce_scatter_tensor", "scatter"]  # fmt: skip
+__all__ = ["all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_single", "all_reduce",
+           "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "broadcast", "gather",
+           "monitored_barrier", "reduce", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor",
+           "scatter"]  # fmt: skip
 
 
 def a_tensor(x: Any, op: str, name: str = "tensor") -> Tensor:
@@ -241,6 +242,18 @@ def _gathered(name: str, outputs: list[Tensor], t: Tensor, counts: list[int], re
     return begin(g, buffers, async_op, lambda: g.comm.all_gather(out, counts, a), result, f"{t.dtype} {counts} bytes")
 
 
+def all_gather_coalesced(output_tensor_lists: list[list[Tensor]], input_tensor_list: list[Tensor], group: Any = None,
+                         async_op: bool = False) -> Works | None:  # fmt: skip
+    """Copy the tensors of all processes into lists, one list for each of several tensors."""
+    with _coalescing_manager(group, async_ops=async_op) as block:
+        for many, t in zip(output_tensor_lists, input_tensor_list, strict=True):
+            all_gather(many, t, group)
+    return block if async_op else None
+
+
+all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatter_tensor
+
+
 def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int | None = None, group: Any = None,
            async_op: bool = False, group_dst: int | None = None) -> Work | None:  # fmt: skip
     """Copy the tensors of all processes into a list of rank `dst`; the others give none."""
@@ -333,10 +346,14 @@ def _exchanged(name: str, outputs: list[Tensor], out_counts: list[int], inputs: 
 # -- waiting for all ---------------------------------------------------------------------------------------------------
 
 
-def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
-    """Wait until all processes have called it."""
+def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: Any = None) -> Work | None:
+    """Wait until all processes have called it. *Raises*: DistBackendError after `timeout`, or else the group's."""
     g = mine(group, "barrier")
-    return None if g is None else begin(g, Buffers(g, "barrier"), async_op, g.comm.barrier)
+    work = None if g is None else begin(g, Buffers(g, "barrier"), True, g.comm.barrier)
+    if async_op or work is None:
+        return work
+    work.wait(timeout)
+    return None
 
 
 def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlparse
 
 from ..base.errors import text
 from ..base.source import warn
-from . import joining
+from . import checking, joining
 from .alone import Alone, several
 from .stores import FileStore, Store, TCPStore
 from .work import Work, finish
@@ -358,12 +358,13 @@ def get_pg_count() -> int:
 
 def new_group(ranks: Sequence[int] | None = None, timeout: timedelta | None = None, backend: str | None = None,
               pg_options: Any = None, use_local_synchronization: bool = False, group_desc: str | None = None,
-              *ignored: Any, **more: Any) -> Any:  # fmt: skip
+              device_id: Any = None, sort_ranks: bool = True) -> Any:  # fmt: skip
     """Return a group of some of the processes; `GroupMember.NON_GROUP_MEMBER` to those that are not in it.
 
     All processes call it, in the same order. With `use_local_synchronization` those of the group do.
 
-    *Raises*: RuntimeError for ranks that the world lacks, or one that is named twice.
+    *Raises*: RuntimeError for ranks that the world lacks, or one that is named twice; DistBackendError where ranks make
+    different groups.
     """
     world = _known(None)
     chosen = list(world.ranks) if ranks is None else [int(r) for r in ranks]
@@ -375,13 +376,16 @@ def new_group(ranks: Sequence[int] | None = None, timeout: timedelta | None = No
                                 needed=f"ranks from 0 to {world.size() - 1}"))  # fmt: skip
     if len(set(chosen)) != len(chosen):
         raise RuntimeError(text("the new group names a rank twice", op="distributed.new_group", came=f"ranks={chosen}"))
-    chosen.sort()
+    if sort_ranks:
+        chosen.sort()
     if use_local_synchronization:
         number = zlib.crc32(repr(chosen).encode())
     else:
         _World.made += 1
         number = _World.made
-        Work("new_group", world, world.comm.barrier()).wait()
+        beside = checking.Beside(world, "new_group", f"{chosen}") if world.size() > 1 else None
+        requests = [*(beside.requests if beside else []), *world.comm.barrier()]
+        Work("new_group", world, requests, beside=beside).wait()
     if world.rank() not in chosen:
         return GroupMember.NON_GROUP_MEMBER
     made = ProcessGroup(backend or world._backend, f"group {number}", chosen, world.comm.part(chosen, number),
@@ -389,6 +393,24 @@ def new_group(ranks: Sequence[int] | None = None, timeout: timedelta | None = No
     made.group_desc = group_desc or made.group_desc
     _World.groups.append(made)
     return made
+
+
+def split_group(parent_pg: Any = None, split_ranks: Sequence[Sequence[int]] | None = None,
+                timeout: timedelta | None = None, pg_options: Any = None, group_desc: str | None = None,
+                backend: str | None = None) -> Any:  # fmt: skip
+    """Return this process's group of those that a group is divided into, None where it is in none.
+
+    split_ranks : the numbers in the parent group of each part's processes.
+    """
+    parent = _known(parent_pg)
+    parts = [[parent.ranks[r] for r in part] for part in split_ranks or []]
+    own = [part for part in parts if get_rank() in part]
+    return new_group(own[0], timeout, backend, use_local_synchronization=True, group_desc=group_desc) if own else None
+
+
+def get_default_backend_for_device(device: Any) -> str:
+    """Return the name of the backend that groups have for a kind of device."""
+    return str(Backend.default_device_backend_map.get(str(device).split(":")[0], Backend.GLOO))
 
 
 def new_subgroups_by_enumeration(ranks_per_subgroup_list: Any, timeout: timedelta | None = None,

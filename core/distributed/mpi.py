@@ -51,6 +51,11 @@ class _Receipt:
             raise ValueError(f"rank {self.source} of the group sent {came} bytes where {self._size_bytes} are expected")
         return True
 
+    def cancel(self) -> None:
+        """Await it no more."""
+        self._request.Cancel()
+        self._request.Wait()
+
 
 class Mpi:
     """A communicator of MPI: see `core.distributed.alone.Alone` for what its methods mean."""
@@ -118,7 +123,7 @@ class Mpi:
 
     def free(self) -> None:
         """Give the communicator back."""
-        if not MPI.Is_finalized():
+        if not MPI.Is_finalized() and not _End.failed:  # it waits for what has not ended
             self._comm.Free()
 
 
@@ -130,8 +135,8 @@ def world(rank: int, size: int) -> Mpi:
     if MPI.COMM_WORLD.size != size:
         raise RuntimeError(text(f"MPI has begun with {MPI.COMM_WORLD.size} processes",
                                 op="distributed.init_process_group", came=f"world_size={size}, rank={rank}",
-                                needed="a world of the same size each time",
-                                remedy="new_group for a part of it"))  # fmt: skip
+                                needed="the same size each time, and MPICH where mpiexec has started none",
+                                remedy="new_group for a part of the world; pip install mpich"))  # fmt: skip
     made = Mpi(MPI.COMM_WORLD.Split(0, rank))
     MPI.COMM_WORLD.Barrier()  # all have the memory that they share
     for name in _shared_memory():

@@ -45,10 +45,14 @@ def progress() -> None:
 
 
 def finish(group: Any) -> None:
-    """Wait for all work of a group that nobody has waited for. *Raises*: as `Work.wait`."""
+    """Wait for all work of a group that nobody has waited for; what nobody sends is not awaited. *Raises*: as
+    `Work.wait`."""
     for work in list(_open.values()):
-        if work.group is group and not work._done:
-            work.wait()
+        if work.group is group and not work.is_completed():
+            if work.op == "irecv":
+                work.give_up()
+            else:
+                work.wait()
 
 
 def seconds(timeout: Any) -> float:
@@ -117,6 +121,13 @@ class Work:
                 if not self._requests:
                     self._end()
         return self._done
+
+    def give_up(self) -> None:
+        """Await a message no more."""
+        for request in self._requests:
+            request.cancel()
+        self._requests, self._done = [], True
+        _open.pop(id(self), None)
 
     def _end(self) -> None:
         error = self._mismatch()
@@ -205,6 +216,10 @@ class Work:
         if self._error is not None:
             raise self._error
         return True
+
+    def synchronize(self) -> None:
+        """Wait until it is done. *Raises*: as `wait`."""
+        self.wait()
 
     def is_success(self) -> bool:
         """Return whether it is done and did not fail."""

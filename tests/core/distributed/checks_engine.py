@@ -121,6 +121,9 @@ def check_blocks_of_collectives(torch, dist, rank, size):
     block.wait()
     assert [out.tolist() for out in outs] == [[float(r + k) for r in range(size)] for k in range(3)]
     dist.all_reduce_coalesced(xs)
+    lists = [[torch.zeros(1) for _ in range(size)] for _ in range(2)]
+    dist.all_gather_coalesced(lists, [torch.full((1,), float(rank + k)) for k in range(2)])
+    assert [[t.item() for t in many] for many in lists] == [[float(r + k) for r in range(size)] for k in range(2)]
 
 
 def check_objects_from_one_to_another(torch, dist, rank, size):
@@ -141,6 +144,21 @@ def check_groups_by_local_synchronization(torch, dist, rank, size):
         dist.destroy_process_group(pair)
 
 
+def check_parts_of_a_group(torch, dist, rank, size):
+    part = dist.split_group(split_ranks=[[0, 2], [1]])
+    assert (part is None) == (rank == 3)
+    if part is not None:
+        x = torch.full((1,), float(rank))
+        dist.all_reduce(x, group=part)
+        assert x.item() == (1.0 if rank == 1 else 2.0)
+    turned = dist.new_group([2, 0, 1], sort_ranks=False)
+    if rank < 3:
+        assert dist.get_rank(turned) == {2: 0, 0: 1, 1: 2}[rank]
+        many = [torch.zeros(1) for _ in range(3)]
+        dist.all_gather(many, torch.full((1,), float(rank)), group=turned)
+        assert [t.item() for t in many] == [2.0, 0.0, 1.0]
+
+
 def check_messages_in_a_group(torch, dist, rank, size):
     group = dist.new_group([1, 2])
     x = torch.full((2,), float(rank))
@@ -153,6 +171,15 @@ def check_messages_in_a_group(torch, dist, rank, size):
         dist.send(x * 2, group_dst=0, group=group)
     if rank == 1:
         assert x.tolist() == [2.0, 2.0]
+
+
+def check_a_group_ends_with_what_nobody_sends(torch, dist, rank, size):
+    group = dist.new_group()
+    x = torch.zeros(3)
+    work = dist.irecv(x, group=group)
+    dist.destroy_process_group(group)
+    assert work.is_completed()
+    assert x.tolist() == [0.0] * 3
 
 
 def check_a_work_tells_what_it_is(torch, dist, rank, size):

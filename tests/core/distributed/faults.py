@@ -33,6 +33,14 @@ def other_root(rank):
     dist.broadcast(core.ones(4), rank)
 
 
+def other_last_shape(rank):
+    dist.all_reduce_coalesced([core.ones(10_000 + k) for k in range(99)] + [core.ones(3 + rank)])
+
+
+def other_group(rank):
+    dist.new_group([0, 1] if rank else [1, 2])
+
+
 def late(rank):
     if rank == 1:
         time.sleep(8)

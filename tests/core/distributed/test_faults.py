@@ -21,7 +21,10 @@ def ended(name, **more):
 
 
 @pytest.mark.parametrize("level", ["OFF", "DETAIL"])
-@pytest.mark.parametrize("name", ["other_collective", "other_shape", "other_dtype", "other_op", "other_root"])
+@pytest.mark.parametrize(
+    "name",
+    ["other_collective", "other_shape", "other_dtype", "other_op", "other_root", "other_group", "other_last_shape"],
+)
 def test_a_mismatch_is_found_with_both_lines(name, level):
     errors = ended(name, TORCH_DISTRIBUTED_DEBUG=level)
     assert "DistBackendError: Detected mismatch between collectives on ranks. Rank" in errors
