@@ -89,16 +89,18 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
                     quiet.begin()
                 _accumulate(leaf, entry, create_graph)
 
-        early = _edges_of_hooked(sources) if observe.hooked and inputs is None else None
+        hooked = observe.hooked and inputs is None
         arrived: Iterable[Entry]
-        plain = not (create_graph or watched or anomaly.enabled or backends.many or early)
+        plain = not (create_graph or watched or anomaly.enabled or backends.many)
         if plain and walk is not None and inputs is None:
 
             def other(node: Node, g: Any) -> Any:
                 return _through(node, node.edges, g, False, retain_graph, place)[0]
 
-            arrived = walk(starts, None if retain_graph else place or True, other, quiet.begin, _plus)
+            arrived = walk(starts, None if retain_graph else place or True, other, quiet.begin, _plus,
+                           serve if hooked else None)  # fmt: skip
         else:
+            early = _edges_of_hooked(sources) if hooked else None
             leaves, captured = _walk(starts, asked, path, retain_graph, create_graph, place, watched, quiet, early,
                                      serve)  # fmt: skip
             arrived = leaves.values()

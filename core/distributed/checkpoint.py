@@ -30,10 +30,11 @@ from .checkpoint_folder import (
     save_state_dict,
     torch_save_to_dcp,
 )
-from .divided_states import begun, divided_alike, own_state
+from .divided_states import begun, divided_alike, own_state, own_state_dict
 from .dtensor import DTensor
 from .groups import get_rank, get_world_size, is_initialized
-from .objects import broadcast_object_list
+from .objects import all_gather_object, broadcast_object_list
+from .zero import ZeroRedundancyOptimizer
 
 __all__ = ["DefaultLoadPlanner", "DefaultSavePlanner", "FileSystemReader", "FileSystemWriter", "Metadata",
            "StateDictOptions", "TensorStorageMetadata", "async_save", "dcp_to_torch_save", "get_model_state_dict",
@@ -129,12 +130,17 @@ def get_optimizer_state_dict(model: Module, optimizers: Any, *, submodules: Any 
     """Return the state of an optimizer (of several) by the parameters' names instead of numbers.
 
     What it keeps of a divided parameter is divided alike, or gathered with `full_state_dict`. An optimizer without a
-    state gets one first, from a step that changes nothing: so that there is something to load into.
+    state gets one first, from a step that changes nothing: so that there is something to load into. What
+    `ZeroRedundancyOptimizer` has dealt out is this process's, or gathered.
     """
     found: dict[str, Any] = {"state": {}, "param_groups": []}
     for optimizer in optimizers if isinstance(optimizers, Iterable) else (optimizers,):
         begun(optimizer)
-        names, state = _names(model, optimizer), optimizer.state_dict()
+        names, state = _names(model, optimizer), own_state_dict(optimizer)
+        if (options or StateDictOptions()).full_state_dict and isinstance(optimizer, ZeroRedundancyOptimizer):
+            every: list[Any] = [None] * optimizer.world_size
+            all_gather_object(every, state["state"], optimizer.process_group)
+            state = {**state, "state": {k: x for part in every for k, x in part.items()}}
         params = [p for g in optimizer.param_groups for p in g["params"]]
         found["state"].update({names[k]: divided_alike(params[k], x) for k, x in state["state"].items()})
         found["param_groups"] += [{**g, "params": [names[k] for k in g["params"]]} for g in state["param_groups"]]
@@ -147,7 +153,7 @@ def optimizer_state_to_load(model: Module, optimizer: Any, optim_state_dict: dic
     groups = {frozenset(g["params"]): g for g in optim_state_dict["param_groups"]}
     names = _names(model, optimizer)
     params = dict(zip(names, (p for g in optimizer.param_groups for p in g["params"]), strict=True))
-    number, own = {name: k for k, name in enumerate(names)}, optimizer.state_dict()["param_groups"]
+    number, own = {name: k for k, name in enumerate(names)}, own_state_dict(optimizer)["param_groups"]
     chosen = [groups[frozenset(names[k] for k in g["params"])] for g in own]
     return {
         "state": {number[n]: own_state(params[n], x) for n, x in optim_state_dict["state"].items() if n in number},

@@ -11,7 +11,7 @@ from .dtensor import DTensor, local_of, placed
 from .placements import Replicate
 from .redistributing import moved
 
-__all__ = ["begun", "divided_alike", "local_state", "named_state", "own_state"]
+__all__ = ["begun", "divided_alike", "local_state", "named_state", "own_state", "own_state_dict"]
 
 
 def begun(optimizer: Any) -> None:
@@ -19,6 +19,7 @@ def begun(optimizer: Any) -> None:
 
     Where a parameter has a gradient already it is left as it is.
     """
+    optimizer = getattr(optimizer, "optim", optimizer)  # of one that steps a part, what steps it
     params = [p for g in optimizer.param_groups for p in g["params"]]
     if optimizer.state or any(p._grad is not None for p in params):
         return
@@ -27,6 +28,7 @@ def begun(optimizer: Any) -> None:
     with no_grad():
         for p in trained:
             p._grad = wrap(p._a * 0, p._kind)
+        before = optimizer._stepping
         optimizer._stepping = True  # no step of the training: it is not counted, and no hook hears of it
         try:
             for g in optimizer.param_groups:
@@ -34,7 +36,7 @@ def begun(optimizer: Any) -> None:
                     g["lr"] = 0.0
             optimizer.step()
         finally:
-            optimizer._stepping = False
+            optimizer._stepping = before
             for g, rate in zip(optimizer.param_groups, rates, strict=True):
                 if "lr" in g:
                     g["lr"] = rate
@@ -71,9 +73,15 @@ def _params(optimizer: Optimizer) -> list[Any]:
     return [p for g in optimizer.param_groups for p in g["params"]]
 
 
+def own_state_dict(optimizer: Any) -> dict[str, Any]:
+    """Return an optimizer's state dict; of one whose state is dealt out to processes, this one's part."""
+    own = getattr(optimizer, "own_state_dict", optimizer.state_dict)
+    return own()  # type: ignore[no-any-return]
+
+
 def named_state(optimizer: Optimizer) -> dict[str, Any]:
     """Return an optimizer's state dict, in which what it keeps of divided parameters is divided."""
-    params, state = _params(optimizer), optimizer.state_dict()
+    params, state = _params(optimizer), own_state_dict(optimizer)
     return {**state, "state": {k: divided_alike(params[k], x) for k, x in state["state"].items()}}
 
 

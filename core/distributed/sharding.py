@@ -291,6 +291,11 @@ def shard(module: Any, roots: Sequence[Any], mesh: Any, reshard: bool | None, ig
             for key, p in m._parameters.items():
                 if p is None or id(p) in left_out or is_sharded(p):
                     continue
+                if isinstance(p, DTensor) and p._mesh.size() > 1:
+                    raise NotImplementedError(text("a parameter that is divided already is not divided again",
+                                                   op="fully_shard", came=f"{name}.{key}: {p._places}".lstrip("."),
+                                                   remedy="ignored_params={...}, with those that parallelize_module "
+                                                          "has divided"))  # fmt: skip
                 if not p.ndim:
                     raise ValueError(text("fully_shard doesn't support scalar parameters. Change it to a 1D tensor "
                                           "with numel equal to 1.", op="fully_shard",

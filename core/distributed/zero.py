@@ -154,9 +154,18 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         many = [p for g in self.param_groups for p in g["params"]]
         return {id(p): k for k, p in enumerate(many)}
 
-    def _own_state(self) -> dict[int, Any]:
+    def _own_state(self) -> dict[Any, Any]:
         number = self._numbers()
         return {number[id(p)]: x for p, x in self.state.items()}
+
+    def own_state_dict(self) -> dict[str, Any]:
+        """Return the state of this process's part, as `load_state_dict` takes it: for checkpoints by all processes."""
+        return self._with_groups(self._own_state())
+
+    def _with_groups(self, state: dict[Any, Any]) -> dict[str, Any]:
+        number = self._numbers()
+        groups = [{**g, "params": [number[id(p)] for p in g["params"]]} for g in self.param_groups]
+        return {"state": dict(sorted(state.items())), "param_groups": groups}
 
     def consolidate_state_dict(self, to: int = 0) -> None:
         """Gather the state in the process numbered `to`, which may then call `state_dict`. All processes call this."""
@@ -174,11 +183,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                 f"Optimizer state has not been consolidated on this rank. Please call `consolidate_state_dict(to="
                 f"{self.rank})` on all ranks beforehand if you meant to save the global state.",
                 op="ZeroRedundancyOptimizer.state_dict"))  # fmt: skip
-        number = self._numbers()
         every = self._gathered if self._gathered is not None else [self._own_state()]
-        state = {k: x for part in every for k, x in part.items()}
-        groups = [{**g, "params": [number[id(p)] for p in g["params"]]} for g in self.param_groups]
-        return {"state": dict(sorted(state.items())), "param_groups": groups}
+        return self._with_groups({k: x for part in every for k, x in part.items()})
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load a whole state: this process keeps what belongs to its parameters."""

@@ -31,6 +31,7 @@ typedef struct Walk {
     int (*before)(struct Walk *);              /* where there is no `quiet`: */
     PyObject *(*through)(struct Walk *, Node *, PyObject *); /* where there is no `other`: */
     PyObject *start, *mode[3], *errors;        /* of a pass that C began: its root, what was in the mode, what is quiet */
+    PyObject *serve, *early; /* what is called with a leaf's entry before the end; of such leaves how many edges have yet to run */
     Entry first_entries[WALK_FIRST];
     Waiting first_heap[WALK_FIRST];
     Py_ssize_t first_table[2 * WALK_FIRST];

@@ -11,6 +11,7 @@ import core
 from core import distributed as dist
 from core.distributed import checkpoint
 from core.distributed.checkpoint import get_state_dict, set_state_dict
+from core.distributed.optim import ZeroRedundancyOptimizer
 from core.nn.parallel import DistributedDataParallel as DDP
 from tests.core.distributed.checks_sharded import sharded, wrapped
 from tests.core.distributed.checks_tensor_parallel import gpt
@@ -19,6 +20,7 @@ from tests.core.distributed.models import Gpt, batches, loss_of, mean, share
 HALF = 5
 KINDS: dict[str, Any] = {
     "ddp": (DDP, share),
+    "zero": (DDP, share),
     "fully_shard": (sharded, share),
     "fsdp": (wrapped, share),
     "tensor_parallel": (gpt, lambda x: x),
@@ -29,6 +31,8 @@ def begin(kind: str, seed: int) -> tuple[Any, Any, Any]:
     core.manual_seed(seed)
     wrap, data = KINDS[kind]
     model = wrap(Gpt())
+    if kind == "zero":
+        return model, ZeroRedundancyOptimizer(model.parameters(), core.optim.AdamW, lr=1e-2), data
     return model, core.optim.AdamW(model.parameters(), lr=1e-2), data
 
 

@@ -271,6 +271,8 @@ def check_divided_layers_may_be_sharded_too() -> None:
     model = copy.deepcopy(plain)
     gpt(model, both["model"])
     divided = [p for p in model.parameters() if isinstance(p, DTensor)]
+    told = raises(NotImplementedError, lambda: fully_shard(copy.deepcopy(model), mesh=both["data"]))
+    assert "divided already" in told
     fully_shard(model, mesh=both["data"], ignored_params=set(divided))
     x = core.arange(24).view(2, 12) % 32
     at = both.get_local_rank("data")

@@ -215,3 +215,41 @@ def test_grad_of_a_computed_tensor_warns_where_it_is_asked() -> None:
     assert x.grad.tolist() == [1.0] * 3
     del x.grad
     assert x.grad is None
+
+
+@pytest.mark.parametrize("graph", range(len(_graphs())))
+def test_leaves_that_want_their_gradient_on_the_way_get_it_from_c(graph, monkeypatch) -> None:
+    """The walk in C counts a leaf's edges, and hands it the same gradient as without a hook, once."""
+    f = _graphs()[graph]
+    plain, hooked = ([core.randn(4, 4, generator=core.Generator().manual_seed(k)).requires_grad_() for k in range(2)]
+                     for _ in range(2))  # fmt: skip
+    before = len(observe.observers), observe.hooked
+    f(*plain).sum().backward()
+    seen: list[Any] = []
+    handles = [t.register_post_accumulate_grad_hook(seen.append) for t in hooked]
+    monkeypatch.setattr(engine, "_walk", None)  # the walk in Python is not asked
+    f(*hooked).sum().backward()
+    for t, u, handle in zip(plain, hooked, handles, strict=True):
+        assert sum(s is u for s in seen) == (u.grad is not None)
+        assert (t.grad is None) == (u.grad is None)
+        assert t.grad is None or core.equal(t.grad, u.grad)
+        handle.remove()
+    observe.hooked = before[1]
+
+
+def test_an_error_of_a_hook_on_the_way_ends_the_pass() -> None:
+    x, w = core.ones(3, requires_grad=True), core.ones(3, requires_grad=True)
+
+    def fail(t: Tensor) -> None:
+        raise KeyError("from the hook")
+
+    before = observe.hooked
+    handle = w.register_post_accumulate_grad_hook(fail)
+    for _ in range(3):
+        with pytest.raises(KeyError, match="from the hook"):
+            ((x.exp() * 2).exp() * w).sum().backward()
+        assert x.grad is None  # its turn had not come
+    handle.remove()
+    observe.hooked = before
+    (x * w).sum().backward()
+    assert x.grad.tolist() == [1.0] * 3

@@ -38,7 +38,7 @@ def test_an_op_before_connect_is_a_runtime_error() -> None:
         structured = m.Structured(object(), "sum", print, (), (), None, None, False, True, False)
         tensor, node = m.TensorBase(), m.NodeBase()
         calls = [lambda: op(tensor), lambda: structured(tensor), lambda: m.step(node, None, None),
-                 lambda: m.step_back(node, None, None), lambda: m.walk([], None, None, None, None),
+                 lambda: m.step_back(node, None, None), lambda: m.walk([], None, None, None, None, None),
                  lambda: m.set_operator("getitem", print), m.set_setitem]
         for call in calls:
             try:

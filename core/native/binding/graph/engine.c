@@ -49,6 +49,7 @@ void walk_begin(Walk *walk) {
     walk->retain = 0;
     walk->other = walk->quiet = walk->plus = walk->place = NULL;
     walk->before = NULL;
+    walk->serve = walk->early = NULL;
     memset(walk->first_table, -1, sizeof walk->first_table);
 }
 
@@ -66,6 +67,7 @@ void walk_end(Walk *walk) {
     }
     walk_free(walk);
     Py_XDECREF(walk->place);
+    Py_XDECREF(walk->early);
 }
 
 static void push(Walk *walk, long long number, Py_ssize_t entry) {
@@ -212,15 +214,91 @@ static int run_node(Walk *walk, Node *node, PyObject *g) {
     return failed;
 }
 
+/* -- leaves that want their gradient on the way ---------------------------------------------------------------------- */
+
+/* One edge more or less of a leaf: how many it has now; -1 on an error, and for a leaf that nobody counts. */
+static Py_ssize_t count_edge(PyObject *early, PyObject *leaf, int more) {
+    PyObject *known = PyDict_GetItemWithError(early, leaf);
+    if (!known && (more < 0 || PyErr_Occurred())) return -1;
+    const Py_ssize_t count = (known ? PyLong_AsSsize_t(known) : 0) + more;
+    PyObject *now = PyLong_FromSsize_t(count);
+    const int failed = !now || PyDict_SetItem(early, leaf, now) < 0;
+    Py_XDECREF(now);
+    return failed ? -1 : count;
+}
+
+/* Counts the edges that lead to leaves with a hook that runs after accumulation, from the nodes in `stack` on. */
+static int count_edges(Walk *walk, PyObject *stack, PyObject *seen) {
+    for (Py_ssize_t last; (last = PyList_GET_SIZE(stack) - 1) >= 0;) {
+        PyObject *node = Py_NewRef(PyList_GET_ITEM(stack, last));
+        int failed = PyList_SetSlice(stack, last, last + 1, NULL) < 0, known = failed ? -1 : PySet_Contains(seen, node);
+        failed = known < 0 || (!known && PySet_Add(seen, node) < 0);
+        PyObject *edges = ((Node *)node)->edges;
+        for (Py_ssize_t k = 0; !failed && !known && k < PyTuple_GET_SIZE(edges); k++) {
+            PyObject *e = PyTuple_GET_ITEM(edges, k);
+            if (e == Py_None) continue;
+            if (is_node(e)) {
+                failed = PyList_Append(stack, e) < 0;
+            } else if (((Tensor *)e)->dict) {
+                PyObject *hooks = PyDict_GetItemWithError(((Tensor *)e)->dict, binding.post_hooks);
+                failed = hooks ? PyObject_IsTrue(hooks) > 0 && count_edge(walk->early, e, 1) < 0 : PyErr_Occurred() != NULL;
+            }
+        }
+        Py_DECREF(node);
+        if (failed) return -1;
+    }
+    return 0;
+}
+
+static int find_early(Walk *walk, PyObject *starts) {
+    PyObject *stack = PyList_New(0), *seen = PySet_New(NULL);
+    walk->early = PyDict_New();
+    int failed = !stack || !seen || !walk->early;
+    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(starts) && !failed; k++) {
+        PyObject *start = PyList_GET_ITEM(starts, k), *e = PyTuple_Check(start) ? PyTuple_GetItem(start, 0) : NULL;
+        failed = e && is_node(e) && PyList_Append(stack, e) < 0;
+    }
+    failed = failed || count_edges(walk, stack, seen) < 0;
+    Py_XDECREF(stack);
+    Py_XDECREF(seen);
+    if (!failed && !PyDict_GET_SIZE(walk->early)) Py_CLEAR(walk->early);
+    return failed ? -1 : 0;
+}
+
+/* A node with these edges has run: leaves of which it was the last edge get their gradient. */
+static int serve_early(Walk *walk, PyObject *edges) {
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(edges); k++) {
+        PyObject *e = PyTuple_GET_ITEM(edges, k);
+        if (e == Py_None || is_node(e)) continue;
+        const Py_ssize_t left = count_edge(walk->early, e, -1);
+        if (left < 0 && PyErr_Occurred()) return -1;
+        const Py_ssize_t at = left ? -1 : walk->table[place_in(walk, e)];
+        if (at < 0) continue;
+        PyObject *list = walk_arrived(&walk->entries[at]);
+        if (!list || walk_python(walk) < 0) {
+            Py_XDECREF(list);
+            return -1;
+        }
+        Py_CLEAR(walk->entries[at].what);
+        PyObject *done = PyObject_CallOneArg(walk->serve, list);
+        Py_DECREF(list);
+        Py_XDECREF(done);
+        if (!done) return -1;
+    }
+    return 0;
+}
+
 int walk_run(Walk *walk) {
     int failed = 0;
     while (!failed && walk->waiting) {
         Entry *entry = &walk->entries[pop(walk)];
-        PyObject *what = entry->what, *g = entry->g;
+        PyObject *what = entry->what, *g = entry->g, *edges = walk->early ? Py_NewRef(((Node *)what)->edges) : NULL;
         entry->what = entry->g = NULL; /* it is our own from here */
         failed = run_node(walk, (Node *)what, g) < 0;
         array_release(g);
         Py_DECREF(what);
+        failed = failed || (edges && serve_early(walk, edges) < 0);
+        Py_XDECREF(edges);
     }
     return failed ? -1 : 0;
 }
@@ -235,12 +313,13 @@ PyObject *walk_arrived(Entry *entry) {
     return list;
 }
 
-/* walk(starts, freed_at, other, quiet, plus): what arrived at the leaves, as [leaf, gradient, ...] lists. */
+/* walk(starts, freed_at, other, quiet, plus, serve): what arrived at the leaves, as [leaf, gradient, ...] lists. With
+   `serve` those of leaves that want them on the way are handed to it as soon as they are whole. */
 static PyObject *graph_walk(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     (void)module;
     if (!connected()) return NULL;
-    if (count != 5 || !PyList_Check(args[0])) {
-        PyErr_SetString(PyExc_TypeError, "walk takes a list of starts, a place and three callables");
+    if (count != 6 || !PyList_Check(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "walk takes a list of starts, a place, three callables, and one or None");
         return NULL;
     }
     Walk walk;
@@ -248,8 +327,9 @@ static PyObject *graph_walk(PyObject *module, PyObject *const *args, Py_ssize_t 
     walk.other = args[2], walk.quiet = args[3], walk.plus = args[4];
     walk.retain = args[1] == Py_None;
     walk.place = Py_NewRef(args[1]);
+    walk.serve = args[5];
     PyObject *arrived = NULL;
-    int failed = 0;
+    int failed = args[5] != Py_None && find_early(&walk, args[0]) < 0;
     for (Py_ssize_t k = 0; k < PyList_GET_SIZE(args[0]) && !failed; k++) {
         PyObject *start = PyList_GET_ITEM(args[0], k), *e, *g;
         Py_ssize_t nr;
@@ -268,7 +348,7 @@ static PyObject *graph_walk(PyObject *module, PyObject *const *args, Py_ssize_t 
 
 static PyMethodDef walk_methods[] = {
     {"walk", (PyCFunction)(void (*)(void))graph_walk, METH_FASTCALL,
-     "walk(starts, freed_at, other, quiet, plus): run a plain graph backwards; what arrived at its leaves."},
+     "walk(starts, freed_at, other, quiet, plus, serve): run a plain graph backwards; what arrived at its leaves."},
     {0},
 };
 
