@@ -154,11 +154,15 @@ class Job:
             streams.close()
             process.stdout.close()  # type: ignore[union-attr]
             process.stderr.close()  # type: ignore[union-attr]
+            for number, data in self._reports.items():  # what looked like the beginning of a report
+                self.output.take(number, "stderr", data)
             self.output.close()
         if failure is None and (code or any(rank.code != 0 for rank in self.ranks)):
             failure = verdict(self.ranks, 0.0, mpiexec=(code, self.said.decode(errors="replace")))
         if failure is not None:
             failure.ran_s = time.monotonic() - begin
+        elif self.said:
+            sys.stderr.write(self.said.decode(errors="replace"))
         return failure
 
     def _watch(self, streams: selectors.BaseSelector, begin: float) -> Failure | None:
@@ -235,7 +239,8 @@ class Job:
         rank.heard_s = time.monotonic()
         if not self.decided:
             rank.take(told)
-            rank.failed_s = rank.heard_s if rank.failed else 0.0
+            if rank.failed and not rank.failed_s:
+                rank.failed_s = rank.heard_s
         elif "left" in told:
             rank.left = told["left"]
 

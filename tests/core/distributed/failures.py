@@ -138,7 +138,9 @@ def expected(case: Case, said: str) -> list[str]:
     if case.fault in SEEN:
         if place is None:
             wrong.append("no line is named")
-    elif not re.search(rf"faulty\.py:({line_of(case.name)}|{line_of(case.name) + (case.name == 'loop')})\b", said):
+    elif not re.search(
+        rf"faulty\.py(:| line )({line_of(case.name)}|{line_of(case.name) + (case.name == 'loop')})\b", said
+    ):
         wrong.append(f"line {line_of(case.name)} is not named")
     if not any(f"at step {k}" in said for k in steps):
         wrong.append(f"step {steps[0]} is not named")
