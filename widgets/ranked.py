@@ -263,7 +263,7 @@ def _scroll(table: str, label: str) -> str:
 
 
 def _table(view: Ranked) -> str:
-    heads = ("line", "operation", "times", "bytes", "communicating", "waiting for others", "last to come")
+    heads = ("line", "operation", "times", "bytes", "communicating", "waiting", "last to come")
     numbers = (2, 3, 4, 5)
     head = "".join(f'<th scope="col"{_NUMBER * (k in numbers)}>{name}</th>' for k, name in enumerate(heads))
     body = []
