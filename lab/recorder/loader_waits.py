@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter_ns, thread_time_ns
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 from core.base import source
 from core.utils.data import passes
@@ -24,6 +24,29 @@ from .user_files import users_frame
 SETS = 64  # data sets that are told apart
 KEPT = 512  # waits of a loop that are kept one by one
 FEW, LONGER = 3, 3  # waits from which there is a usual one, and how many times as long a wait may count
+
+
+class _Reading(NamedTuple):
+    """What the clocks say at one moment, in ns."""
+
+    wall: int
+    computed: int
+    """The time in which the thread had a processor."""
+    own: int
+    """The recorder's part of `wall`."""
+    starved: int
+    """The part of `wall` in which other programs had the processor."""
+
+    def since(self, before: _Reading) -> tuple[int, int]:
+        """Return how long the user's code ran since then, and computed in it: without what the recorder took, and
+        without other programs, who took their share of the recorder's time as well.
+
+        >>> _Reading(1000, 100, 300, 900).since(_Reading(0, 0, 0, 0))
+        (70, 70)
+        """
+        wall, computed, own, starved = (now - then for now, then in zip(self, before, strict=True))
+        ran = max(wall - starved, 0) / wall if wall > 0 else 0.0
+        return round(max(wall - own, 0) * ran), round(max(computed - own * ran, 0))
 
 
 @dataclass
@@ -82,7 +105,7 @@ class Fetches:
         self._who = threading.get_ident()
         self._patched: list[tuple[Any, Any]] = []
         self._inside = False
-        self._ended: dict[int, tuple[Any, int, int]] = {}  # iterator -> it, weakly; its last batch; steps by then
+        self._ended: dict[int, tuple[Any, _Reading, int]] = {}  # iterator -> it, weakly; its last batch; steps by then
         self._sets: list[Any] = []  # the data sets, weakly
 
     def start(self) -> None:
@@ -112,19 +135,15 @@ class Fetches:
         kind.__next__ = __next__
         self._patched.append((kind, own))
 
-    def _now(self) -> int:
-        """Return a clock that stands still while the recorder works and while the thread gets no processor."""
+    def _read(self) -> _Reading:
         recorder = self.recorder
-        return perf_counter_ns() - int(recorder.own_ns) - int(recorder.around_ns) - self._starved()
-
-    def _clocks(self) -> tuple[int, int]:
-        """Return that clock, and one of the time in which the thread computed."""
-        return self._now(), thread_time_ns() - int(self.recorder.own_ns) - int(self.recorder.around_ns)
+        own = int(recorder.own_ns) + int(recorder.around_ns)
+        return _Reading(perf_counter_ns(), thread_time_ns(), own, self._starved())
 
     def _timed(self, own: Any, iterator: Any) -> Any:
         if self._inside or threading.get_ident() != self._who:
             return own(iterator)
-        self._inside, begin = True, self._safely(self._clocks)
+        self._inside, begin = True, self._safely(self._read)
         came = False
         try:
             batch = own(iterator)
@@ -143,16 +162,16 @@ class Fetches:
             self.recorder.failed(error)
             return None
 
-    def _note(self, iterator: Any, began: tuple[int, int], came: bool) -> None:
-        (end, computed), begin = self._clocks(), began[0]
+    def _note(self, iterator: Any, begin: _Reading, came: bool) -> None:
+        end = self._read()
         chain = self._place()
         if not chain or self.recorder.error is not None:
             return
         found = self.recorder.trace.fetched.setdefault(chain, Fetched())
         before = self._ended.get(id(iterator))
-        wait = max(end - begin, 0)
+        wait, busy = end.since(begin)
         if before is not None and before[0]() is iterator:
-            found.loop_ns += max(begin - before[1], 0)
+            found.loop_ns += begin.since(before[1])[0]
             found.steps += self.recorder.trace.steps.ran - before[2]
         else:
             found.passes += 1
@@ -164,7 +183,7 @@ class Fetches:
             found.in_memory = _in_memory(iterator)
             found.data = self._number(_sampling(iterator)[1])
         found.ns += wait
-        found.busy_ns += max(computed - began[1], 0)
+        found.busy_ns += busy
         if len(found.waits) < KEPT:
             found.waits.append(wait)
         found.loop_ns += wait

@@ -62,6 +62,8 @@ def test_names_of_older_programs():
     assert isinstance(old, core.autograd.Variable)
     assert (old.is_leaf, old.requires_grad) == (True, False)
     assert old.data_ptr() == x.data_ptr()
+    with pytest.warns(UserWarning, match="volatile was removed"):
+        assert core.autograd.Variable(x, volatile=True).data_ptr() == x.data_ptr()
     with pytest.raises(TypeError, match="has to be a tensor"):
         core.autograd.Variable([1.0])
     assert core.optim.lr_scheduler._LRScheduler is core.optim.lr_scheduler.LRScheduler

@@ -148,11 +148,13 @@ def epochs_before(scope: Scope) -> Iterator[Found]:
         if not reads:
             continue
         first = source.parents[reads[0]]
+        epochs = re.search(r"ep", ast.unparse(outer.target) + ast.unparse(outer.iter), re.I) is not None
+        over, turn = ("the loop over epochs", "epoch") if epochs else ("the loop", "turn")
         says = (
-            f"makes {name} before the loop over epochs ({source.place(outer).words}), and each epoch adds to it: "
-            f"`{ast.unparse(first)}` ({source.place(first).words}) is of all epochs so far, not of the last."
+            f"makes {name} before {over} ({source.place(outer).words}), and each {turn} adds to it: "
+            f"`{ast.unparse(first)}` ({source.place(first).words}) is of all {turn}s so far, not of the last."
         )
-        yield scope.tell(made[-1], "evaluation", says, f"Make it anew in each epoch: {name} = [].")
+        yield scope.tell(made[-1], "evaluation", says, f"Make it anew in each {turn}: {name} = [].")
 
 
 def _trains(loop: ast.For) -> bool:

@@ -42,7 +42,7 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
         elif not alive:
             if leaf in trace.optimized:
                 quiet.setdefault(uses[0], []).append(leaf)
-        elif not any(row.reached for row in alive):
+        elif not template and not any(row.reached for row in alive):
             last = _last(alive[0], readers)
             end = next((r for r in readers.get(last, ()) if r.stops and not r.quiet), None)
             if end is not None and end.cut in ("item", "tolist", "numpy") and not readers.get(end):
