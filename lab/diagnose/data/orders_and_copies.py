@@ -53,8 +53,8 @@ def kept_in_another_order(scope: Scope) -> Iterator[Found]:
         loader = loader_of(fill)
         if not isinstance(loader, ast.Name) or not _shuffled(scope, settled(scope.source, loader, flow)):
             continue
-        lists = {ast.unparse(n.func.value) for s in fill.body for n in ast.walk(s)
-                 if called(n) == "append" and isinstance(n.func, ast.Attribute)}  # type: ignore[attr-defined]  # fmt: skip
+        calls = [n for s in fill.body for n in ast.walk(s) if isinstance(n, ast.Call) and called(n) == "append"]
+        lists = {ast.unparse(n.func.value) for n in calls if isinstance(n.func, ast.Attribute)}
         for read in loops:
             if read.lineno <= (fill.end_lineno or 0) or ast.unparse(loader_of(read)) != loader.id:
                 continue

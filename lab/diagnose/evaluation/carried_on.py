@@ -95,8 +95,10 @@ def signal_of_bytes(scope: Scope) -> Iterator[Found]:
             continue
         nodes = list(spread(scope.flow, call.args[0]))
         peak = [n for n in nodes if isinstance(n, ast.Constant) and n.value == BYTES]
-        errors = [n for n in nodes if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Sub)]
-        errors += [n for n in nodes if called(n) in ("mse_loss", "mse")]
+        errors = [
+            n for n in nodes
+            if called(n) in ("mse_loss", "mse") or (isinstance(n, ast.BinOp) and isinstance(n.op, ast.Sub))
+        ]  # fmt: skip
         rows = [r for n in errors for r in rows_of(trace, source, n) if r.op in ("sub", "squared_error", "mse_loss")]
         sizes = [size for row in rows for ref in row.refs if (size := _size(ref)) is not None]
         if not peak or not sizes or max(sizes) > SMALL:
@@ -124,10 +126,11 @@ def _size(ref: Row | Leaf) -> float | None:
 def shown_the_answers(scope: Scope) -> Iterator[Found]:
     """``model(src, trg)`` in evaluation, where forward() forces the targets with a ratio of 0.5 by default."""
     source = scope.source
-    for kind in (n for n in source.classes.values()):
+    for kind in source.classes.values():
         forward = next((n for n in kind.body if isinstance(n, Function) and n.name == "forward"), None)
         given = defaults(forward) if forward is not None else {}
-        name = next((a for a, v in given.items() if FORCED.search(a) and getattr(v, "value", 0)), None)
+        forced = [a for a, v in given.items() if FORCED.search(a) and isinstance(v, ast.Constant) and v.value]
+        name = forced[0] if forced else None
         if forward is None or name is None:
             continue
         place = [a.arg for a in forward.args.args].index(name) - 1

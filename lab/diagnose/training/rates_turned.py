@@ -84,11 +84,11 @@ def scheduler_of_the_other(scope: Scope) -> Iterator[Found]:
     optimizers = [p.name for p in scope.index.given if isinstance(p.value, ast.Call)
                   and "parameters()" in ast.unparse(p.value) and called(p.value)[:1].isupper()]  # fmt: skip
     alone = [name for name in optimizers if name not in scheduled]
-    for (_, of), nodes in made.items():
-        if len(nodes) != 2 or len(alone) != 1 or of not in optimizers:
+    for (_, owner), nodes in made.items():
+        if len(nodes) != 2 or len(alone) != 1 or owner not in optimizers:
             continue
         message = (
-            f"makes a second scheduler of {of} (`{ast.unparse(nodes[1])}`), which "
+            f"makes a second scheduler of {owner} (`{ast.unparse(nodes[1])}`), which "
             f"{scope.place(nodes[0]).words} has made one of already: its rate is lowered twice, and that of "
             f"{alone[0]} never."
         )

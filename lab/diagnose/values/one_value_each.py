@@ -123,7 +123,8 @@ def weight_of_a_mean(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if row.op != "mul" or row.shape or len(row.refs) != 2 or not row.requires_grad:
             continue
         chains = [_steps(ref) for ref in row.refs]
-        loss = chains[0][-1] if chains[0] and chains[0][-1] is (chains[1] or [None])[-1] else None
+        ends = [chain[-1] for chain in chains if chain]
+        loss = ends[0] if len(ends) == 2 and ends[0] is ends[1] else None
         ops = [{r.op for r in chain} for chain in chains]
         weighs = any({"exp", "pow"} <= names for names in ops) and not all("exp" in names for names in ops)
         if not isinstance(loss, Row) or not weighs or not any(math.prod(_shape(r)) >= BATCH for r in loss.refs):
