@@ -11,7 +11,7 @@ import re
 from widgets.record import ErrorRow
 
 from ...recorder.cell_trace import Trace
-from ..finding import Found, code_of
+from ..finding import Found, capital, code_of
 from . import torch_errors
 
 # groups of the phrase stand in the sentence and in the remedy by number
@@ -188,7 +188,8 @@ def said(trace: Trace, error: ErrorRow) -> list[Found]:
         named = [names[g] for g in match.groups() if g in names]
         if any(kind not in given for kind in named) or ".backward(" in at:
             given = ""  # what was recorded is not what the error speaks of
-        message = f"Line {error.line} fails{at}: {why.format(*words).rstrip('.')}{given}."
+        line = capital(torch_errors.failed_at(trace, error, row))
+        message = f"{line} fails{at}: {why.format(*words).rstrip('.')}{given}."
         rows = [row] if row is not None else []
         return [Found("error", "error", error.line, None, message, remedy.format(*words), rows)]
     return []

@@ -8,11 +8,12 @@ import re
 from widgets.record import ErrorRow
 
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace
-from ..finding import Found, code_of, where
+from ..finding import Found, capital, code_of, where
 from ..models.dimension_order import _moved as moved
 from ..models.dimension_order import _remedy as remedy_of
 from ..models.dimension_order import _words as words
 from .size_origins import size_of
+from .torch_errors import failed_at
 
 _PRODUCT = re.compile(r"shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)")
 _BATCHES = re.compile(r"Expected input batch_size \((\d+)\) to match target batch_size \((\d+)\)")
@@ -36,7 +37,7 @@ def mismatched(trace: Trace, error: ErrorRow) -> list[Found]:
 
 
 def _told(trace: Trace, error: ErrorRow, row: Row, why: str, remedy: str, line: int | None = None) -> Found:
-    message = f"Line {error.line} fails in `{code_of(trace, row)}`: {why}."
+    message = f"{capital(failed_at(trace, error, row))} fails in `{code_of(trace, row)}`: {why}."
     return Found("error", "error", line or error.line, None, message, remedy, [row])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from widgets.record import ErrorRow
 
 from ...recorder.cell_trace import Leaf, Row, Trace
-from ..finding import Found, code_of
+from ..finding import Found, capital, code_of, spot
 
 NAMES = {"Double": "float64", "Float": "float32", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64",
          "Int": "int32", "Bool": "bool", "Byte": "uint8", "double": "float64", "float": "float32",
@@ -29,15 +29,23 @@ def said(trace: Trace, error: ErrorRow) -> list[Found]:
         if match is not None:
             why, remedy = explain(match, row)
             at = f" in `{code_of(trace, row)}`" if row is not None else ""
-            message = f"Line {error.line} fails{at}: {why}{given(row)}."
+            message = f"{capital(failed_at(trace, error, row))} fails{at}: {why}{given(row)}."
             return [Found("error", "error", error.line, None, message, remedy, [row] if row is not None else [])]
     if row is None:
         return []
     first = error.message.rstrip(".")
-    message = f"Line {error.line} fails in `{code_of(trace, row)}`: {first}{given(row)}."
+    message = f"{capital(failed_at(trace, error, row))} fails in `{code_of(trace, row)}`: {first}{given(row)}."
     return [
         Found("error", "error", error.line, None, message, "Look at what it is given, here and one op before.", [row])
     ]
+
+
+def failed_at(trace: Trace, error: ErrorRow, row: Row | None) -> str:
+    """The line that failed, in words: with the innermost of the user's where that is in a file or an earlier cell."""
+    if row is None or not row.chain:
+        return f"line {error.line}"
+    words = spot(trace, row.chain[0])
+    return f"line {error.line}" if words.startswith("line ") else f"line {error.line} ({words})"
 
 
 def given(row: Row | None) -> str:

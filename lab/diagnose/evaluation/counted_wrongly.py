@@ -83,7 +83,8 @@ def padding_in_loss(trace: Trace, explained: set[Leaf]) -> list[Found]:
             there, node, labels = copied
             does = f"{there.words} copies the padding into the labels (`{ast.unparse(node)}`), and {does}"
             line, col = there.line, there.col
-            remedy = f"Leave it out, on the line after: {labels}[{labels} == {value}] = {-100 if ignored is None else ignored}."
+            number = -100 if ignored is None else ignored
+            remedy = f"Leave it out, on the line after: {labels}[{labels} == {value}] = {number}."
         message = capital(
             f"{does}: {share:.0%} of the targets are {value}, with which sequences are filled up and which is easily "
             "learnt, so loss and accuracy look better than they are."

@@ -239,8 +239,8 @@ def _blocks(a: list[int], b: list[int]) -> list[tuple[list[int], list[int]]]:
 @rule(440)
 def samples_as_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A recurrent layer, or attention, that takes dimension 0 for time and dimension 1 for the samples, as it does
-    without batch_first, whose output then loses dimension 1, the samples and not the time; or whose input is cut in time
-    along dimension 1."""
+    without batch_first, whose output then loses dimension 1, the samples and not the time; or whose input is cut in
+    time along dimension 1."""
     if not trace.second:
         return []
     readers = trace.consumers()
