@@ -89,7 +89,6 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
                     quiet.begin()
                 _accumulate(leaf, entry, create_graph)
 
-        hooked = observe.hooked and inputs is None
         arrived: Iterable[Entry]
         plain = not (create_graph or watched or anomaly.enabled or backends.many)
         if plain and walk is not None and inputs is None:
@@ -98,9 +97,9 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
                 return _through(node, node.edges, g, False, retain_graph, place)[0]
 
             arrived = walk(starts, None if retain_graph else place or True, other, quiet.begin, _plus,
-                           serve if hooked else None)  # fmt: skip
+                           serve if observe.hooked else None)  # fmt: skip
         else:
-            early = _edges_of_hooked(sources) if hooked else None
+            early = _edges_of_hooked(sources) if observe.hooked and inputs is None else None
             leaves, captured = _walk(starts, asked, path, retain_graph, create_graph, place, watched, quiet, early,
                                      serve)  # fmt: skip
             arrived = leaves.values()

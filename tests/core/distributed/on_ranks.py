@@ -19,7 +19,7 @@ from tests.core.distributed import jobs
 
 
 @functools.cache
-def outcomes(module: str, n: int, limit_s: float = 180) -> dict[str, list[Any]]:
+def outcomes(module: str, n: int, limit_s: float = 300) -> dict[str, list[Any]]:
     """What each check gave on each rank, as far as the job came; by the name "" what it printed."""
     with tempfile.TemporaryDirectory() as folder:
         try:
