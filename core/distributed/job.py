@@ -22,7 +22,7 @@ from .verdict import Failure, Rank, Stopped, verdict
 __all__ = ["Job", "Output"]
 
 GRACE_S, ENDING_S, START_S = 0.5, 6.0, 120.0  # after a failure; for the end; until the start
-SILENT_S, LOST_S = 7.0, 60.0  # without a word of a rank: where all others wait; in any case
+SILENT_S, LOST_S = 6.0, 60.0  # without a word of a rank: where all others wait; in any case
 _PIECE, _REDRAWN_S = 1 << 20, 1.0  # bytes of a line that is shown before its end; between the states of a progress bar
 _libc = ctypes.CDLL(None)
 
@@ -150,7 +150,7 @@ class Job:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-            self._clean()
+            self._clean(1.0 if failure and failure.kind == "silent" else worker.SAVING_S + 1.0)
             streams.close()
             process.stdout.close()  # type: ignore[union-attr]
             process.stderr.close()  # type: ignore[union-attr]
@@ -255,9 +255,9 @@ class Job:
                 if process.poll() is not None and not streams.select(0.05):
                     return
 
-    def _clean(self) -> None:
+    def _clean(self, wait_s: float) -> None:
         """End what is left on this host; the keepers, which see to all hosts, have some seconds to do so themselves."""
-        deadline = time.monotonic() + worker.SAVING_S + 1.0
+        deadline = time.monotonic() + wait_s
         while (left := worker.marked(self.mark)) and time.monotonic() < deadline and len(self.stop) < 2:
             time.sleep(0.05)
         while left:

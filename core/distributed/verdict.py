@@ -80,12 +80,17 @@ def _several(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
+def _numbers(ranks: Sequence[Rank]) -> str:
+    """Return "rank 1" or "ranks 1 and 2"."""
+    return f"rank{'s' * (len(ranks) > 1)} {_several([str(r.number) for r in ranks])}"
+
+
 def _together(ranks: Sequence[Rank], say: Callable[[Rank], str]) -> str:
     """Return what is said of ranks, of which the same is said once; of six different at most."""
-    said: dict[str, list[str]] = {}
+    said: dict[str, list[Rank]] = {}
     for r in ranks:
-        said.setdefault(say(r), []).append(str(r.number))
-    told = [f"rank{'s' * (len(k) > 1)} {_several(k)} {words}" for words, k in list(said.items())[:6]]
+        said.setdefault(say(r), []).append(r)
+    told = [f"{_numbers(k)} {words}" for words, k in list(said.items())[:6]]
     return "; ".join(told) + ("; ..." if len(said) > 6 else "")
 
 
@@ -173,17 +178,18 @@ class Failure:
         first = self.guilty[0]
         told = f"{self._who(first)} has ended its program after step {first.step}, and other ranks wait for it."
         if len(self.guilty) > 1:
-            told += f" So has rank {_several([str(r.number) for r in self.guilty[1:]])}."
+            told += f" So {'have' if len(self.guilty) > 2 else 'has'} {_numbers(self.guilty[1:])}."
         return f"{told} Every rank has to make the same number of steps (drop_last, or the context manager Join)."
 
     def _silent(self) -> str:
         hosts = sorted({r.host for r in self.guilty})
-        return (f"Host {_several(hosts)} has not been heard of for {self.seconds:.0f} s, with rank "
-                f"{_several([str(r.number) for r in self.guilty])}; last seen {self.guilty[0].where()}.")  # fmt: skip
+        first = self.guilty[0]
+        return (f"Nothing has been heard from {_several(hosts)} for {self.seconds:.0f} s, with "
+                f"{_numbers(self.guilty)}; rank {first.number} was last seen {first.where()}.")  # fmt: skip
 
     def _unborn(self) -> str:
-        return (f"Rank {_several([str(r.number) for r in self.guilty])} has not begun within {self.seconds:.0f} s"
-                f"{self._quoted()}.")  # fmt: skip
+        begun = "have" if len(self.guilty) > 1 else "has"
+        return f"R{_numbers(self.guilty)[1:]} {begun} not begun within {self.seconds:.0f} s{self._quoted()}."
 
     def _mpiexec(self) -> str:
         begun = any(r.pid for r in self.ranks)

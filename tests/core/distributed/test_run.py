@@ -131,8 +131,9 @@ def test_reports_are_taken_out_of_what_a_rank_prints(capsys):
 def test_a_host_that_says_nothing_is_named():
     ranks = [a_rank(0, "all_reduce", still_s=5, heard_s=99.0), a_rank(1, heard_s=90.0)]
     job = Job([], {}, "m", ranks, 0.0, Output(False))
-    assert job._silent(96.0, 0.0) is None
-    assert "Host a has not been heard of for 10 s, with rank 1; last seen at step 7" in str(job._silent(100.0, 0.0))
+    assert job._silent(95.0, 0.0) is None
+    said = "Nothing has been heard from a for 10 s, with rank 1; rank 1 was last seen at step 7, train.py:12"
+    assert said in str(job._silent(100.0, 0.0))
     ranks[0].place.pop("op")  # it computes: nobody waits yet
     assert job._silent(100.0, 0.0) is None
     assert job._silent(151.0, 0.0) is not None

@@ -165,7 +165,7 @@ def play(hosts: TwoHosts, case: Case) -> tuple[Case, str]:
         case.wrong += [f"left behind: {k}" for k in left_behind(mark)]
     told = " ".join(said.split())
     case.said = told.partition("core.distributed.run: ")[2]
-    if case.fault == "cut" and not re.search(r"Host hostb has not .* with rank 2 and 3", case.said):
+    if case.fault == "cut" and not re.search(r"heard from hostb .* with ranks 2 and 3", case.said):
         case.wrong.append("the host is not named")
     elif case.fault not in ("none", "cut"):
         case.wrong += expected(case, case.said)
