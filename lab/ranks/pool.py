@@ -274,7 +274,7 @@ class Pool:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(rank.pid, rank_cells.ASKED)
             deadline = time.monotonic() + ANSWER_S
-            while time.monotonic() < deadline and not all([self._faulted(rank) for rank in running]):
+            while time.monotonic() < deadline and sum(map(self._faulted, running)) < len(running):
                 self._read(0.05)
             for rank in running:
                 rank.state = "ended" if rank.state == "runs" else rank.state
