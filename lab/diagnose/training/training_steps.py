@@ -201,7 +201,7 @@ def _others(trace: Trace, chain: Chain, others: list[Leaf]) -> Found:
         f"{verb(others, 'gets a gradient', 'get gradients')} and {verb(others, 'is', 'are')} not in it; {holds} got "
         f"none{remade}{copied}."
     )
-    remedy = "Make the optimizer after the model, of the parameters of the model that runs."
+    remedy = f"Make the optimizer after the model, of the parameters of the model that runs{_made_earlier(trace)}."
     roots = list(dict.fromkeys(leaf.name.partition(".")[0] for leaf in others if "." in leaf.name))
     if named and roots and not remade and not named & set(roots):
         made = [n for n in trace.nodes() if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)]
@@ -209,6 +209,14 @@ def _others(trace: Trace, chain: Chain, others: list[Leaf]) -> Found:
         there = f"on line {at[0]} " if len(at) == 1 else ""
         remedy = f"Give the optimizer {there}the parameters that train: {roots[0]}.parameters()."
     return Found("optimizer", "error", line, col, message, remedy, [], others)
+
+
+def _made_earlier(trace: Trace) -> str:
+    """In words: the line of an earlier cell or a file that made the only optimizer."""
+    made = {s.place(call).words for s in sources(trace) for calls in s.calls.values() for call in calls
+            if of_optim(call)}  # fmt: skip
+    there = made.pop() if len(made) == 1 else "line"
+    return "" if there.startswith("line") else f": it was made on {there}"
 
 
 def _made_after(trace: Trace, others: list[Leaf]) -> str:

@@ -188,6 +188,16 @@ def test_a_generator_with_gradients_of_its_own_is_right(told: Told, one: str, ot
     assert [f for f in told(NETWORKS, ADVERSARIES.replace(one, other)) if "sum of" in f.message] == []
 
 
+def test_an_optimizer_of_the_model_before_it_was_made_anew(told: Told) -> None:
+    made = "net = nn.Linear(16, 4)\nopt = torch.optim.Adam(net.parameters(), lr=1e-3)"
+    step = "for _ in range(3):\n    opt.zero_grad()\n    F.cross_entropy(net(x), labels).backward()\n    opt.step()"
+    (found,) = told(made, "net = nn.Linear(16, 4)", step)
+    assert (found.kind, found.line) == ("optimizer", 4)
+    assert found.remedy == (
+        "Make the optimizer after the model, of the parameters of the model that runs: it was made on In [1] line 2."
+    )
+
+
 FROZEN = """
 torch.manual_seed(0)
 net = nn.Sequential(nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 4))
@@ -238,7 +248,7 @@ AHEAD = pytest.mark.filterwarnings("ignore:Detected call of `lr_scheduler.step")
 @AHEAD
 @pytest.mark.parametrize("made", ["CosineAnnealingLR(opt, T_max=20)", "LinearLR(opt, 1.0, 0.0, total_iters=20)"])
 def test_a_schedule_for_steps_that_is_stepped_for_every_batch(told: Told, made: str) -> None:
-    found = told(ACCUMULATED.format(made), MICRO.format(" " * 8))[0]  # a second may speak of the steps that are idle
+    found = next(f for f in told(ACCUMULATED.format(made), MICRO.format(" " * 8)) if "for every batch" in f.message)
     assert (found.kind, found.line) == ("learning-rate", 7)
     assert (
         "Line 7 steps sched for every batch, and the optimizer only after every 4 of them (line 5): " in found.message
