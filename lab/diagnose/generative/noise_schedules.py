@@ -155,6 +155,9 @@ def _told_of_noise(source: Source, flow: Flow, node: ast.AST) -> Found | None:
             root = root and noise_taken_off(flow, mean, noise)
             if not root and (not VARIANCE.search(ast.unparse(spread)) or not MEAN.search(ast.unparse(mean))):
                 continue
+            at_a_step = len(made.args) + len(made.keywords) > 1  # of one argument alone it is what was normalised
+            if not root and not at_a_step and not noise_taken_off(flow, mean, noise):
+                continue
             line, col, place = source.place(node)
             name = ast.unparse(noise)
             message = capital(

@@ -212,6 +212,7 @@ PREDICTED = {
 }
 PREDICTED_NOT = {
     "noise that is drawn": _STEP.format("z = torch.randn_like(x)", "mean + var.sqrt() * z"),
+    "a prediction in the units of the data": "def predict(model, x):\n    out = model(x)\n    return out * std + mean",
     "a direction of what was predicted": _STEP.format("x0 = g(x, eps)", "a.sqrt() * x0 + (1 - a).sqrt() * eps"),
 }
 _MERGE = "class L:\n    def merge(self):\n        {0}\n        {1}\n        self.merged = True\nl.merge()"
