@@ -18,7 +18,7 @@ def several(op: str, came: str) -> NoReturn:
     """Raise RuntimeError for what needs more than one process."""
     raise RuntimeError(text("core.distributed has one process", op=f"distributed.{op}", came=came,
                             needed="world_size=1, rank=0",
-                            remedy="start the program with mpiexec -n N python program.py"))  # fmt: skip
+                            remedy="start it with python -m core.distributed.run -n N program.py"))  # fmt: skip
 
 
 class Alone:

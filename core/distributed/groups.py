@@ -197,7 +197,7 @@ def _store(init_method: str | None, rank: int, size: int, timeout: timedelta) ->
         raise ValueError(text("the processes of the group have not been started together, and environment variable "
                               "MASTER_ADDR or MASTER_PORT expected, but not set", op="distributed.init_process_group",
                               came=f"init_method={init_method}, world_size={size}, rank={rank}",
-                              remedy=f"mpiexec -n {size} python program.py"))  # fmt: skip
+                              remedy=f"python -m core.distributed.run -n {size} program.py"))  # fmt: skip
     return TCPStore(host, int(port), size, rank == 0, timeout, wait_for_workers=False)
 
 
@@ -210,7 +210,7 @@ def _connected(rank: int, size: int, timeout: timedelta, store: Callable[[], Sto
     if launched is not None and launched[1] != size:
         raise RuntimeError(text(f"mpiexec has started {launched[1]} processes", op="distributed.init_process_group",
                                 came=f"world_size={size}, rank={rank}", needed=f"world_size={launched[1]}",
-                                remedy=f"mpiexec -n {size} python program.py"))  # fmt: skip
+                                remedy=f"python -m core.distributed.run -n {size} program.py"))  # fmt: skip
     met = None if launched is not None else store()
     if met is not None:
         joining.join(met, rank, size, timeout)
@@ -253,7 +253,7 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
         raise RuntimeError(text(f"rank {number} is no process of a world of {size}",
                                 op="distributed.init_process_group", came=f"world_size={size}, rank={number}",
                                 needed=f"a rank from 0 to {size - 1}",
-                                remedy="start the program with mpiexec -n N python program.py"))  # fmt: skip
+                                remedy="start it with python -m core.distributed.run -n N program.py"))  # fmt: skip
     limit = timeout or default_pg_timeout
     comm, met = (_connected(number, size, limit, lambda: store or _store(init_method, number, size, limit))
                  if size > 1 else (None, store))  # fmt: skip
