@@ -82,7 +82,7 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
                 entry[1:] = [_apply(leaf._hooks, entry[1], leaf._kind, create_graph)]
             if watched:
                 array = values_of(entry[1]._a if create_graph else entry[1])
-                observe.notify(watched, "gradient", observe.GradientEvent(leaf, array))
+                observe.notify(watched, "gradient", observe.GradientEvent(leaf, array, accumulate))
                 del array
             if accumulate and leaf._requires_grad:  # it may have been detached since
                 if leaf._grad is not None:

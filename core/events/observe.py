@@ -60,6 +60,8 @@ class GradientEvent(NamedTuple):
 
     leaf: Any
     gradient: Any
+    accumulated: bool = True
+    """Whether it goes into `.grad`."""
 
 
 class CutEvent(NamedTuple):

@@ -62,6 +62,7 @@ class Hooks(Tensors):
     _handles: list[Any]
     _began: dict[int, int]
     _backwards: int
+    _asked_for: bool
     _updating: bool
     _stepping: Any
 
@@ -116,7 +117,7 @@ class Hooks(Tensors):
     def came(self, t: Shadow, g: Any) -> None:
         """A gradient came for a leaf."""
         if t.original is not None and self._speaks((g,)):
-            event = observe.GradientEvent(t, self.array(g))
+            event = observe.GradientEvent(t, self.array(g), not self._asked_for)
             self._quietly(self.recorder.gradient, event)
             if self.precision is not None:
                 self._quietly(self.precision.gradient, event)

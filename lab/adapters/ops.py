@@ -56,11 +56,12 @@ class Ops(Hooks):
         exact = None
         if self.precision is not None and not call.waits:
             exact = self.safely(self._quietly, torch_precision.prepare, self, call)
-        backward = call.name == "backward"
+        backward, asked = call.name == "backward", self._asked_for
         busy, before = self._busy, modes.state.phase
         if backward:
             modes.state.phase = "backward"
             self._backwards += 1
+            self._asked_for = call.function is self._grad
         elif call.waits:
             self._busy = True
         call.start = perf_counter_ns()
@@ -75,6 +76,7 @@ class Ops(Hooks):
             if backward:
                 modes.state.phase = before
                 self._backwards -= 1
+                self._asked_for = asked
             elif call.waits:
                 self._busy = busy
         call.stop = perf_counter_ns()

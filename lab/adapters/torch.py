@@ -48,6 +48,7 @@ class Watch(Compiled):
         self._hooked: dict[int, Shadow] = {}
         self._busy = self._updating = False
         self._backwards = 0
+        self._asked_for = False  # whether the innermost of them is `autograd.grad`
         self._stepping: Any = None
         self._arrays = {torch.bfloat16: torch.float32}
         known = {"float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "complex64",

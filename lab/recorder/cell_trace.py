@@ -104,6 +104,8 @@ class Gradient:
     """The last gradient of a leaf, reduced to figures, and how often one came."""
 
     count: int = 0
+    accumulated: bool = False
+    """Whether one of them went into `.grad`, and was no answer of `autograd.grad` alone."""
     fresh: bool = False
     norm: float = 0.0
     rms: float = 0.0

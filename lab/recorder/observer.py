@@ -359,12 +359,13 @@ class Recorder(observe.Observer):
     def _gradient(self, e: observe.GradientEvent) -> None:
         if e.leaf._kind.device.type == "meta":
             return
-        self.steps.gradient(e.leaf)
+        self.steps.gradient(e.leaf, e.accumulated)
         leaf = self.fold.parameter(e.leaf)
         g = self.trace.gradients.get(leaf)
         if g is None:
             g = self.trace.gradients[leaf] = Gradient()
         g.count += 1
+        g.accumulated |= e.accumulated
         if g.count == 1:  # the parameter may be gone when the recording ends
             self.trace.weights[leaf] = tensor_stats.rms(tensor_stats.spread(e.leaf._a))
         g.fresh = g.count & (g.count - 1) == 0 or g.count % EVERY == 0 or self.steps.doubts

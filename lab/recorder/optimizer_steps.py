@@ -59,8 +59,8 @@ class Steps:
 
     # -- gradients and steps -------------------------------------------------------------------------------------------
 
-    def gradient(self, p: Any) -> None:
-        """A gradient came for `p` and is about to be added to what is there."""
+    def gradient(self, p: Any, accumulated: bool = True) -> None:
+        """A gradient came for `p` and is about to be added to what is there, or is an answer of `autograd.grad`."""
         self.trace.steps.beat()
         key = self._key(p)
         self._got.add(key)
@@ -78,6 +78,8 @@ class Steps:
         self._fresh.add(key)
         if isinstance(p, Parameter) or getattr(p, "is_parameter", False):
             self._since.add(key)
+        if not accumulated:
+            return
         if not self.trace.steps.count:
             self._by_hand(p)
         if key in self._spent:

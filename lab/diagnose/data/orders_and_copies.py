@@ -18,6 +18,9 @@ from ..reading.sources import Function, called, names_in
 PERMUTES = {"randperm", "permutation"}
 DRAWS = {"randn", "randn_like", "rand", "rand_like", "normal"}
 STORES = {"append", "push", "add", "store", "remember"}
+ARRAYS = {"array", "asarray", "zeros", "ones", "full", "empty", "tensor", "as_tensor", "zeros_like", "ones_like",
+          "arange", "linspace", "copy", "clone", "astype", "randn", "rand", "stack", "concatenate"}  # fmt: skip
+DRAWN = {"uniform", "normal", "integers", "standard_normal", "random"}
 FIGURES = {"mean", "median", "std", "var"}
 SOURCE = re.compile(r"src|source", re.I)  # of another domain, which has an order of its own
 
@@ -112,6 +115,11 @@ def handed_out_and_changed(scope: Scope) -> Iterator[Found]:
             kept = next((n for n in stored if taken & {m.id for a in n.args for m in _bare_names(a)}), None)
             if changed is None or kept is None:
                 continue
+            if isinstance(changed, ast.AugAssign) and not isinstance(changed.target, ast.Subscript):
+                made = [n.value for n in ast.walk(kind) if isinstance(n, ast.Assign)
+                        and name in map(ast.unparse, n.targets)]  # fmt: skip
+                if not any(map(_array_made, made)):  # a number that grows is another number
+                    continue
             message = (
                 f"hands out {name} itself (`{ast.unparse(returned)}`), {source.place(changed).words} changes it in "
                 f"place (`{ast.unparse(changed)}`), and {source.place(kept).words} keeps it: all that is kept is one "
@@ -119,6 +127,13 @@ def handed_out_and_changed(scope: Scope) -> Iterator[Found]:
             )
             yield scope.tell(returned, "alias", message, f"Hand out a copy: {name}.copy() (clone() of a tensor).")
             return
+
+
+def _array_made(value: ast.expr) -> bool:
+    """Whether an expression makes an array: numbers that are drawn are one where their size is said."""
+    if isinstance(value, ast.Call) and called(value) in DRAWN:
+        return len(value.args) > 2 or any(k.arg in ("size", "shape") for k in value.keywords)
+    return any(isinstance(n, ast.Call) and called(n) in ARRAYS for n in ast.walk(value))
 
 
 def _bare_names(node: ast.expr) -> Iterator[ast.Name]:

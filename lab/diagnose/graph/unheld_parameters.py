@@ -66,7 +66,8 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def _left_out(trace: Trace, explained: set[Leaf]) -> dict[str, list[Leaf]]:
     """Return the parameters that no optimizer holds, by how they stand to those that one does."""
     roots = {leaf.name.partition(".")[0] for leaf in trace.optimized if "." in leaf.name}
-    left = [leaf for leaf in trace.parameters() if leaf in trace.gradients and leaf not in trace.optimized]
+    got = {leaf for leaf, gradient in trace.gradients.items() if gradient.accumulated}
+    left = [leaf for leaf in trace.parameters() if leaf in got and leaf not in trace.optimized]
     left = [leaf for leaf in left if leaf not in explained]
     kinds: dict[str, list[Leaf]] = {"beside": [], "behind": [], "before": [], "copied": [], "alone": []}
     copies = copies_of_trained(trace) if left else {}

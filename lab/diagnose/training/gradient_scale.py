@@ -42,9 +42,9 @@ def scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if not layers:
         return []
     sizes = {leaf: _size(trace, leaf) for leaf, _ in layers}
-    alike = [(leaf, row) for leaf, row in layers if leaf in trace.alike and made_to_train(leaf)]
-    alike = [(leaf, row) for leaf, row in alike if row.op != "embedding"]  # each row of a table has its own samples
-    if len(layers) > 1 and all(leaf in trace.constant for leaf, _ in layers):
+    units = [(leaf, row) for leaf, row in layers if row.op != "embedding"]  # each row of a table has its own samples
+    alike = [(leaf, row) for leaf, row in units if leaf in trace.alike and made_to_train(leaf)]
+    if len(units) > 1 and all(leaf in trace.constant for leaf, _ in layers):
         alike = layers
     if alike:
         explained.update(leaf for leaf, _ in layers)

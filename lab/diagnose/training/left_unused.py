@@ -60,13 +60,17 @@ def _filled(source: Source, node: ast.AST) -> bool:
 
 
 def recast(source: Source, node: ast.AST) -> bool:
-    """Return whether a variable is only read to be given to itself: ``done = torch.tensor(done)``."""
+    """Return whether a variable is only read to be given to itself: ``done = torch.tensor(done)``, alone or with
+    others in one statement."""
     statement = next((a for a in source.around(node) if isinstance(a, ast.stmt)), None)
-    return (
-        isinstance(statement, ast.Assign)
-        and isinstance(bare(statement.value), ast.Name)
-        and (ast.unparse(bare(statement.value)) == ast.unparse(node) == ast.unparse(statement.targets[0]))
-    )
+    if not isinstance(statement, ast.Assign):
+        return False
+    target, value = statement.targets[0], statement.value
+    pairs = [(target, value)]
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        pairs = list(zip(target.elts, value.elts, strict=True))
+    return any(isinstance(bare(v), ast.Name) and ast.unparse(bare(v)) == ast.unparse(node) == ast.unparse(t)
+               for t, v in pairs)  # fmt: skip
 
 
 def _within(source: Source, bound: ast.Name, read: ast.AST) -> bool:

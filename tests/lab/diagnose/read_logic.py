@@ -189,6 +189,10 @@ UNPACKED = {
     "the end of an episode, by its place": (
         _MEMORY + "st, ac, rw, nx, dn = (torch.tensor(v) for v in zip(*batch))\ny = rw + GAMMA * net(nx).max(1)[0]"
     ),
+    "the end of an episode, made a tensor beside others": (
+        _MEMORY + "st, ac, rw, nx, dn = zip(*batch)\nrw, dn = torch.tensor(rw), torch.tensor(dn)\n"
+        "y = rw + GAMMA * net(torch.stack(nx)).max(1)[0]"
+    ),
     "the end of an episode, thrown away": (
         "buffer.push(s, a, r, s2, done)\ns, a, r, s2, _ = buffer.sample(32)\ny = gamma * net(s2).max(1)[0] + r"
     ),

@@ -327,10 +327,15 @@ for epoch in range(3):
 CELLS |= MORE | LOOPS | gathered("HEALTHY")
 
 
+TIMED = {("note", "overhead"), ("note", "slow")}
+
+
 @pytest.mark.parametrize("name", CELLS)
 def test_no_false_alarm(cell: Any, space: Space, name: str) -> None:
     record = cell(CELLS[name], {**space, "y": space["x"][:, 0] * 0.5})
     assert record.error is None, record.error
-    assert [f.message for f in record.findings if f.severity != "note" or name not in MORE | LOOPS] == []
+    told = [f for f in record.findings if f.severity != "note" or name not in MORE | LOOPS]
+    # what the clock alone decides, as a note: whether a small cell's ops are short beside Python hangs on the machine
+    assert [f.message for f in told if (f.severity, f.kind) not in TIMED] == []
     assert record.ops
     assert sum(r.forward_ms + r.backward_ms for r in record.lines) == pytest.approx(record.ops_ms, rel=0.10)
