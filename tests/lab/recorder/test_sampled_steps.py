@@ -28,6 +28,8 @@ WHOLE: dict[str, dict[str, Any]] = {
     "one sample in each step": {"first": 1000},
     # three classes follow one another within 32 batches: of a longer loop, steps from later parts tell it
     "batches of one class": {"first": 1000},
+    # of steps as short as these the rate is read at one of sixteen, and the teeth of a saw of ten are not seen
+    "a warm-up in each epoch": {"first": 1000},
     # beside steps that are not recorded its line is one that takes most of the time, and not an idiom
     "a mean for each group": {"first": 1000},
     "a loss that gets batches of one class": {"first": 1000},
