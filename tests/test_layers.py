@@ -23,7 +23,7 @@ FLOORS = {
     "core": ("native", "base", "declare", "events", "graph", "tensors", "rng", "backends", "dispatch", "autograd",
              "ops"),
     "lab": ("console", "recorder", "diagnose", "adapters", "report", "session", "prove", "training",
-            "shrinking", "ranks", "tuning", "notebook", "serving", "benchmarks", "pages"),
+            "shrinking", "planning", "ranks", "tuning", "notebook", "serving", "benchmarks", "pages"),
 }  # fmt: skip
 # files that stand elsewhere than their folder: tools that print or check what is declared above, public functions
 ELSEWHERE = {

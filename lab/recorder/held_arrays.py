@@ -43,7 +43,10 @@ def _held(value: Any) -> Held | None:
         t = seen(value)
         if t is None or t._requires_grad or t._kind.device.type != "cpu":
             return None
-        array, dtype = on_host(t._a), t._kind.dtype.name
+        try:
+            array, dtype = on_host(t._a), t._kind.dtype.name
+        except (NotImplementedError, RuntimeError, TypeError, ValueError):
+            return None  # sparse, nested, or of another library's own layout: it is no array
     if array.dtype.kind not in "fiub" or not array.size or not array.ndim:
         return None
     row = array[(0,) * (array.ndim - 1)]

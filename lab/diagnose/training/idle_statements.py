@@ -81,7 +81,10 @@ def _dropped(trace: Trace, source: Source, node: ast.Expr) -> Found | None:
     line, col, place = source.place(node)
     text = ast.unparse(call.func.value)
     function = text in ("torch", "core", "F", "np", "nn.functional")
-    kept = ast.unparse(call.args[0]) if function and call.args else text
+    of = call.args[0] if function and call.args else call.func.value
+    if not isinstance(of, ast.Name | ast.Attribute | ast.Subscript):
+        return None  # what came from another call has no name that could be meant to change
+    kept = ast.unparse(of)
     message = capital(
         f"{place} computes `{ast.unparse(call)}` and takes it nowhere: {called(call)} gives a new tensor and leaves "
         f"{kept} as it is."
