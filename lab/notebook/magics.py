@@ -324,7 +324,10 @@ class LabMagics(Magics):
             return  # another extension's, or ours of a cell around this one
 
         def run_code(*args: Any, **kwargs: Any) -> Any:
-            steps.statement()
+            try:
+                steps.statement()
+            except Exception as error:
+                steps.failed(error)
             return run(*args, **kwargs)
 
         def untold() -> None:

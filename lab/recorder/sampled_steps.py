@@ -207,14 +207,11 @@ class SampledSteps:
         """The cell comes to another of its statements: no loop goes on there, and what follows is recorded."""
         if not self.alive or not self.loops or get_ident() != self._who:
             return
-        try:
-            self._caught_up()
-            self._fresh = True
-            if not self.on:
-                self._due = self.first
-                self._switch_on()
-        except Exception as error:
-            self.failed(error)
+        self._caught_up()
+        self._fresh = True
+        if not self.on:
+            self._due = self.first
+            self._switch_on()
 
     # -- the end of a step ---------------------------------------------------------------------------------------------
 

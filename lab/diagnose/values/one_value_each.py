@@ -7,7 +7,7 @@ import linecache
 import math
 import re
 
-from ...recorder.cell_trace import Leaf, Ref, Row, Trace
+from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ..finding import Found, capital, code_of, where
 from ..order import rule
 
@@ -67,6 +67,8 @@ def largest_of_one(trace: Trace, explained: set[Leaf]) -> list[Found]:
         read = [r for r in readers.get(row, ()) if r.op in COMPARES]
         if not read or not PLACE.search(_text(trace, row)):
             continue
+        if any(isinstance(ref, Leaf) and ref in trace.gradients for ref in ancestors([row])):
+            continue  # what a model has predicted are no labels
         line, col, place = where(trace, row.chain)
         message = capital(
             f"{place} takes the place of the largest value along a dimension of size 1 (`{code_of(trace, row)}`, of a "

@@ -166,7 +166,7 @@ class TabFormer(nn.Module):
     def __init__(self):
         super().__init__()
         self.emb = nn.Embedding(30, d)
-        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(d, 2, 24, dropout=0.0), 1)
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(d, 2, 24, dropout=0.0), 1, enable_nested_tensor=False)
         self.head = nn.Linear(cols * d, 2)
 
     def forward(self, t):
