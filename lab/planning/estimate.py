@@ -16,7 +16,8 @@ ASSUMED = (
     "for, whichever is the most",
     "stages of a pipeline run by the schedule 1F1B, cut where the slowest is fastest; what passes between them waits",
     "tensor parallelism divides linear layers and attention, columns then rows, and its sums overlap with nothing",
-    "gradients are summed while backward goes on, as far as it lasts, but for the last bucket of 25 MB",
+    "gradients are copied into buckets and back, and summed while backward goes on, as far as it lasts, but for the "
+    "last bucket of 25 MB",
     "what is kept for backward is every op's result; recomputed, it is the results of the parts",
     "no rank is slower than another, and data is always there",
     "failures come at random; checkpoints are taken at the interval that loses least (Young)",
@@ -164,6 +165,8 @@ def estimate(costs: ModelCosts, machine: Machine, division: Division, samples: i
     held = max(sum(p.parameters for p in run) for run in runs) / d.tensor
     backward = compute * (passes - 1) / passes
     data = _summed(machine, d, held, numbers, backward, costs.tensors)
+    if d.data > 1:  # into buckets and back, each read and written
+        data += 4 * held * numbers.sent * slow / machine.bandwidth
     own = held / d.data if d.sharded else held
     touched = own * (numbers.weight + numbers.gradient + 2 * numbers.state)
     update = touched * slow / machine.bandwidth

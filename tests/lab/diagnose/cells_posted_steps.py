@@ -154,7 +154,7 @@ print(loss_C.item(), loss_G.item())
     ),
     "an encoder across rows": (
         "layout",
-        (10, 15),
+        (10, 11, 16),
         [("self.encoder(h)", "self.encoder(h.transpose(0, 1)).transpose(0, 1)")],
         """
 rows, cols, d = 40, 7, 12
@@ -166,7 +166,8 @@ class TabFormer(nn.Module):
     def __init__(self):
         super().__init__()
         self.emb = nn.Embedding(30, d)
-        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(d, 2, 24, dropout=0.0), 1, enable_nested_tensor=False)
+        layer = nn.TransformerEncoderLayer(d, 2, 24, dropout=0.0)
+        self.encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
         self.head = nn.Linear(cols * d, 2)
 
     def forward(self, t):
