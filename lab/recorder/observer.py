@@ -361,9 +361,7 @@ class Recorder(observe.Observer):
             return
         self.steps.gradient(e.leaf, e.accumulated)
         leaf = self.fold.parameter(e.leaf)
-        g = self.trace.gradients.get(leaf)
-        if g is None:
-            g = self.trace.gradients[leaf] = Gradient()
+        g = self.trace.gradients.get(leaf) or self.trace.gradients.setdefault(leaf, Gradient())
         g.count += 1
         g.accumulated |= e.accumulated
         if g.count == 1:  # the parameter may be gone when the recording ends
