@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import core
@@ -395,9 +397,6 @@ def check_batch_norm_is_that_of_all_batches() -> None:
 
 
 def check_a_copy_is_a_model_of_its_own() -> None:
-    import copy
-    import pickle
-
     core.manual_seed(0)
     model = DDP(mlp())
     x, y = batches("mlp", 1)[0]
