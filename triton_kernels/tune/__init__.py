@@ -9,6 +9,7 @@ what to try; `measure` is the protocol of those that measure (`measure_cpu`, `me
 `replay`), each in a `worker` that may crash; `trials`, `race`, `final` and `session` run it; `store` and `lookup` keep
 and find results; `problem` knows the kernels by name.
 
+`dispatch` tunes several shapes together and leaves a tree of configs (`dispatching`, `dispatch_tree`).
 `own` takes a kernel of the user's, `own_c` a C function, `stored` launches it with what was found, `exchange` writes
 and reads results.
 
@@ -21,6 +22,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .dispatching import Dispatch, dispatch
     from .events import Result
     from .lookup import best
     from .problem import Problem, find, known
@@ -28,9 +30,10 @@ if TYPE_CHECKING:
     from .store import Store
     from .stored import auto
 
-_HOME = {"Problem": "problem", "Result": "events", "Session": "session", "Store": "store", "auto": "stored",
-         "best": "lookup", "find": "problem", "known": "problem", "run": "session"}  # fmt: skip
-__all__ = ["Problem", "Result", "Session", "Store", "auto", "best", "find", "known", "run"]
+_HOME = {"Dispatch": "dispatching", "Problem": "problem", "Result": "events", "Session": "session", "Store": "store",
+         "auto": "stored", "best": "lookup", "dispatch": "dispatching", "find": "problem", "known": "problem",
+         "run": "session"}  # fmt: skip
+__all__ = ["Dispatch", "Problem", "Result", "Session", "Store", "auto", "best", "dispatch", "find", "known", "run"]
 
 
 def __getattr__(name: str) -> Any:
