@@ -8,10 +8,9 @@ user's own functions are followed statement by statement. What else a statement 
 from __future__ import annotations
 
 import ast
-import builtins
 import math
-import operator
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Mapping
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -21,55 +20,28 @@ from core.base import modes
 from core.events import observe
 
 from ...recorder.cell_trace import Trace
+from ...recorder.user_files import is_users
+from ..finding import last_line
+from .pure import (
+    ATTRIBUTES,
+    BUILTINS,
+    LIBRARIES,
+    OPERATORS,
+    PURE,
+    TURNS,
+    VIEWS,
+    appended,
+    data,
+    in_place,
+    is_tensor,
+    stored,
+)
 from .sources import Function, Source, called, names_in, own_nodes, sources
 
 LARGEST = 1 << 22  # values of one result
 VALUES = 1 << 24  # of all results
 STEPS = 20_000  # expressions in all
-TURNS = 400  # of a loop
 DEEP = 8  # functions that call each other
-LIBRARIES = ("numpy", "torch", "core", "math")
-PURE = frozenset((
-    "abs", "absolute", "acos", "acosh", "all", "amax", "amin", "angle", "any", "arange", "arccos", "arcsin", "arctan",
-    "arctan2", "arctanh", "argmax", "argmin", "argsort", "array", "as_tensor", "asarray", "ascontiguousarray", "asin",
-    "astype", "atan", "atan2", "atanh", "average", "bfloat16", "bincount", "blackman", "broadcast_to", "cat", "cdist",
-    "ceil", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "column_stack", "concat", "concatenate",
-    "contiguous", "convolve", "copy", "corrcoef", "cos", "cosh", "cosine_similarity", "count_nonzero", "cov", "cpu",
-    "cross", "cummax", "cumprod", "cumsum", "deg2rad", "detach", "diag", "diagonal", "diff", "digitize", "dim", "div",
-    "divide", "dot", "double", "DoubleTensor", "dstack", "einsum", "empty_like", "erf", "exp", "exp2", "expand",
-    "expand_as", "expand_dims", "expm1", "eye", "fft", "finfo", "flatten", "flip", "float", "float16", "float32",
-    "float64", "FloatTensor", "floor", "floor_divide", "fmod", "from_numpy", "full", "full_like", "gather", "ge",
-    "gt", "half", "hamming", "hamming_window", "hann_window", "hanning", "histc", "histogram", "hstack", "hypot",
-    "int", "int32", "int64", "interp", "irfft", "is_tensor", "isclose", "isfinite", "isinf", "isnan", "item",
-    "kthvalue", "le", "linalg_norm", "linspace", "log", "log10", "log1p", "log2", "log_softmax", "logaddexp",
-    "logical_and", "logical_not", "logical_or", "logspace", "logsumexp", "long", "LongTensor", "lt", "masked_fill",
-    "masked_select", "matmul", "max", "maximum", "mean", "median", "meshgrid", "min", "minimum", "mm", "mod",
-    "moveaxis", "mul", "multiply", "nan_to_num", "nanmax", "nanmean", "nanmedian", "nanmin", "nanstd", "nansum", "ne",
-    "neg", "negative", "new_zeros", "nonzero", "norm", "normalize", "numel", "numpy", "one_hot", "ones", "ones_like",
-    "outer", "pad", "percentile", "permute", "pow", "power", "prod", "ptp", "quantile", "ravel", "real", "reciprocal",
-    "relu", "remainder", "repeat", "repeat_interleave", "reshape", "rfft", "roll", "round", "rsqrt", "searchsorted",
-    "select", "shape", "sigmoid", "sign", "sin", "sinh", "size", "softmax", "softplus", "sort", "split", "sqrt",
-    "square", "squeeze", "stack", "std", "std_mean", "stft", "sub", "subtract", "sum", "svd", "swapaxes", "T", "take",
-    "tan", "tanh", "Tensor", "tensor", "tile", "to", "tolist", "topk", "transpose", "trapz", "tril", "triu",
-    "true_divide", "trunc", "type", "type_as", "uint8", "unbind", "unfold", "unique", "unsqueeze", "var", "var_mean",
-    "vector_norm", "view", "view_as", "vstack", "where", "xlogy", "zeros", "zeros_like",
-))  # fmt: skip
-"""Functions and methods whose results depend on their arguments alone."""
-BUILTINS = {name: getattr(builtins, name) for name in (
-    "abs", "bool", "dict", "enumerate", "float", "int", "len", "list", "max", "min", "pow", "range", "reversed",
-    "round", "sorted", "str", "sum", "tuple", "zip",
-)}  # fmt: skip
-OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.MatMult: operator.matmul,
-    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.USub: operator.neg, ast.UAdd: operator.pos,
-    ast.Not: operator.not_, ast.Invert: operator.invert, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
-    ast.GtE: operator.ge, ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Is: operator.is_, ast.IsNot: operator.is_not,
-}  # fmt: skip
-VIEWS = {"values", "keys", "items"}
-PLAIN = (bool, int, float, complex, str, bytes, type(None), slice, range, type(Ellipsis))
-ATTRIBUTES = {"shape", "T", "mT", "dtype", "device", "ndim", "real", "imag", "size", "eps", "max", "min", "tiny",
-              "values", "indices"}  # fmt: skip
 
 
 class Unknown(Exception):
@@ -79,6 +51,14 @@ class Unknown(Exception):
 class _Return(Exception):
     def __init__(self, value: Any) -> None:
         self.value = value
+
+
+class Thing:
+    """An object of a class of the user's, as far as the statements of its methods are known."""
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+        self.held: dict[str, Any] = {}
 
 
 class Replay:
@@ -126,6 +106,16 @@ class Replay:
                 self.statement(self.statements[k], self.known)
         return {name: self.known[name] for name in wanted if name in self.known}
 
+    def now(self, node: ast.expr) -> Any:
+        """Return what an expression gave, of variables that still hold what it read; None where nobody can tell."""
+        around = (k for k, one in enumerate(self.statements) if one.lineno <= node.lineno <= last_line(one))
+        self.at = next(around, len(self.statements))
+        try:
+            with observe.muted(), modes.no_grad(), np.errstate(all="ignore"):
+                return self.value(node, {})
+        except Exception:  # also what a function refuses
+            return None
+
     def relevant(self, wanted: set[str]) -> list[int]:
         """Return the numbers of the statements that variables come from."""
         found, wanted = [], set(wanted)
@@ -154,6 +144,10 @@ class Replay:
                 env[name] = self.unknown(node, name, self.names[name])
             else:
                 env[name] = Unknown
+        for target in (n for n in ast.walk(node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)):
+            thing = env.get(getattr(target.value, "id", ""))
+            if isinstance(thing, Thing):
+                thing.held.pop(target.attr, None)
 
     def _statement(self, node: ast.stmt, env: dict[str, Any]) -> None:
         if isinstance(node, ast.Assign):
@@ -234,6 +228,8 @@ class Replay:
                 base = env[target.value.id] = copied
             base[self.value(target.slice, env)] = value
             self.made(target, base, [value, base])
+        elif isinstance(target, ast.Attribute) and isinstance(thing := self.value(target.value, env), Thing):
+            thing.held[target.attr] = value
         else:
             raise Unknown
 
@@ -261,7 +257,11 @@ class Replay:
         if isinstance(value, ModuleType | FunctionType | BuiltinFunctionType | type) or node.id in BUILTINS:
             return value
         later = [k for k in self.bound.get(node.id, ()) if k >= self.at]
-        if (later and self.names is self.trace.space) or not data(value):
+        if later and self.names is self.trace.space:
+            raise Unknown
+        if plain(type(value)):
+            return value
+        if not data(value):
             raise Unknown
         return self.kept_value(node.id, value)
 
@@ -272,6 +272,11 @@ class Replay:
             if base.__name__.partition(".")[0] not in LIBRARIES:
                 raise Unknown
             return found
+        if isinstance(base, Thing) or plain(type(base)):
+            held = base.held if isinstance(base, Thing) else vars(base)
+            if not data(held.get(node.attr, Unknown)) and not isinstance(held.get(node.attr), Thing):
+                raise Unknown
+            return held[node.attr] if isinstance(base, Thing) else self.kept_value(node.attr, held[node.attr])
         if node.attr not in ATTRIBUTES:
             raise Unknown
         return self.made(node, getattr(base, node.attr), [base])
@@ -283,6 +288,8 @@ class Replay:
         args = [self.value(a, env) for a in node.args]
         if isinstance(node.func, ast.Attribute):
             base = self.value(node.func.value, env)
+            if isinstance(base, Thing) or plain(type(base)):
+                return self._method(node, base, node.func.attr, args, named)
             function = getattr(base, node.func.attr)
             allowed = node.func.attr in PURE or (isinstance(base, dict) and node.func.attr in VIEWS)
             of_library = isinstance(base, ModuleType) and base.__name__.partition(".")[0] in LIBRARIES
@@ -297,6 +304,13 @@ class Replay:
             function = self.value(node.func, env)
             if isinstance(function, FunctionType):
                 return self._followed(node, function, args, named)
+            if isinstance(function, Thing) or plain(type(function)):
+                return self._method(node, function, "__call__", args, named)
+            if isinstance(function, type) and plain(function):
+                thing = Thing(function)
+                if "__init__" in vars(function):
+                    self._method(node, thing, "__init__", args, named)
+                return thing
             if function not in BUILTINS.values() and not (
                 getattr(function, "__module__", "").partition(".")[0] in LIBRARIES and called(node) in PURE
             ):
@@ -308,13 +322,21 @@ class Replay:
         """Call a function of the list."""
         return function(*args, **named)
 
+    def _method(self, node: ast.Call, thing: Any, name: str, args: list[Any], named: dict[str, Any]) -> Any:
+        """Return what a method of an object of the user's gives."""
+        function = vars(thing.kind if isinstance(thing, Thing) else type(thing)).get(name)
+        if not isinstance(function, FunctionType):
+            raise Unknown
+        return self._followed(node, function, [thing, *args], named)
+
     def _followed(self, node: ast.Call, function: Any, args: list[Any], named: dict[str, Any]) -> Any:
         """Return what a function of the user's gives, its statements one by one."""
-        found = next(((s, n) for s in sources(self.trace) for n in s.nodes if isinstance(n, ast.FunctionDef)
-                      and n.name == getattr(function, "__name__", "") and _same(n, function)), None)  # fmt: skip
-        if found is None or len(self.inside) > DEEP or found[1].args.vararg or found[1].args.kwarg:
+        found = [(s, n) for s in sources(self.trace) for n in s.nodes if isinstance(n, ast.FunctionDef)
+                 and n.name == getattr(function, "__name__", "") and _same(n, function)]  # fmt: skip
+        found.sort(key=lambda pair: pair[1].lineno != function.__code__.co_firstlineno)  # of several of one name
+        if not found or len(self.inside) > DEEP or found[0][1].args.vararg or found[0][1].args.kwarg:
             raise Unknown
-        source, definition = found
+        source, definition = found[0]
         places = [a.arg for a in (*definition.args.posonlyargs, *definition.args.args)]
         env = dict(zip(places, args, strict=False)) | named
         values = function.__defaults__ or ()
@@ -407,65 +429,12 @@ class Replay:
     _of_generatorexp = _of_listcomp
 
 
-def data(value: Any) -> bool:
-    """Return whether a value is numbers, an array, a tensor, or a container of such."""
-    if isinstance(value, list | tuple):
-        return all(data(item) for item in value[:TURNS])
-    if isinstance(value, dict):
-        return all(data(item) for item in list(value.values())[:TURNS])
-    return isinstance(value, (*PLAIN, np.ndarray, np.generic)) or is_tensor(value)
-
-
-def is_tensor(value: Any) -> bool:
-    """Return whether a value is a tensor, of whichever library."""
-    return hasattr(type(value), "requires_grad") and hasattr(type(value), "detach")
-
-
-def stored(statement: ast.AST) -> set[str]:
-    """Return the variables that a statement gives or changes.
-
-    >>> texts = "a, b = f(x)", "a[0] = 1", "a.div_(2)", "for i in a: b = i"
-    >>> [sorted(stored(ast.parse(text).body[0])) for text in texts]
-    [['a', 'b'], ['a'], ['a'], ['b', 'i']]
-    """
-    known: set[str] | None = vars(statement).get("stored")
-    if known is None:
-        known = vars(statement)["stored"] = set(_stored(statement))
-    return known
-
-
-def _stored(statement: ast.AST) -> Iterator[str]:
-    if isinstance(statement, Function | ast.ClassDef):
-        yield statement.name
-        return
-    for node in (statement, *own_nodes(statement)):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
-            yield node.value.id
-        elif isinstance(node, ast.Expr) and (changed := in_place(node.value)) is not None:
-            yield changed[0]
-        elif isinstance(node, ast.Expr) and (longer := appended(node.value)) is not None:
-            yield longer[0].id
-
-
-def in_place(node: ast.expr) -> tuple[str, ast.Call] | None:
-    """Return the variable that ``x.div_(2)`` changes, and the call that gives what it holds then: ``x.div(2)``."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return None
-    name, of = node.func.attr, node.func.value
-    if not isinstance(of, ast.Name) or not name.endswith("_") or name[:-1] not in PURE:
-        return None
-    method = ast.copy_location(ast.Attribute(of, name[:-1], ast.Load()), node)
-    return of.id, ast.copy_location(ast.Call(method, node.args, node.keywords), node)
-
-
-def appended(node: ast.expr) -> tuple[ast.Name, ast.expr] | None:
-    """Return the list that ``x.append(y)`` makes longer, and what it gets."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or len(node.args) != 1:
-        return None
-    of = node.func.value
-    return (of, node.args[0]) if isinstance(of, ast.Name) and node.func.attr == "append" else None
+def plain(kind: type) -> bool:
+    """Return whether a class is one of the user's that is built on nothing else."""
+    module = sys.modules.get(kind.__module__)
+    file = getattr(module, "__file__", None)
+    return kind.__mro__[1:] == (object,) and module is not None and not issubclass(kind, Replay | Thing | Source) and (
+        kind.__module__ == "__main__" or (file is not None and is_users(file)))  # fmt: skip
 
 
 def _loaded(target: ast.expr) -> ast.expr:

@@ -1,10 +1,12 @@
-"""Arrays whose dtype is too narrow for what is done with them: differences of bytes in NumPy, averages of weights that
-are kept in half precision."""
+"""Arrays whose dtype is too narrow for what is done with them: differences and products of bytes in NumPy, averages of
+weights that are kept in half precision."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+
+import numpy as np
 
 from ...recorder.cell_trace import Leaf, Trace
 from ...recorder.value_facts import EPS
@@ -14,13 +16,17 @@ from ..reading.array_types import dtype_of
 from ..reading.calls import operands, option, rows_of
 from ..reading.expressions import Flow, defaults, flow_of
 from ..reading.passed import attribute
-from ..reading.scope import Index, indices, told, whole
-from ..reading.sources import Function, assigned, called, sources
+from ..reading.pure import OPERATORS
+from ..reading.replay import Replay
+from ..reading.scope import Index, index_of, indices, told, whole
+from ..reading.sources import Function, Source, assigned, called, names_in, sources
 
 SIZES = {"abs", "absolute", "mean", "sum", "square", "norm", "power", "sqrt", "float", "astype", "max", "std", "var"}
 """What takes a difference for a size, or makes it a wider number too late."""
 PLACES = 2.5  # how many times the spacing of a dtype's numbers at 1 a share is at most that hardly moves an average
 WRITES = {"copy", "copy_", "lerp", "lerp_"}
+RANGES = {"uint8", "int8", "int16", "uint16", "int32"}
+WRAPPED = 0.01  # of the results that have to be beyond the range
 HALVES = ("bfloat16", "float16")
 
 
@@ -71,6 +77,42 @@ def _measured(index: Index, node: ast.BinOp) -> bool:
             return False
         below = above  # type: ignore[assignment]
     return False
+
+
+@rule(382)
+def whole_numbers_wrap(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``rows * 200 + cols`` of arrays of bytes, in NumPy: what is above 255 begins at 0 again."""
+    own = sources(trace)[:1]
+    narrow = {name for name, held in trace.arrays.items() if held.dtype in RANGES}
+    if not own or own[0].name or not narrow:
+        return []
+    source = own[0]
+    replay = Replay(trace, source)
+    index = index_of(flow_of(source, whole(source)))
+    for node in (n for kind in (ast.Mult, ast.Add, ast.Pow) for n in index.binary.get(kind, ())):
+        if not names_in(node) & narrow or _wrapped_again(source, node):
+            continue
+        left, right, came = (replay.now(side) for side in (node.left, node.right, node))
+        if type(came) is not np.ndarray or came.dtype.name not in RANGES or not came.size:
+            continue
+        if any(not isinstance(side, int | np.integer | np.ndarray) for side in (left, right)):
+            continue
+        exact = OPERATORS[type(node.op)](np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64))
+        off = float((exact != came).mean())
+        if off > WRAPPED:
+            message = (
+                f"computes in {came.dtype.name}, which ends at {np.iinfo(came.dtype).max:,} (`{ast.unparse(node)}`): "
+                f"{off:.0%} of the results are beyond it, up to {int(exact.max()):,}, and begin at its other end again."
+            )
+            remedy = f"Make them wider first: {ast.unparse(node.left)}.astype(np.int64)."
+            return told(source, node, "dtype", message, remedy)
+    return []
+
+
+def _wrapped_again(source: Source, node: ast.AST) -> bool:
+    """Whether a result is only part of what is meant to wrap: ``(a * 31 + b) % 256``, a hash."""
+    around = [above for above in source.around(node) if isinstance(above, ast.BinOp)]
+    return any(isinstance(above.op, ast.Mod | ast.BitAnd | ast.BitXor) for above in around)
 
 
 @rule(383)

@@ -11,7 +11,7 @@ from ...recorder.cell_trace import Bad, Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, listed, where
 from ..losses.losses import log_target
 from ..order import rule
-from .nonfinite_data import told
+from .nonfinite_data import told, weights
 from .nonfinite_effects import (
     FILLING,
     WRITING,
@@ -24,7 +24,7 @@ from .nonfinite_effects import (
     unviewed,
     written,
 )
-from .origins import MASK
+from .origins import MASK, explained
 from .unseen_losses import first_unseen
 
 LOGARITHMS = {"log", "log2", "log10"}
@@ -235,6 +235,14 @@ def _forward(trace: Trace, row: Row, bad: Bad) -> Found:
     message = capital(
         f"{place} makes the first {_what(bad)}: `{code_of(trace, row)}` is {why} ({_count(bad)}){spoilt}."
     )
+    if (known := weights(trace, row)) is not None:
+        name, cause = known
+        why, remedy = explained(cause)
+        line, col, made = cause.source.place(cause.node)
+        message = capital(
+            f"{made} makes weights of classes that are not finite: {why}, and {place} averages by {name} "
+            f"(`{code_of(trace, row)}`): {_count(bad)}{spoilt}."
+        )
     severity = "error" if leaves or any(r.bad and r.bad.nan for r in trace.rows) else "warning"
     return Found("nan", severity, line, col, message, remedy, [row], leaves)
 
@@ -277,7 +285,7 @@ def _given(trace: Trace, row: Row, bad: Bad) -> Found:
         return Found("nan", "error", line, col, message, remedy, [row], hit)
     message = capital(f"{place} reads values that are not finite before any op has run on them: {what}{spoilt}.")
     remedy = "Look at the data: x.isnan().any(), and what was divided or parsed to make it."
-    if len(leaves) == 1 and not trained and (known := told(trace, leaves[0])) is not None:
+    if len(leaves) == 1 and not trained and (known := told(trace, leaves[0], code_of(trace, row))) is not None:
         words, why, remedy, made = known
         message = capital(f"{place} reads data that are not finite in `{code_of(trace, row)}`: {words}{spoilt}.")
         if made is not None:

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from ...recorder.cell_trace import Leaf, Trace
+from ...recorder.cell_trace import Leaf, Row, Trace
 from ...recorder.tensor_stats import on_host
 from ...recorder.tensor_types import original
-from ..finding import listed
-from ..reading.replay import data
-from ..reading.sources import Function, Place, Source, called, sources
-from .origins import explained, is_finite, origin, range_of
+from ..finding import code_of, listed
+from ..reading.pure import data
+from ..reading.sources import Function, Place, Source, called, names_in, sources
+from .origins import Cause, explained, is_finite, origin, range_of
 
 SPREADS = {"std", "var", "ptp", "norm", "max", "sum", "std_", "nanstd"}
 LOGS = {"log", "log2", "log10", "log1p", "sqrt", "power", "arccos", "arcsin"}
 LIMIT = 1 << 22  # values that are looked at
 
 
-def told(trace: Trace, leaf: Leaf) -> tuple[str, str, str, Place | None] | None:
-    """Which of a tensor's values are not finite, why, a remedy, the place that made them; None if nobody can tell."""
+def told(trace: Trace, leaf: Leaf, text: str) -> tuple[str, str, str, Place | None] | None:
+    """Which of a tensor's values are not finite, why, a remedy, the place that made them; None if nobody can tell.
+
+    text : what reads it, of a tensor that has no name.
+    """
     t = leaf.tensor()
     a = on_host(t._a) if t is not None and original(t) is not None else None
     held = a is not None and a.dtype.kind == "f" and 0 < a.size <= LIMIT and not np.isfinite(a).all()
@@ -31,7 +35,8 @@ def told(trace: Trace, leaf: Leaf) -> tuple[str, str, str, Place | None] | None:
     if known is not None:
         why, remedy = explained(known)
         return words, why, remedy, known.source.place(known.node)
-    cause = _cause(trace, leaf.name)
+    names = [leaf.name, *re.findall(r"[A-Za-z_]\w*", text if leaf.name.startswith("unnamed ") else leaf.name)]
+    cause = _cause(trace, names, _axis(columns, words))
     if cause is None:
         if not held:
             return None
@@ -48,6 +53,19 @@ def told(trace: Trace, leaf: Leaf) -> tuple[str, str, str, Place | None] | None:
         why = f"it divides by `{cause.text}`, which is 0 for a column whose values are all the same"
         return words, why, f"{add}, or leave constant columns out.", place
     return words, f"it divides by `{cause.text}`, which is 0 there", f"{add}.", place
+
+
+def weights(trace: Trace, row: Row) -> tuple[str, Cause] | None:
+    """The weights of classes that were not finite when a loss was made of them: their variable, and what made them."""
+    own = sources(trace)[:1]
+    made = own[0].given.get(code_of(trace, row).partition("(")[0], []) if own and not own[0].name else []
+    calls = [call for call in made if isinstance(call, ast.Call)]
+    given = [k.value for call in calls for k in call.keywords if k.arg in ("weight", "pos_weight")]
+    for name in sorted({name for value in given for name in names_in(value)}):
+        held = trace.space.get(name)
+        if data(held) and not is_finite(held) and (cause := origin(trace, name)) is not None:
+            return name, cause
+    return None
 
 
 def _where(name: str, a: np.ndarray) -> tuple[str, list[int]]:
@@ -69,6 +87,13 @@ def _where(name: str, a: np.ndarray) -> tuple[str, list[int]]:
     return words, []
 
 
+def _axis(columns: list[int], words: str) -> re.Pattern[str] | None:
+    """How a divisor is spelt that is 0 for whole columns, or for whole rows."""
+    if columns:
+        return re.compile(r"\((\w+, )?((axis|dim)=)?0\b")
+    return re.compile(r"\((\w+, )?((axis|dim)=)?(1|-1)\b") if ", in row" in words else None
+
+
 def _within(text: str) -> str:
     """Where a function has values, and what keeps its argument there."""
     if "arc" in text:
@@ -88,7 +113,7 @@ class Suspect(NamedTuple):
 Made = dict[str, list[tuple[ast.stmt, Source]]]
 
 
-def _cause(trace: Trace, name: str) -> Suspect | None:
+def _cause(trace: Trace, names: list[str], axis: re.Pattern[str] | None = None) -> Suspect | None:
     """The division or logarithm among the assignments that a variable's values go back to, by the text alone: of this
     cell, of those before, and in the functions and classes that they call."""
     made: Made = {}
@@ -105,15 +130,17 @@ def _cause(trace: Trace, name: str) -> Suspect | None:
                     if isinstance(part, ast.Name):
                         given = ast.copy_location(ast.Assign([node.target], node.iter), node)
                         made.setdefault(part.id, []).append((given, source))
-            elif isinstance(node, Function | ast.ClassDef):
+            elif isinstance(node, Function | ast.ClassDef) and not any(
+                "Module" in ast.unparse(b) for b in _bases(node)
+            ):
                 bodies.setdefault(node.name, []).append((node, source))
     seen: set[str] = set()
-    queue = [name]
+    queue = list(names)
     found: list[Suspect] = []
     while queue and len(seen) < 64:
         key = queue.pop(0)
         held = trace.space.get(key)
-        if key in seen or (held is not None and key != name and data(held) and is_finite(held)):
+        if key in seen or (held is not None and key != names[0] and data(held) and is_finite(held)):
             continue
         seen.add(key)
         parts = [(node, source) for node, source in made.get(key, [])]
@@ -124,7 +151,16 @@ def _cause(trace: Trace, name: str) -> Suspect | None:
     divisors = [
         f for f in found if f.kind == "div" and any(f".{word}(" in f.text or f"{word}_" in f.text for word in SPREADS)
     ]
+    if axis is not None:
+        divisors.sort(key=lambda f: axis.search(f.text) is None)
+        logs = [f for f in found if f.kind == "log"]
+        if divisors and logs and axis.search(divisors[0].text) is None:
+            return logs[0]
     return next(iter(divisors), None) or next((f for f in found if f.kind == "log"), None)
+
+
+def _bases(node: ast.AST) -> list[ast.expr]:
+    return node.bases if isinstance(node, ast.ClassDef) else []
 
 
 def _suspects(trace: Trace, made: Made, part: ast.AST, source: Source) -> Iterator[Suspect]:

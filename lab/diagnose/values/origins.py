@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...recorder.cell_trace import Trace
-from ..reading.replay import Replay, data, is_tensor
+from ..reading.pure import data, is_tensor
+from ..reading.replay import Replay
 from ..reading.sources import Source, called, sources
 
 LIMIT = 1 << 22  # values that are looked at

@@ -4,6 +4,7 @@ positions and counts in half precision."""
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from ...recorder.tensor_types import original
 from ...recorder.value_facts import WHOLE, merged
 from ..finding import Found, capital, code_of, where
 from ..order import rule
-from ..reading.calls import option
+from ..reading.calls import functions, option
 from ..reading.expressions import flow_of
-from ..reading.replay import Replay, data, is_tensor
+from ..reading.pure import data, is_tensor
+from ..reading.replay import Replay
 from ..reading.scope import index_of, indices, spread, told, whole
 from ..reading.sources import Source, assigned, called, names_in, sources
 from .lost_digits import NARROWED, spacing
@@ -30,6 +32,8 @@ OFF, BLURRED, CROWDED = 0.1, 0.5, 0.1
 SAMPLE, COLUMNS = 256, 16
 LARGE = 2.0**13  # from which size numbers are looked at
 ENOUGH = 0.5  # of neighbouring values that have to become one
+WHOLE_CASTS = ("long", "int", "astype", "to", "type")
+TO_WHOLE = re.compile(r"\bint(64|32)?\b|LongTensor|torch\.long")
 STEPPED = {"arange", "range", "linspace", "cumsum"}
 FIRST = "Take the first one away, or the differences, in float64 (int64), and make it float32 after that."
 
@@ -211,7 +215,8 @@ def differences_lost(trace: Trace) -> list[Found]:
     narrow = {name for name, held in trace.arrays.items() if held.dtype == "float32"}
     if not narrow or not own or own[0].name:
         return []
-    return (_replayed(trace, own[0], narrow) if large else []) or _multiples(trace, own[0], narrow)
+    found = (_replayed(trace, own[0], narrow) if large else []) or _multiples(trace, own[0], narrow)
+    return found or _numbers(trace, own[0], narrow)
 
 
 def _replayed(trace: Trace, source: Source, narrow: set[str]) -> list[Found]:
@@ -262,6 +267,39 @@ def _multiples(trace: Trace, source: Source, narrow: set[str]) -> list[Found]:
             )
             return told(source, made.node, "dtype", message, FIRST)
     return []
+
+
+def _numbers(trace: Trace, source: Source, narrow: set[str]) -> list[Found]:
+    """``table[:, 0].long()`` of a float32 table in an earlier cell, whose numbers are beyond 2**24."""
+    earlier = [call for name in WHOLE_CASTS for call in source.calls.get(name, ()) if call.lineno <= 0]
+    for call in earlier:
+        names = sorted(names_in(call) & narrow)
+        of = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if not names or of is None or not (called(call) in ("long", "int") or TO_WHOLE.search(ast.unparse(call))):
+            continue
+        value = Replay(trace, source).now(of)
+        a = array(value) if "float32" in str(getattr(value, "dtype", "")) else None
+        if a is None or not a.size or not (largest := float(np.abs(a).max())) >= 2 * WHOLE["float32"]:
+            continue
+        made, node = _narrowing(trace, source, names[0])
+        message = (
+            f"makes {names[0]} float32, of whole numbers near {largest:.3g}, where those of float32 are "
+            f"{spacing(largest, 'float32'):.3g} apart: neighbouring ones are one before `{ast.unparse(call)}`."
+        )
+        remedy = "Keep such numbers as int64 from the start; float64 holds whole numbers up to 2**53."
+        return told(made, node, "dtype", message, remedy)
+    return []
+
+
+def _narrowing(trace: Trace, source: Source, name: str) -> tuple[Source, ast.AST]:
+    """Where a variable became float32: its assignment, or what the function returns that it is given."""
+    made = [pair for pair in assigned(ast.walk(source.program)) if pair.name == name]
+    pair = next((pair for pair in made if NARROWED.search(ast.unparse(pair.value))), made[0])
+    given = functions(trace).get(called(pair.value))
+    for node in ast.walk(given[1]) if given is not None else ():
+        if isinstance(node, ast.Assign | ast.Return) and node.value and NARROWED.search(ast.unparse(node.value)):
+            return given[0], node  # type: ignore[index]
+    return source, pair.node
 
 
 @rule(332)

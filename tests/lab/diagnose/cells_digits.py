@@ -41,7 +41,37 @@ for k in range({turns}):
     votes += (torch.rand(8, 8) < 0.9).to(torch.uint8)
 print((votes.float() / {turns}).mean().item())
 """
+_FLAT = """
+rng = np.random.default_rng(0)
+rows, cols = (rng.integers(0, n, 90).astype(np.{dtype}) for n in (100, 200))
+place = {place}
+table = nn.Embedding(20000, 2)
+print(table(torch.from_numpy(place.astype(np.int64))).shape)
+"""
+_NORM = """
+torch.manual_seed(0)
+h = (300 * torch.randn(8, 16)).half()
+mean = h{as_float}.pow(2).mean(1, keepdim=True)
+print((h * torch.rsqrt(mean + 1e-6)).float().std().item())
+"""
+_WEIGHTS = """
+torch.manual_seed(0)
+counts = torch.bincount(labels, minlength=5).float()
+share = counts.sum() / {counts}
+share = share / share.sum()
+criterion = nn.CrossEntropyLoss(weight=share)
+net = nn.Linear(16, 5)
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+for k in range(4):
+    loss = criterion(net(x[16 * k : 16 * k + 16]), labels[16 * k : 16 * k + 16])
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
 PLANTED = {
+    "places in a map of bytes": Planted("dtype", (3,), _FLAT.format(dtype="uint8", place="rows * 200 + cols")),
+    "squares that overflow below a root": Planted("nan", (3,), _NORM.format(as_float="")),
+    "weights of classes without a sample": Planted("nan", (3,), _WEIGHTS.format(counts="counts")),
     "positions of the dtype of the activations": Planted(
         "dtype", (4,), _ANGLES.format(steps="steps = torch.arange(2000, dtype=like.dtype)")
     ),
@@ -58,6 +88,11 @@ PLANTED = {
     "votes in bytes": Planted("dtype", (4,), _VOTES.format(turns=400)),
 }
 HEALTHY = {
+    "places in a map of int64": _FLAT.format(dtype="int64", place="rows * 200 + cols"),
+    "a hash of bytes": _FLAT.format(dtype="uint8", place="(rows * 31 + cols) % 128"),
+    "bytes that are large enough": _FLAT.format(dtype="uint8", place="rows + cols // 2"),
+    "squares in float32 below a root": _NORM.format(as_float=".float()"),
+    "weights of classes that have a sample at least": _WEIGHTS.format(counts="counts.clamp(min=1)"),
     "positions in float32": _ANGLES.format(steps="steps = torch.arange(2000, dtype=torch.float32)"),
     "few positions in bfloat16": _ANGLES.format(steps="steps = torch.arange(200, dtype=like.dtype)"),
     "few positions cast to bfloat16": _ANGLES.format(steps="steps = torch.arange(200).type_as(like)"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 Space = dict[str, Any]
@@ -72,6 +73,20 @@ def test_the_line_that_made_it_is_told(cell: Any, notebook: Any, name: str) -> N
     assert first.message.startswith(words), first.message
 
 
+def test_what_a_data_set_makes_in_passing(cell: Any, notebook: Any) -> None:
+    space = notebook(
+        RAW,
+        "class Pieces(torch.utils.data.Dataset):\n    def __init__(self, a):\n        self.a = a\n"
+        "    def __len__(self):\n        return len(self.a)\n    def __getitem__(self, i):\n"
+        "        return torch.from_numpy(np.log10(np.abs(self.a[i])))",
+        "loader = torch.utils.data.DataLoader(Pieces(raw), batch_size=16)",
+    )
+    text = "net = nn.Linear(8, 2)\nfor piece in loader:\n    net(piece).sum().backward()"
+    with np.errstate(all="ignore"):
+        first = cell(text, space).findings[0]
+    assert first.message.startswith("In [2] line 7 makes data that are not finite: `np.log10("), first.message
+
+
 def test_nothing_of_the_users_is_changed(cell: Any, notebook: Any) -> None:
     space = notebook(RAW, "calls = []\ndef seen(a):\n    calls.append(1)\n    a /= a.std(0)\n    return a\n"
                      "data = torch.from_numpy(seen(raw.copy()))")  # fmt: skip
@@ -96,15 +111,19 @@ STAMPS = (
         (["def gaps(a):\n    a = a.astype('float32')\n    return a[:, 1:] - a[:, :-1]",
           "data = torch.tensor(gaps(stamps))"],
          "In [2] line 2 makes float32 of numbers near 1.7e+09"),
+        (["def load():\n    rows = np.stack([stamps[:, 0], stamps[:, 1]], 1)\n"
+          "    return torch.tensor(rows, dtype=torch.float32)", "table = load()", "at = table[:, 0].long()\n"
+          "data = torch.eye(64)[at % 8, :8]"],
+         "In [2] line 3 makes table float32, of whole numbers near 1.7e+09"),
         (["t = torch.zeros(64, 9)\nfor k in range(64):\n    t[k] = torch.Tensor(stamps[k].tolist())",
           "data = t[:, 1:] - t[:, :-1]"],
          "In [2] line "),
     ],
 )  # fmt: skip
 def test_digits_that_were_lost_before(cell: Any, notebook: Any, cells: list[str], words: str) -> None:
-    first = cell(TRAIN, notebook(STAMPS, *cells)).findings[0]
-    assert (first.kind, first.severity) == ("dtype", "warning"), first
-    assert first.message.startswith(words), first.message
+    (told,) = (f for f in cell(TRAIN, notebook(STAMPS, *cells)).findings if f.kind == "dtype")
+    assert told.severity == "warning"
+    assert told.message.startswith(words), told.message
 
 
 @pytest.mark.parametrize(
