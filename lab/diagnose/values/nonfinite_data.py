@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,16 +29,18 @@ def told(trace: Trace, leaf: Leaf, text: str) -> tuple[str, str, str, Place | No
     """
     t = leaf.tensor()
     a = on_host(t._a) if t is not None and original(t) is not None else None
-    held = a is not None and a.dtype.kind == "f" and 0 < a.size <= LIMIT and not np.isfinite(a).all()
-    words, columns = _where(leaf.name, a) if held else ("some of their values are not finite", [])
+    if a is None or a.dtype.kind != "f" or not 0 < a.size <= LIMIT or np.isfinite(a).all():
+        a = None
+    words, columns = ("some of their values are not finite", []) if a is None else _where(leaf.name, a)
     known = origin(trace, leaf.name)
-    if known is not None:
-        why, remedy = explained(known)
-        return words, why, remedy, known.source.place(known.node)
-    names = [leaf.name, *re.findall(r"[A-Za-z_]\w*", text if leaf.name.startswith("unnamed ") else leaf.name)]
-    cause = _cause(trace, names, _axis(columns, words))
+    if known.cause is not None:
+        why, remedy = explained(known.cause)
+        return words, why, remedy, known.cause.source.place(known.cause.node)
+    read = re.findall(r"[A-Za-z_]\w*", text if leaf.name.startswith("unnamed ") else leaf.name)
+    names = [known.start] if known.start else [leaf.name, *read]
+    cause = None if known.followed else _cause(trace, names, _axis(columns, words))
     if cause is None:
-        if not held:
+        if a is None:
             return None
         if columns:
             remedy = "Look at what these columns hold, and leave them out if they are empty or constant."
@@ -63,7 +65,7 @@ def weights(trace: Trace, row: Row) -> tuple[str, Cause] | None:
     given = [k.value for call in calls for k in call.keywords if k.arg in ("weight", "pos_weight")]
     for name in sorted({name for value in given for name in names_in(value)}):
         held = trace.space.get(name)
-        if data(held) and not is_finite(held) and (cause := origin(trace, name)) is not None:
+        if data(held) and not is_finite(held) and (cause := origin(trace, name).cause) is not None:
             return name, cause
     return None
 
@@ -126,13 +128,10 @@ def _cause(trace: Trace, names: list[str], axis: re.Pattern[str] | None = None) 
                     for part, value in _pairs(target, node.value):
                         made.setdefault(ast.unparse(part), []).append((_stand_in(node, value), source))
             elif isinstance(node, ast.For):
-                for part in ast.walk(node.target):
-                    if isinstance(part, ast.Name):
-                        given = ast.copy_location(ast.Assign([node.target], node.iter), node)
-                        made.setdefault(part.id, []).append((given, source))
-            elif isinstance(node, Function | ast.ClassDef) and not any(
-                "Module" in ast.unparse(b) for b in _bases(node)
-            ):
+                given = ast.copy_location(ast.Assign([node.target], node.iter), node)
+                for one in ast.walk(node.target):
+                    made.setdefault(getattr(one, "id", ""), []).append((given, source))
+            elif isinstance(node, Function | ast.ClassDef) and not _layers(node):
                 bodies.setdefault(node.name, []).append((node, source))
     seen: set[str] = set()
     queue = list(names)
@@ -143,11 +142,12 @@ def _cause(trace: Trace, names: list[str], axis: re.Pattern[str] | None = None) 
         if key in seen or (held is not None and key != names[0] and data(held) and is_finite(held)):
             continue
         seen.add(key)
-        parts = [(node, source) for node, source in made.get(key, [])]
-        for part, source in [*parts, *bodies.get(key, [])]:
-            found += _suspects(trace, made, part, source)
-            if (part, source) in parts:
-                queue += [ast.unparse(n) for n in ast.walk(part.value) if isinstance(n, ast.Name | ast.Attribute)]  # type: ignore[attr-defined]
+        for statement, source in made.get(key, []):
+            found += _suspects(trace, made, statement, source)
+            value = statement.value  # type: ignore[attr-defined]
+            queue += [ast.unparse(n) for n in ast.walk(value) if isinstance(n, ast.Name | ast.Attribute)]
+        for body, source in bodies.get(key, []):
+            found += _suspects(trace, made, body, source)
     divisors = [
         f for f in found if f.kind == "div" and any(f".{word}(" in f.text or f"{word}_" in f.text for word in SPREADS)
     ]
@@ -159,8 +159,9 @@ def _cause(trace: Trace, names: list[str], axis: re.Pattern[str] | None = None) 
     return next(iter(divisors), None) or next((f for f in found if f.kind == "log"), None)
 
 
-def _bases(node: ast.AST) -> list[ast.expr]:
-    return node.bases if isinstance(node, ast.ClassDef) else []
+def _layers(node: ast.AST) -> bool:
+    """Whether a class is a module, which makes no data."""
+    return isinstance(node, ast.ClassDef) and any("Module" in ast.unparse(base) for base in node.bases)
 
 
 def _suspects(trace: Trace, made: Made, part: ast.AST, source: Source) -> Iterator[Suspect]:
@@ -170,13 +171,13 @@ def _suspects(trace: Trace, made: Made, part: ast.AST, source: Source) -> Iterat
             yield Suspect("div", inner, source, _resolved(made, inner.value))
         elif isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Div) and not _safe(trace, inner.right):
             yield Suspect("div", inner, source, _resolved(made, inner.right))
-        elif isinstance(inner, ast.Call) and called(inner) in LOGS and getattr(inner.func, "attr", ""):
+        elif isinstance(inner, ast.Call) and called(inner) in LOGS and isinstance(inner.func, ast.Attribute):
             yield Suspect("log", inner, source, ast.unparse(inner))
 
 
 def _safe(trace: Trace, divisor: ast.expr) -> bool:
     """Whether a divisor is a variable that still holds what is not 0."""
-    value = trace.space.get(divisor.id) if isinstance(divisor, ast.Name) else None
+    value: Any = trace.space.get(divisor.id) if isinstance(divisor, ast.Name) else None
     span = range_of(value) if data(value) else None
     return span is not None and not span[0] <= 0 <= span[1]
 

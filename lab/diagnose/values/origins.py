@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,8 @@ class Origins(Replay):
     def __init__(self, trace: Trace, source: Source) -> None:
         super().__init__(trace, source)
         self.causes: dict[int, Cause | None] = {}
+        self.unfollowed: list[str] = []
+        """Variables whose values are not finite and whose statements nobody can follow."""
         self._finite: dict[int, bool] = {}
 
     def finite(self, value: Any) -> bool:
@@ -69,6 +71,12 @@ class Origins(Replay):
             cause = Cause(node, self.inside[-1], given, result, deliberate)
         self._note(result, cause)
         return result
+
+    def unknown(self, statement: ast.stmt, name: str, value: Any) -> Any:
+        """Note a variable that is not finite, and nobody knows why."""
+        if not self.finite(value) and not isinstance(statement, ast.For | ast.While):
+            self.unfollowed.append(name)
+        return value
 
     def appended(self, values: list[Any], item: Any) -> None:
         """Note that a list has got what is not finite."""
@@ -108,11 +116,21 @@ def has_nan(value: Any) -> bool:
     return a is not None and a.dtype.kind in "fc" and bool(np.isnan(a).any())
 
 
-def origin(trace: Trace, name: str) -> Cause | None:
-    """Return what first made a variable's values not finite, or those of what it comes from."""
+class Origin(NamedTuple):
+    """What is known of where values come from that are not finite."""
+
+    cause: Cause | None = None
+    start: str = ""
+    """Where nobody can follow it: the first variable that was given such values."""
+    followed: bool = False
+    """Whether all is followed: without a cause they were given, or meant."""
+
+
+def origin(trace: Trace, name: str) -> Origin:
+    """Return what first made a variable's values not finite, or those of what the cell's other data come from."""
     own = sources(trace)[:1]
     if not own or own[0].name:
-        return None
+        return Origin()
     space = trace.space
     bad = {n for n in Origins(trace, own[0]).bound if data(space.get(n)) and not is_finite(space[n])}
     for wanted in ({name} & bad, bad):
@@ -120,8 +138,10 @@ def origin(trace: Trace, name: str) -> Cause | None:
         found = [replay.causes.get(id(value)) for value in replay.run(wanted).values()] if wanted else []
         causes = [cause for cause in found if cause is not None and not cause.deliberate]
         if causes:
-            return min(causes, key=lambda cause: getattr(cause.node, "lineno", 0))
-    return None
+            return Origin(min(causes, key=lambda cause: getattr(cause.node, "lineno", 0)))
+        if name in wanted and not isinstance(replay.statements[replay.bound[name][-1]], ast.For | ast.While):
+            return Origin(None, next(iter(replay.unfollowed), ""), not replay.unfollowed)
+    return Origin()
 
 
 def range_of(value: Any) -> tuple[float, float] | None:

@@ -73,6 +73,17 @@ def test_the_line_that_made_it_is_told(cell: Any, notebook: Any, name: str) -> N
     assert first.message.startswith(words), first.message
 
 
+HOLES = ["raw[3, 2] = np.nan", "raw[raw > 2] = float('nan')", "raw = np.where(raw > 2, np.nan, raw)"]
+
+
+@pytest.mark.parametrize("hole", HOLES)
+def test_missing_values_are_not_blamed_on_a_division(cell: Any, notebook: Any, hole: str) -> None:
+    space = notebook(RAW, hole, "data = torch.from_numpy((raw - np.nanmean(raw, 0)) / raw.std(0))")
+    first = cell(TRAIN, space).findings[0]
+    assert (first.kind, first.line) == ("nan", 5)
+    assert first.message.startswith("Line 5 reads data that are not finite"), first.message
+
+
 def test_what_a_data_set_makes_in_passing(cell: Any, notebook: Any) -> None:
     space = notebook(
         RAW,
