@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -412,6 +412,8 @@ class Trace(CellSource):
     """What single values told: `value_facts.ValueFacts`."""
     arrays: dict[str, Any] = field(default_factory=dict)
     """The arrays and tensors that the user's variables hold at the end, each a `held_arrays.Held`."""
+    space: Mapping[str, Any] = field(default_factory=dict)
+    """The user's variables themselves, at the end."""
     authors: list[str] = field(default_factory=list)
     """Files and cells of the user's that define what the cell reads by name."""
     sources: Any = None

@@ -261,7 +261,7 @@ class Folder:
             kind = "parameter" if trained else "input" if name else "constant"
             leaf = self._leaves[key] = Leaf(self.token, t, kind, name, op, position)
             self.trace.leaves.append(leaf)
-            if not trained and leaf.dtype.startswith("float") and shape and t._kind.device.type == "cpu":
+            if not trained and "float" in leaf.dtype and shape and t._kind.device.type == "cpu":
                 leaf.span = tensor_stats.span(values_of(t._a))
         elif leaf.tensor() is not t:
             leaf.tensor = weakref.ref(t)

@@ -19,6 +19,7 @@ FEW, MANY = 4, 1 << 16  # runs that are looked at, and elements
 BATCHES, SAMPLES = 64, 8  # batches of which the classes are, and samples from which they tell anything
 RUNS, CLASSES = 4096, 1024  # runs of which the targets are counted, and classes
 SAMPLE = 4096
+MANY_STILL = 0.25  # of the elements to which something was added, from which they are said to stand still
 EPS = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 """The spacing of a dtype's numbers at 1."""
 WHOLE = {name: 2.0 / eps for name, eps in EPS.items()}
@@ -82,6 +83,8 @@ class ValueFacts:
     """Differences and sums in uint8 -> the share of results that do not fit."""
     merged: dict[Row, tuple[float, float]] = field(default_factory=dict)
     """Casts to float32 -> the share of neighbouring values that differ before and are one after, and how large."""
+    crowded: dict[Row, tuple[float, float]] = field(default_factory=dict)
+    """Casts to half precision of whole numbers -> the share of different ones that become one, and the largest."""
     fractions: set[Row] = field(default_factory=set)
     """Writes of a plain number that has a fraction into a tensor of whole numbers."""
     still: dict[Row, Still] = field(default_factory=dict)
@@ -106,16 +109,24 @@ class ValueFacts:
     """The class that the last cross entropy left out."""
     _numbers: tuple[Row, Any] | None = None
     _sums: dict[Row, float] = field(default_factory=dict)
+    _totals: dict[Row, tuple[int, Any, Any]] = field(default_factory=dict)
+    """Sums in half precision that grow in place -> which tensor, its values, and what was lost of each."""
 
 
 def note(trace: Trace, row: Row, e: observe.OpEvent) -> None:
     """Look at one run of an op in `NOTED`."""
     facts: ValueFacts = trace.values
-    if row.dtype == "uint8" and row.count <= FEW and row.device == "cpu" and e.op in ("sub", "add"):
-        _wraps(facts, row, e)
+    if row.dtype == "uint8" and row.device == "cpu":
+        if row.count <= FEW and e.op in ("sub", "add"):
+            _wraps(facts, row, e)
+        elif e.op in SUMS:
+            _total_wraps(facts, row, e)
     if e.op in SUMS:
-        if not row.shape and not row.requires_grad and row.dtype in EPS and row.device == "cpu":
-            _sum(facts, row, e)
+        if not row.requires_grad and row.dtype in EPS and row.device == "cpu":
+            if not row.shape:
+                _sum(facts, row, e)
+            elif row.dtype != "float32":
+                _totals(facts, row, e)
         return
     if e.op in LOSSES:
         facts.ignored = _ignored(e)
@@ -134,6 +145,10 @@ def note(trace: Trace, row: Row, e: observe.OpEvent) -> None:
     if e.op in CASTS:
         if row.dtype == "float32" and tensors and tensors[0]._kind.dtype.name in ("float64", "int64"):
             facts.merged[row] = max(merged(on_host(tensors[0]._a)), facts.merged.get(row, (0.0, 0.0)))
+        elif row.dtype in ("float16", "bfloat16") and tensors and not row.requires_grad:
+            facts.crowded[row] = max(
+                crowded(on_host(tensors[0]._a), on_host(e.outputs[0]._a), row.dtype), facts.crowded.get(row, (0.0, 0.0))
+            )
     elif e.op in DIFFERENCES:
         if row.dtype in EPS and tensors and row.shape:
             _difference(facts, row, e, tensors)
@@ -201,6 +216,21 @@ def merged(values: Any) -> tuple[float, float]:
     return float(lost.sum() / differ.sum()), float(sizes[differ].max())
 
 
+def crowded(values: Any, narrow: Any, dtype: str) -> tuple[float, float]:
+    """Return which share of different whole numbers a narrower dtype makes one of others, and the largest of them.
+
+    >>> crowded(np.arange(512), np.arange(512).astype(np.float16), "float16")
+    (0.0, 0.0)
+    """
+    a = np.asarray(values).reshape(-1)[:SAMPLE]
+    if a.size < SAMPLES or a.dtype.kind not in "fiu" or not (largest := float(np.abs(a).max())) > WHOLE[dtype]:
+        return 0.0, 0.0
+    if a.dtype.kind == "f" and (a != np.round(a)).any():
+        return 0.0, 0.0
+    before = len(np.unique(a))
+    return 1 - len(np.unique(np.asarray(narrow).reshape(-1)[:SAMPLE].astype(np.float32))) / before, largest
+
+
 def _wraps(facts: ValueFacts, row: Row, e: observe.OpEvent) -> None:
     """Count results that are below 0 or above 255."""
     given = [on_host(t._a) for t in e.inputs if isinstance(t, TENSORS) and t._kind.dtype.name == "uint8"]
@@ -212,6 +242,36 @@ def _wraps(facts: ValueFacts, row: Row, e: observe.OpEvent) -> None:
         off = float(((exact < 0) | (exact > 255)).mean())
         if off:
             facts.wrapped[row] = max(off, facts.wrapped.get(row, 0.0))
+
+
+def _total_wraps(facts: ValueFacts, row: Row, e: observe.OpEvent) -> None:
+    """Count what is beyond 255 in a sum that has gone on for a while: less is left than was added."""
+    tensors, total = [t for t in e.inputs if isinstance(t, TENSORS)], on_host(e.outputs[0]._a)
+    if len(tensors) == 2 and tensors[1]._kind.dtype.name in ("uint8", "bool") and total.size <= MANY:
+        share = float((total < on_host(tensors[1]._a)).mean())
+        if share:
+            facts.wrapped[row] = min(facts.wrapped.get(row, 0.0) + share, 1.0)
+
+
+def _totals(facts: ValueFacts, row: Row, e: observe.OpEvent) -> None:
+    """Are many elements of a total in half precision what they were before, though something was added?"""
+    tensors = [t for t in e.inputs if isinstance(t, TENSORS)]
+    if len(tensors) != 2 or e.outputs[0]._a.size > SAMPLE:
+        return
+    total = 0 if "again" in row.flags else id(getattr(tensors[0], "original", tensors[0]))
+    now, given, added = (np.asarray(on_host(t._a)).astype(np.float32) for t in (e.outputs[0], *tensors))
+    known = facts._totals.get(row)
+    lost = np.zeros_like(now)
+    if known is not None and known[0] == total and known[1].shape == now.shape:
+        before, added = known[1] if e.op == "add_" else given, np.broadcast_to(added, now.shape)
+        gained = (added != 0) & np.isfinite(now)
+        same = gained & (now == before)
+        lost = known[2] + np.where(same, np.abs(added), 0)
+        if same.sum() > MANY_STILL * gained.sum():
+            still, at = facts.still.setdefault(row, Still()), int(np.argmax(np.where(same, lost, 0)))
+            still.runs, still.lost = still.runs + 1, float(lost.flat[at])
+            still.value, still.added = float(now.flat[at]), float(added.flat[at])
+    facts._totals[row] = total, now, lost
 
 
 def _sum(facts: ValueFacts, row: Row, e: observe.OpEvent) -> None:

@@ -56,7 +56,7 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
     trace.own_ns, trace.around_ns = recorder.own_ns, recorder.around_ns
     code = "".join(next((linecache.getlines(f) for f in trace.files if linecache.getlines(f)), [])) or text
     trace.close(text, code)
-    trace.arrays = held_arrays(space)
+    trace.arrays, trace.space = held_arrays(space), space
     shared = _shared(trace)
     for variable in assigned(code, trace.block):
         value = space.get(variable)

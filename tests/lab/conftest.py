@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from core.base import source
 from lab.pages.cells import data, run_cell
 from lab.recorder.cell_trace import Trace
 from lab.report import build_record
@@ -43,6 +45,23 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Trace]:
 def space() -> dict[str, Any]:
     """What most cells want: the package, data, and `P(*shape, scale=1)`, a parameter whose start values keep size."""
     return data()
+
+
+@pytest.fixture
+def notebook(space: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Run texts as the cells of a notebook, In [1] and so on."""
+    names: dict[str, str] = {}
+    monkeypatch.setattr(source, "name_of_file", names.get)
+
+    def run(*texts: str) -> dict[str, Any]:
+        for text in texts:
+            name = f"<cell of a notebook {len(names) + 1}>"
+            names[name] = f"In [{len(names) + 1}]"
+            monkeypatch.setitem(linecache.cache, name, (len(text), None, text.splitlines(True), name))  # type: ignore[misc]
+            exec(compile(text, name, "exec"), space)
+        return space
+
+    return run
 
 
 def kinds(record: Record) -> list[str]:

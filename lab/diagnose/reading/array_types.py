@@ -7,9 +7,9 @@ import re
 
 from ...recorder.cell_trace import Trace
 from .calls import given, operands
-from .expressions import LIBRARIES, flow_of
+from .expressions import LIBRARIES, Flow, flow_of
 from .passed import arguments, result
-from .scope import flow_around, whole
+from .scope import flow_around, index_of, whole
 from .sources import Function, Source, called, sources
 
 DEEP = 12
@@ -58,6 +58,8 @@ def _of_name(trace: Trace, source: Source, node: ast.Name, depth: int) -> str:
     if value is not None:
         return dtype_of(trace, source, value, depth - 1)
     scope = flow.scope
+    if (turns := _turns(flow, node.id)) is not None:
+        return dtype_of(trace, source, turns, depth - 1)
     if isinstance(scope, Function) and any(a.arg == node.id for a in ast.walk(scope.args) if isinstance(a, ast.arg)):
         if node.id in {n.id for n in flow.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}:
             return ""
@@ -72,6 +74,24 @@ def _of_name(trace: Trace, source: Source, node: ast.Name, depth: int) -> str:
     return (
         held.dtype if held is not None and len(bound) == 1 and not (flow is not outer and flow.binds(node.id)) else ""
     )
+
+
+def _turns(flow: Flow, name: str) -> ast.expr | None:
+    """What the one loop goes through that sets a variable, where it sets it to one item after the other."""
+    stores = [n for n in flow.of(ast.Name) if n.id == name and isinstance(n.ctx, ast.Store)]  # type: ignore[attr-defined]
+    loops = index_of(flow).kinds.get(ast.For, ()) if len(stores) == 1 else ()
+    loop = next((n for n in loops if stores[0] in ast.walk(n.target)), None)
+    if loop is None:
+        return None
+    if loop.target is stores[0]:
+        return loop.iter  # type: ignore[no-any-return]
+    parts, through = getattr(loop.target, "elts", []), loop.iter
+    if stores[0] not in parts or not isinstance(through, ast.Call):
+        return None
+    at = parts.index(stores[0])
+    if called(through) == "zip" and at < len(through.args):
+        return through.args[at]
+    return through.args[0] if called(through) == "enumerate" and at == 1 and through.args else None
 
 
 def _from_elsewhere(trace: Trace, source: Source, function: Function, name: str) -> list[tuple[Source, ast.expr]]:

@@ -256,7 +256,8 @@ def _makers(trace: Trace, tree: ast.Module) -> dict[str, str]:
 
 
 def _bound_and_read(tree: ast.Module) -> tuple[set[str], set[str]]:
-    """Return the variables that a cell's own statements set, and those that it reads before it sets them itself.
+    """Return the variables that a cell's own statements set, or items of them, and those that it reads before it sets
+    them itself.
 
     >>> bound, read = _bound_and_read(ast.parse("y = x + 1\\nz = f(y)\\ndef g(): return w"))
     >>> sorted(bound), sorted(read)
@@ -265,6 +266,7 @@ def _bound_and_read(tree: ast.Module) -> tuple[set[str], set[str]]:
     bound: set[str] = set()
     certain: set[str] = set()
     read: set[str] = set()
+    written: set[str] = set()
     for statement in tree.body:
         names = [n for n in ast.walk(statement) if isinstance(n, ast.Name)]
         read |= {n.id for n in names if not isinstance(n.ctx, ast.Store)} - certain
@@ -272,12 +274,14 @@ def _bound_and_read(tree: ast.Module) -> tuple[set[str], set[str]]:
             stored = {statement.name}
         else:
             stored = {n.id for n in own_nodes(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            written |= {n.value.id for n in own_nodes(statement) if isinstance(n, ast.Subscript)
+                        and isinstance(n.ctx, ast.Store) and isinstance(n.value, ast.Name)}  # fmt: skip
         bound |= stored
         if isinstance(statement, ast.AugAssign):
             read |= stored - certain
         elif isinstance(statement, ast.Assign | Function | ast.ClassDef):
             certain |= stored
-    return bound, read
+    return bound | written, read
 
 
 def _numbered(cells: dict[str, str]) -> tuple[Earlier, ...]:

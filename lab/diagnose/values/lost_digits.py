@@ -23,6 +23,7 @@ LOST = 0.01  # share of a sum that has to be missing
 SMALLEST = 2.0**-25  # what is at most this large is 0 in float16
 NETWORK = re.compile(r"net|model|param|policy|coder|sequential|lm\b|\bm\b", re.I)
 NARROWED = re.compile(r"float32|\.float\(\)|FloatTensor|torch\.Tensor\(|half|bfloat16|float16")
+IN_PLACE = re.compile(r"\+=|add_\(")
 EPS_OF = {"Adam", "AdamW", "RMSprop", "Adagrad", "NAdam", "RAdam", "Adamax", "Adadelta"}
 
 
@@ -193,7 +194,9 @@ def wraps(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A difference or a sum of bytes that leaves 0 to 255 and goes on as a size."""
     readers = trace.consumers()
     for row, share in trace.values.wrapped.items():
-        after = {r.op for r in readers.get(row, ())} | {r.cut for r in readers.get(row, ())}
+        inside = row.refs[:1] if IN_PLACE.search(code_of(trace, row)) else ()  # it is read by its old name
+        read = [r for ref in (row, *inside) for r in readers.get(ref, ()) if r is not row]
+        after = {r.op for r in read} | {r.cut for r in read}
         if share < LOST or not after & {"abs", "float", "cast", "to", "mean", "sum", "pow", "div", "double", "item"}:
             continue
         line, col, place = where(trace, row.chain)

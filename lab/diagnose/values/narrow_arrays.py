@@ -1,5 +1,5 @@
-"""Arrays whose dtype is too narrow for what is done with them: differences of bytes in NumPy, times since 1970 that
-have become float32, averages of weights that are kept in half precision."""
+"""Arrays whose dtype is too narrow for what is done with them: differences and products of bytes in NumPy, averages of
+weights that are kept in half precision."""
 
 from __future__ import annotations
 
@@ -9,23 +9,25 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...recorder.cell_trace import Leaf, Trace
-from ...recorder.value_facts import EPS, merged
-from ..finding import Found, capital, code_of, where
+from ...recorder.value_facts import EPS
+from ..finding import Found
 from ..order import rule
 from ..reading.array_types import dtype_of
 from ..reading.calls import operands, option, rows_of
 from ..reading.expressions import Flow, defaults, flow_of
 from ..reading.passed import attribute
-from ..reading.scope import Index, indices, spread, told, whole
+from ..reading.pure import OPERATORS
+from ..reading.replay import Replay
+from ..reading.scope import Index, index_of, indices, told, whole
 from ..reading.sources import Function, Source, assigned, called, names_in, sources
-from .lost_digits import NARROWED, spacing
 
 SIZES = {"abs", "absolute", "mean", "sum", "square", "norm", "power", "sqrt", "float", "astype", "max", "std", "var"}
 """What takes a difference for a size, or makes it a wider number too late."""
 PLACES = 2.5  # how many times the spacing of a dtype's numbers at 1 a share is at most that hardly moves an average
 WRITES = {"copy", "copy_", "lerp", "lerp_"}
+RANGES = {"uint8", "int8", "int16", "uint16", "int32"}
+WRAPPED = 0.01  # of the results that have to be beyond the range
 HALVES = ("bfloat16", "float16")
-ENOUGH = 0.5  # of neighbouring values that have to become one
 
 
 @rule(381)
@@ -78,82 +80,39 @@ def _measured(index: Index, node: ast.BinOp) -> bool:
 
 
 @rule(382)
-def times_rounded(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """``times = torch.from_numpy(stamps).float()`` of seconds since 1970: neighbours become one."""
-    if any(lost.whole and lost.share > ENOUGH for row, lost in trace.values.lost.items() if row in trace.rows):
-        return []  # that is told where they are subtracted
-    for row, (share, largest) in trace.values.merged.items():
-        if row in trace.rows and share > ENOUGH:
-            line, col, place = where(trace, row.chain)
-            message = f"{place} makes float32 of {_near(share, largest)} (`{code_of(trace, row)}`)."
-            return [Found("dtype", "warning", line, col, capital(message), _FIRST, [row])]
-    for source in sources(trace):
-        if source.name:
+def whole_numbers_wrap(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``rows * 200 + cols`` of arrays of bytes, in NumPy: what is above 255 begins at 0 again."""
+    own = sources(trace)[:1]
+    narrow = {name for name, held in trace.arrays.items() if held.dtype in RANGES}
+    if not own or own[0].name or not narrow:
+        return []
+    source = own[0]
+    replay = Replay(trace, source)
+    index = index_of(flow_of(source, whole(source)))
+    for node in (n for kind in (ast.Mult, ast.Add, ast.Pow) for n in index.binary.get(kind, ())):
+        if not names_in(node) & narrow or _wrapped_again(source, node):
             continue
-        reads = [n.id for n in ast.walk(source.program) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
-        for pair in assigned(ast.walk(source.program)):
-            made = trace.arrays.get(pair.name)
-            if made is None or made.dtype != "float32" or pair.name not in reads:
-                continue
-            if not NARROWED.search(ast.unparse(pair.value)):
-                continue
-            for name in names_in(pair.value) & trace.arrays.keys() - {pair.name}:
-                of = trace.arrays[name]
-                if of.dtype not in ("float64", "int64") or not _same(of.values, made.values):
-                    continue
-                share, largest = merged(of.values)
-                if share > ENOUGH:
-                    return told(
-                        source, pair.node, "dtype", f"makes {pair.name} float32, of {_near(share, largest)}.", _FIRST
-                    )
-    return _clock(trace)
-
-
-_FIRST = "Take the first one away, or the differences, in float64 (int64), and make it float32 after that."
-
-
-def _near(share: float, largest: float) -> str:
-    return (
-        f"numbers near {largest:.3g}, where those of float32 are {spacing(largest, 'float32'):.3g} apart: "
-        f"{share:.0%} of the neighbouring values that differ become one"
-    )
-
-
-def _same(wide: np.ndarray, narrow: np.ndarray) -> bool:
-    """Whether values are others in float32."""
-    return wide.shape == narrow.shape and bool((wide.astype(np.float32) == narrow).all())
-
-
-def _clock(trace: Trace) -> list[Found]:
-    """``torch.tensor(time.time())``: what was measured by a clock since 1970, in float32."""
-    for source, index in indices(trace, "torch", "time"):
-        for call in index.called("tensor", "as_tensor", "FloatTensor", "Tensor", "full"):
-            kind = option(call, "dtype")
-            if not call.args or (kind is not None and not NARROWED.search(ast.unparse(kind))):
-                continue
-            clock = [n for n in spread(index.flow, call.args[-1]) if isinstance(n, ast.Call) and _since_1970(n)]
-            differs = any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Sub) for n in ast.walk(call.args[-1]))
-            if not clock or differs or _by_name(source, call.args[-1]):
-                continue
+        left, right, came = (replay.now(side) for side in (node.left, node.right, node))
+        if type(came) is not np.ndarray or came.dtype.name not in RANGES or not came.size:
+            continue
+        if any(not isinstance(side, int | np.integer | np.ndarray) for side in (left, right)):
+            continue
+        exact = OPERATORS[type(node.op)](np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64))
+        off = float((exact != came).mean())
+        if off > WRAPPED:
             message = (
-                f"keeps seconds since 1970 in float32 (`{ast.unparse(call)}`), whose numbers are 128 apart there: what "
-                "is shorter than two minutes is lost."
+                f"computes in {came.dtype.name}, which ends at {np.iinfo(came.dtype).max:,} (`{ast.unparse(node)}`): "
+                f"{off:.0%} of the results are beyond it, up to {int(exact.max()):,}, and begin at its other end again."
             )
-            return told(source, call, "dtype", message, _FIRST)
+            remedy = f"Make them wider first: {ast.unparse(node.left)}.astype(np.int64)."
+            return told(source, node, "dtype", message, remedy)
     return []
 
 
-def _since_1970(call: ast.Call) -> bool:
-    return ast.unparse(call) == "time.time()" or called(call) == "timestamp"
-
-
-def _by_name(source: Source, node: ast.expr) -> bool:
-    """Whether a difference of times goes into a variable on the way."""
-    names = names_in(node)
-    return any(
-        pair.name in names and any(isinstance(n, ast.BinOp) for n in ast.walk(pair.value))
-        for pair in assigned(source.nodes)
-    )
+def _wrapped_again(source: Source, node: ast.AST) -> bool:
+    """Whether a result is only part of what is meant to wrap: ``(a * 31 + b) % 256``, a hash."""
+    around = [above for above in source.around(node) if isinstance(above, ast.BinOp)]
+    return any(isinstance(above.op, ast.Mod | ast.BitAnd | ast.BitXor) for above in around)
 
 
 @rule(383)

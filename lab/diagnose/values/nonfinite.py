@@ -11,8 +11,20 @@ from ...recorder.cell_trace import Bad, Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, listed, where
 from ..losses.losses import log_target
 from ..order import rule
-from .nonfinite_data import told
-from .nonfinite_effects import FILLING, WRITING, Writers, behind, deliberate, ends, left_over, sources, written
+from .nonfinite_data import told, weights
+from .nonfinite_effects import (
+    FILLING,
+    WRITING,
+    Writers,
+    behind,
+    deliberate,
+    ends,
+    left_over,
+    sources,
+    unviewed,
+    written,
+)
+from .origins import MASK, explained
 from .unseen_losses import first_unseen
 
 LOGARITHMS = {"log", "log2", "log10"}
@@ -25,8 +37,8 @@ REMEDIES = {
 }
 LINEAR = {"matmul", "linear", "mul", "add", "sub", "sum", "expand", "conv", "tanh", "relu", "sigmoid"}
 COMPARING = {"squared_error", "mse_loss", "absolute_error", "l1_loss", "mean", "sum"}
+SQUARES = {"pow", "square", "mul", "sum", "mean", "norm", "var", "matmul"}
 NOT_FINITE = re.compile(r"\b(nan|inf|infinity|infinite)\b", re.IGNORECASE)
-MASK = "Let every row keep at least one value, or hide values with a large finite number (-1e9)."
 SPREADS = {"std", "var", "std_mean", "var_mean"}
 SINGLE = "Leave out the last, smaller batch (drop_last=True in the loader), or divide by n (correction=0)."
 PRODUCT = "Add up logarithms instead of multiplying: p.log().sum()."
@@ -67,6 +79,37 @@ def first_nonfinite(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return [_forward(trace, row, bad) if bad.inputs_finite else _given(trace, row, bad)]
     left = [row for row in masked if row.bad is not None and not _absorbed(row, readers)]
     return [(_forward if row.bad.inputs_finite else _given)(trace, row, row.bad) for row in left[:1] if row.bad]
+
+
+@rule(333)
+def overflow_divides(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``x * torch.rsqrt(x.pow(2).mean(-1))`` in float16, whose squares overflow: 1 / inf is 0, and so is all of it."""
+    readers = trace.consumers()
+    for row in trace.rows:
+        bad = row.bad
+        if bad is None or row.dtype != "float16" or row.op not in SQUARES or bad.nan or not bad.inputs_finite:
+            continue
+        if deliberate(trace, row) or (end := _divides(row, readers)) is None:
+            continue
+        line, col, place = where(trace, row.chain)
+        message = capital(
+            f"{place} overflows float16 (`{code_of(trace, row)}`: {_count(bad)}), and {where(trace, end.chain)[2]} "
+            f"divides by that (`{code_of(trace, end)}`): the result is 0."
+        )
+        remedy = f"Compute it in float32: x.float() before {row.op}."
+        return [Found("nan", "warning", line, col, message, remedy, [row])]
+    return []
+
+
+def _divides(row: Row, readers: dict[Ref, list[Row]], depth: int = 8) -> Row | None:
+    """The op that makes 0 of infinities as a divisor."""
+    for after in readers.get(row, ()) if depth else ():
+        if after.bad is None and not after.view:
+            if after.op in ("rsqrt", "reciprocal") or (after.op == "div" and after.refs[-1] is row):
+                return after
+        elif not (after.bad and after.bad.nan) and (end := _divides(after, readers, depth - 1)) is not None:
+            return end
+    return None
 
 
 def _trips(trace: Trace) -> bool:
@@ -192,6 +235,14 @@ def _forward(trace: Trace, row: Row, bad: Bad) -> Found:
     message = capital(
         f"{place} makes the first {_what(bad)}: `{code_of(trace, row)}` is {why} ({_count(bad)}){spoilt}."
     )
+    if (known := weights(trace, row)) is not None:
+        name, cause = known
+        why, remedy = explained(cause)
+        line, col, made = cause.source.place(cause.node)
+        message = capital(
+            f"{made} makes weights of classes that are not finite: {why}, and {place} averages by {name} "
+            f"(`{code_of(trace, row)}`): {_count(bad)}{spoilt}."
+        )
     severity = "error" if leaves or any(r.bad and r.bad.nan for r in trace.rows) else "warning"
     return Found("nan", severity, line, col, message, remedy, [row], leaves)
 
@@ -216,9 +267,10 @@ def _nothing_left(trace: Trace, row: Row, bad: Bad, masks: list[Row], writers: W
 def _given(trace: Trace, row: Row, bad: Bad) -> Found:
     """The values were bad when they came: the data, or weights that an update spoilt."""
     line, col, place = where(trace, row.chain)
-    leaves = [ref for ref in row.refs if isinstance(ref, Leaf)]
-    if len(row.refs) == len(bad.inputs):
-        guilty = [ref for ref, (_, s) in zip(row.refs, bad.inputs, strict=True) if s is not None and s.nonfinite]
+    refs = [unviewed(ref) for ref in row.refs]
+    leaves = [ref for ref in refs if isinstance(ref, Leaf)]
+    if len(refs) == len(bad.inputs):
+        guilty = [ref for ref, (_, s) in zip(refs, bad.inputs, strict=True) if s is not None and s.nonfinite]
         leaves = [ref for ref in guilty if isinstance(ref, Leaf)] if guilty else leaves
     names = [leaf.name for leaf in leaves]
     trained = any(leaf.kind == "parameter" for leaf in leaves)
@@ -233,12 +285,14 @@ def _given(trace: Trace, row: Row, bad: Bad) -> Found:
         return Found("nan", "error", line, col, message, remedy, [row], hit)
     message = capital(f"{place} reads values that are not finite before any op has run on them: {what}{spoilt}.")
     remedy = "Look at the data: x.isnan().any(), and what was divided or parsed to make it."
-    if len(leaves) == 1 and not trained and (known := told(trace, leaves[0])) is not None:
+    if len(leaves) == 1 and not trained and (known := told(trace, leaves[0], code_of(trace, row))) is not None:
         words, why, remedy, made = known
         message = capital(f"{place} reads data that are not finite in `{code_of(trace, row)}`: {words}{spoilt}.")
         if made is not None:
-            line, col = made, None
-            message = f"Line {made} makes data that are not finite: {why}, and {words} when {place} reads them{spoilt}."
+            line, col = made.line, None
+            message = capital(
+                f"{made.words} makes data that are not finite: {why}, and {words} when {place} reads them{spoilt}."
+            )
     if trained:
         remedy = "Make the model anew: an earlier step has spoilt its weights (a lower learning rate, clip_grad_norm_)."
     return Found("nan", "error", line, col, message, remedy, [row], hit)

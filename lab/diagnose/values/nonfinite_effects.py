@@ -21,6 +21,13 @@ Readers = dict[Ref, list[Row]]
 Writers = dict[Ref, list[Row]]
 
 
+def unviewed(ref: Ref) -> Ref:
+    """What a view is a view of."""
+    while isinstance(ref, Row) and ref.view and ref.refs:
+        ref = ref.refs[0]
+    return ref
+
+
 def deliberate(trace: Trace, row: Row) -> bool:
     """Whether an op puts values there that are not finite because it was told to: its own text names them.
 

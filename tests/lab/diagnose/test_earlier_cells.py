@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from core.base import source
-
 Space = dict[str, Any]
 TRAIN = """
 opt = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], lr=0.1)
@@ -41,23 +39,6 @@ def earlier(space: Space) -> Any:
 
     yield run
     linecache.cache.pop("<an earlier cell>", None)
-
-
-@pytest.fixture
-def notebook(space: Space, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Run texts as the cells of a notebook, In [1] and so on."""
-    names: dict[str, str] = {}
-    monkeypatch.setattr(source, "name_of_file", names.get)
-
-    def run(*texts: str) -> Space:
-        for text in texts:
-            name = f"<cell of a notebook {len(names) + 1}>"
-            names[name] = f"In [{len(names) + 1}]"
-            monkeypatch.setitem(linecache.cache, name, (len(text), None, text.splitlines(True), name))  # type: ignore[misc]
-            exec(compile(text, name, "exec"), space)
-        return space
-
-    return run
 
 
 STEPS = (
