@@ -11,12 +11,12 @@ from typing import TypeGuard
 
 from ..finding import Found
 from ..order import text_rule
-from ..reading.calls import function_of, mentions, name_of, operands, rows_at
+from ..reading.calls import function_of, mentions, name_of, operands, rows_at, words_in
 from ..reading.expressions import Flow
 from ..reading.scope import Scope, spread, stripped
 from ..reading.sources import Function, Source, called, names_in, own_nodes
 from ..training.start_values import _range
-from .latent_losses import added
+from .latent_losses import UNIFORM, added
 from .noise_schedules import DRAWN, LEVELS
 
 FORWARD = re.compile(r"invert|inversion|encode|forward|add_noise|q_sample|noising", re.I)
@@ -233,6 +233,51 @@ def quiet_walk(scope: Scope) -> Iterator[Found]:
             "Langevin step has the variance 2 * step, and with so little of it the walk runs into the nearest mode."
         )
         yield scope.tell(node, "loss", message, f"Take its root: (2 * {scale}) ** 0.5 * torch.randn_like(x).")
+
+
+def _uniform(scope: Scope, node: ast.expr) -> ast.Call | None:
+    """The call that draws numbers between 0 and 1, where an expression is that alone: also of an argument that is drawn
+    where none is given."""
+    of = stripped(scope.flow, node)
+    drawn = [p.value for p in scope.index.given if isinstance(of, ast.Name) and p.name == of.id] or [of]
+    for value in drawn:
+        for one in (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,):
+            if isinstance(one, ast.Call) and called(one) == "default":
+                one = next((a.body for a in one.args if isinstance(a, ast.Lambda)), one)
+            if isinstance(one, ast.Call) and called(one) in UNIFORM:
+                return one
+    return None
+
+
+def _is_root(flow: Flow, node: ast.expr) -> bool:
+    """Whether a factor is a square root, by what it is or by its name."""
+    for factor in flow.factors(node):
+        of = stripped(flow, factor.node)
+        power = isinstance(of, ast.BinOp) and isinstance(of.op, ast.Pow) and flow.number(of.right) == 0.5
+        if power or called(of) == "sqrt" or any("sqrt" in word for word in words_in(factor.node)):
+            return True
+    return False
+
+
+@text_rule(465, "rand")
+def uniform_by_a_root(scope: Scope) -> Iterator[Found]:
+    """``a.sqrt() * x + (1 - a).sqrt() * torch.rand_like(x)``: the root of a share is for noise of mean 0 and variance
+    1."""
+    for node in scope.index.products:
+        for factor, noise in _sides(node):
+            drawn = _uniform(scope, noise)
+            if drawn is None or not _is_root(scope.flow, factor):
+                continue
+            sums = [a for a in (node, *_around(scope.source, node)) if isinstance(a, ast.BinOp) and a is not node]
+            if not any(isinstance(a.op, ast.Add) and scope.flow.number(a.left) is None for a in sums):
+                continue
+            message = (
+                f"draws uniform noise (`{ast.unparse(drawn)}`, from 0 to 1), and `{ast.unparse(node)}` "
+                f"({scope.place(node).words}) weighs it by a root, as noise of mean 0 and variance 1 is weighed: all of "
+                "it lies on one side, and a sampler that begins with normal noise meets none like it."
+            )
+            normal = ast.unparse(drawn).replace("rand_like(", "randn_like(").replace("rand(", "randn(")
+            yield scope.tell(drawn, "loss", message, f"Draw normal noise: {normal}.")
 
 
 def _is_product(node: ast.expr) -> TypeGuard[ast.BinOp]:
