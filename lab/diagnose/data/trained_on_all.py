@@ -14,10 +14,11 @@ from ..reading.scope import Scope, goals, spread
 from ..reading.sources import Source
 from .held_out import TEST, TRAIN
 
-LOSSES = {"cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss", "l1_loss",
-          "smooth_l1_loss", "huber_loss"}  # fmt: skip
+LOSSES = {"cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss",
+          "l1_loss", "smooth_l1_loss", "huber_loss"}  # fmt: skip
 PARTS = (("testing", "training"), ("test", "train"), ("tst", "trn"), ("te", "tr"), ("validation", "training"),
-         ("validation", "train"), ("valid", "train"), ("val", "train"), ("holdout", "train"), ("dev", "train"))  # fmt: skip
+         ("validation", "train"), ("valid", "train"), ("val", "train"), ("holdout", "train"),
+         ("dev", "train"))  # fmt: skip
 """What the names of the parts of a split are called: that for testing, and its other one."""
 
 

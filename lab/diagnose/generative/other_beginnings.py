@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found
-from ..order import rule
+from ..order import rule, text_rule
+from ..reading.calls import operands
 from ..reading.scope import Scope, scopes, spread, stripped, told
 from ..reading.sources import Function, Source, called, key
 
@@ -51,9 +52,9 @@ def from_other_noise(trace: Trace, explained: set[Leaf]) -> list[Found]:
             f"(`{ast.unparse(trained[0].node)}`, {trained[0].source.place(trained[0].node).words}): it is asked where "
             "it has learned little."
         )
-        right = "randn" if another == "normal" else "rand"
-        remedy = f"Draw it alike: {re.sub(r'randn?(_like)?[(]', lambda m: right + (m[1] or '') + '(', ast.unparse(other.node))}."
-        return told(other.source, other.node, "loss", message, remedy)
+        alike_to = "randn" if another == "normal" else "rand"
+        drawn = re.sub(r"\brandn?(?=\(|_like)", alike_to, ast.unparse(other.node))
+        return told(other.source, other.node, "loss", message, f"Draw it alike: {drawn}.")
     return []
 
 
@@ -63,13 +64,17 @@ def _drawn(scope: Scope, call: ast.Call) -> Draw | None:
     trains = not _without_gradients(scope, call)
     of = stripped(scope.flow, first)
     if isinstance(of, ast.Call) and called(of) in NORMAL | UNIFORM:
-        anew = any(isinstance(a, ast.For | ast.While | Function) for a in scope.source.around(of))
-        return Draw(called(of) in NORMAL, of, scope.source, trains, True) if anew or not trains else None
+        return Draw(called(of) in NORMAL, of, scope.source, trains, True) if _anew(scope, of) or not trains else None
     if trains:
-        noise = next((n for n in spread(scope.flow, first) if called(n) in NORMAL), None)
+        noise = next((n for n in spread(scope.flow, first) if called(n) in NORMAL and _anew(scope, n)), None)
         return Draw(True, noise, scope.source, True, False) if isinstance(noise, ast.Call) else None
     begun = _begun(scope, call)
     return Draw(called(begun) in NORMAL, begun, scope.source, False, False) if begun is not None else None
+
+
+def _anew(scope: Scope, node: ast.AST) -> bool:
+    """Whether something is drawn in a loop or a function, and is no data that was drawn once."""
+    return any(isinstance(a, ast.For | ast.While | Function) for a in scope.source.around(node))
 
 
 def _begun(scope: Scope, call: ast.Call) -> ast.Call | None:
@@ -77,7 +82,7 @@ def _begun(scope: Scope, call: ast.Call) -> ast.Call | None:
     loop = next((a for a in scope.source.around(call) if isinstance(a, ast.For | ast.While)), None)
     if loop is None:
         return None
-    inside = {n for n in ast.walk(loop)}
+    inside = set(ast.walk(loop))
     changed = {p.name for p in scope.index.given if p.node in inside}
     changed |= {n.target.id for n in inside if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
     if any(called(n) in NORMAL | UNIFORM for n in inside):
@@ -99,3 +104,37 @@ def _without_gradients(scope: Scope, call: ast.Call) -> bool:
             marks = " ".join(map(ast.unparse, above.decorator_list))
             return "no_grad" in marks or "inference_mode" in marks or bool(SAMPLES.search(above.name))
     return False
+
+
+@text_rule(613, "randn", trains=True, earlier=True)
+def time_from_a_bell(scope: Scope) -> Iterator[Found]:
+    """``t = torch.randn(n, 1)`` and ``(1 - t) * noise + t * data``: a share lies between 0 and 1."""
+    flow = scope.flow
+    for call in scope.calls("lerp", "lerp_"):
+        share = operands(call)[2] if len(operands(call)) == 3 else None
+        if share is not None and (drawn := _normal(scope, share)) is not None:
+            yield _no_share(scope, drawn, call)
+    for node in scope.index.binary.get(ast.Add, ()):
+        factors = [{ast.unparse(f.node): f.node for f in flow.factors(side)} for side in (node.left, node.right)]
+        for one, other in (factors, factors[::-1]):
+            for text, factor in one.items():
+                if any(re.fullmatch(rf"1(\.0)? - {re.escape(text)}", rest) for rest in other):
+                    drawn = _normal(scope, factor)
+                    if drawn is not None:
+                        yield _no_share(scope, drawn, node)
+
+
+def _normal(scope: Scope, node: ast.expr) -> ast.Call | None:
+    """The call that draws normal numbers, where an expression is that alone."""
+    of = stripped(scope.flow, node)
+    return of if isinstance(of, ast.Call) and called(of) in NORMAL else None
+
+
+def _no_share(scope: Scope, drawn: ast.Call, mixed: ast.AST) -> Found:
+    message = (
+        f"draws a time or a share from a normal distribution (`{ast.unparse(drawn)}`), and `{ast.unparse(mixed)}` "
+        f"({scope.place(mixed).words}) mixes by it: half of the draws are below 0 and many above 1, which is beyond "
+        "both ends."
+    )
+    uniform = re.sub(r"\brandn(?=\(|_like)", "rand", ast.unparse(drawn))
+    return scope.tell(drawn, "loss", message, f"Draw it between 0 and 1: {uniform}.")

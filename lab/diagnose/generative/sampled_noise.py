@@ -273,7 +273,7 @@ def uniform_by_a_root(scope: Scope) -> Iterator[Found]:
                 continue
             message = (
                 f"draws uniform noise (`{ast.unparse(drawn)}`, from 0 to 1), and `{ast.unparse(node)}` "
-                f"({scope.place(node).words}) weighs it by a root, as noise of mean 0 and variance 1 is weighed: all of "
+                f"({scope.place(node).words}) weighs it by a root, as noise of mean 0 and variance 1 is: all of "
                 "it lies on one side, and a sampler that begins with normal noise meets none like it."
             )
             normal = ast.unparse(drawn).replace("rand_like(", "randn_like(").replace("rand(", "randn(")

@@ -16,9 +16,9 @@ from ..reading.scope import Scope, index_of, scopes, told
 from ..reading.sources import called
 from .dimension_order import VIEWS, remedy_of
 
-KEEPS = {"float", "double", "half", "to", "astype", "from_numpy", "tensor", "as_tensor", "array", "asarray", "cuda", "cpu",
-         "contiguous", "clone", "copy", "detach", "FloatTensor", "Tensor", "div", "sub", "mul", "add", "ascontiguousarray",
-         "clip", "clamp", "type", "long", "int"}  # fmt: skip
+KEEPS = {"float", "double", "half", "to", "astype", "from_numpy", "tensor", "as_tensor", "array", "asarray", "cuda",
+         "cpu", "contiguous", "clone", "copy", "detach", "FloatTensor", "Tensor", "div", "sub", "mul", "add",
+         "ascontiguousarray", "clip", "clamp", "type", "long", "int"}  # fmt: skip
 """Functions and methods that leave each value in its place."""
 MADE = {"rand", "randn", "zeros", "ones", "random", "normal", "integers", "randint", "empty", "standard_normal", "full",
         "uniform"}  # fmt: skip
