@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import math
 import re
 from collections.abc import Iterator
 from typing import TypeGuard
@@ -20,6 +21,8 @@ from .latent_losses import UNIFORM, added
 from .noise_schedules import DRAWN, LEVELS
 
 FORWARD = re.compile(r"invert|inversion|encode|forward|add_noise|q_sample|noising", re.I)
+MANY_STEPS = 10, 5000
+LEFT = 0.25  # share of the variance that is clearly seen in the noisiest sample
 SLOPE = re.compile(r"score|grad|energy|drift", re.I)
 
 
@@ -233,6 +236,45 @@ def quiet_walk(scope: Scope) -> Iterator[Found]:
             "Langevin step has the variance 2 * step, and with so little of it the walk runs into the nearest mode."
         )
         yield scope.tell(node, "loss", message, f"Take its root: (2 * {scale}) ** 0.5 * torch.randn_like(x).")
+
+
+def _samples_backwards(scope: Scope) -> bool:
+    """Whether a loop of the program goes down the steps from noise that is drawn for it."""
+    backwards = [c for c in scope.source.calls.get("range", ()) if len(c.args) == 3 and "-1" in ast.unparse(c.args[2])]
+    return "randn" in scope.source.calls and bool(backwards or "reversed" in scope.source.calls)
+
+
+@text_rule(615, earlier=True)
+def too_few_steps(scope: Scope) -> Iterator[Found]:
+    """``torch.linspace(1e-4, 0.02, 100)``: the betas of a thousand steps, of which a tenth leaves the data visible."""
+    for pair in scope.index.given:
+        call = pair.value
+        if (
+            not re.match(r"^betas?(_t)?$", pair.name, re.I)
+            or called(call) != "linspace"
+            or not isinstance(call, ast.Call)
+        ):
+            continue
+        numbers = [scope.flow.number(a) for a in call.args]
+        numbers += [scope.flow.number(k.value) for k in call.keywords if k.arg == "steps"]
+        if len(numbers) != 3 or any(n is None for n in numbers):
+            continue
+        low, high, many = (float(n) for n in numbers if n is not None)
+        if not (0 < low < high < 1) or not MANY_STEPS[0] <= many <= MANY_STEPS[1]:
+            continue
+        steps = int(many)
+        if "cumprod" not in scope.source.calls or not _samples_backwards(scope):
+            continue
+        left = math.prod(1 - low - (high - low) * k / (steps - 1) for k in range(steps))
+        if left < LEFT:
+            continue
+        message = (
+            f"spreads the noise of so many steps that {left:.0%} of the data's variance is left after all {steps} of "
+            f"them (`{ast.unparse(call)}`): a sampler that begins with noise alone begins where the model has never "
+            "been."
+        )
+        ends = f"{low * 1000 / steps:g}, {high * 1000 / steps:g}"
+        yield scope.tell(call, "loss", message, f"Scale both ends to the number of steps: torch.linspace({ends}, T).")
 
 
 def _uniform(scope: Scope, node: ast.expr) -> ast.Call | None:
