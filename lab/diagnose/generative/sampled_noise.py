@@ -274,7 +274,8 @@ def too_few_steps(scope: Scope) -> Iterator[Found]:
             "been."
         )
         ends = f"{low * 1000 / steps:g}, {high * 1000 / steps:g}"
-        yield scope.tell(call, "loss", message, f"Scale both ends to the number of steps: torch.linspace({ends}, T).")
+        remedy = f"Scale both ends to the number of steps: torch.linspace({ends}, T)."
+        yield scope.tell(call, "loss", message, remedy, "note")
 
 
 def _uniform(scope: Scope, node: ast.expr) -> ast.Call | None:
