@@ -85,7 +85,7 @@ def buffers_left_behind(trace: Trace, explained: set[Leaf]) -> list[Found]:
         for scope in source.scopes():
             for loop in (n for n in own_nodes(scope) if isinstance(n, ast.For)):
                 of = averaged_models(loop)
-                if of is None or not any(called(n) == "deepcopy" for n in source.nodes):
+                if of is None or not any("deepcopy" in other.calls for other in sources(trace)):
                     continue
                 if not any(called(n) == "eval" for other in sources(trace) for n in other.nodes):
                     continue

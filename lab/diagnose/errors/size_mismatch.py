@@ -10,8 +10,8 @@ from widgets.record import ErrorRow
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, where
 from ..models.dimension_order import _moved as moved
-from ..models.dimension_order import _remedy as remedy_of
 from ..models.dimension_order import _words as words
+from ..models.dimension_order import remedy_of
 from .size_origins import size_of
 from .torch_errors import failed_at
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
 from ..order import rule
+from ..reading.calls import functions
 from ..reading.expressions import Flow, flow_of, losses
 from ..reading.sources import Function, Source, assigned, called, names_in, sources
 
@@ -137,17 +138,19 @@ def asked_to_be_found_out(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if not trace.steps.count:
         return []
     found = sources(trace)
-    makers = dict(_optimizers(found))
+    makers, own = dict(_optimizers(found)), functions(trace)
     for source in found:
         for scope in source.scopes():
             flow = flow_of(source, scope)
-            asked: dict[str, dict[str, tuple[float, ast.Call]]] = {}
+            asked: dict[str, dict[str, tuple[float | str, ast.Call]]] = {}
             for of, call in losses(flow):
                 trained = makers.get(_next_step(flow, call) or "")
                 for node in _nodes(flow, of) if trained is not None else ():
                     if not isinstance(node, ast.Call) or len(node.args) != 2:
                         continue
                     wanted = _constant(flow, node.args[1])
+                    if wanted is None and called(node) in own:
+                        wanted = _flag(node.args[1])
                     judges = [n for n in _nodes(flow, node.args[0]) if isinstance(n, ast.Call) and _network(n.func)]
                     judges = [n for n in judges if ast.unparse(n.func) in makers.values()]
                     judge = next((n for n in judges if called(n) and n.args), None)
@@ -163,14 +166,28 @@ def asked_to_be_found_out(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     continue
                 line, col, place = source.place(by[generator][1])
                 message = capital(
-                    f"{place} asks {generator} for samples that {judge_name} takes for {by[generator][0]:g} "
+                    f"{place} asks {generator} for samples that {judge_name} takes for {_said(by[generator][0])} "
                     f"(`{ast.unparse(by[generator][1])}`), which is what {judge_name} itself is trained to say of them "
                     f"({source.place(by[judge_name][1]).words}): the two work together, and {generator} learns to be "
                     "found out."
                 )
-                remedy = f"Give the step of {generator} the label of real samples: {1 - by[generator][0]:g}."
+                real = _said(by[generator][0], other=True)
+                remedy = f"Give the step of {generator} the label of real samples: {real}."
                 return [Found("loss", "warning", line, col, message, remedy)]
     return []
+
+
+def _flag(node: ast.expr) -> str | None:
+    """What a function is told that makes the labels itself: ``adv_loss(pred, False)``."""
+    value = node.value if isinstance(node, ast.Constant) else None
+    return str(value) if isinstance(value, bool) else None
+
+
+def _said(label: float | str, other: bool = False) -> str:
+    """A label in a sentence, or the one of the other samples."""
+    if isinstance(label, str):
+        return label if not other else str(label == "False")
+    return f"{1 - label if other else label:g}"
 
 
 def _constant(flow: Flow, node: ast.expr) -> float | None:

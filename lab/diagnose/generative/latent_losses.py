@@ -228,3 +228,40 @@ def _times_in_exponent(node: ast.expr) -> tuple[str, float] | None:
     name = ast.unparse(names[0]) if names else ""
     times = _times(of, name)
     return (name, times * power) if times else None
+
+
+@text_rule(612, "exp", trains=True, earlier=True)
+def log_variance_squared(scope: Scope) -> Iterator[Found]:
+    """``mu ** 2 + logvar ** 2 - log(logvar ** 2) - 1``: what is the logarithm elsewhere is the spread here."""
+    for node in scope.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub | ast.Add):
+            continue
+        if isinstance(scope.source.parents.get(node), ast.BinOp):
+            continue
+        terms = list(added(node))
+        squares = [(t, of) for _, t in terms if (of := _squared(t)) is not None]
+        wrong = next(((t, of) for t, of in squares if LOG_VARIANCE.search(of)), None)
+        one = any(getattr(t, "value", None) in (1, 1.0) for _, t in terms)
+        if wrong is None or not one or len(squares) < 2 or len(terms) < 4:
+            continue
+        term, name = wrong
+        last = re.escape(name.rpartition(".")[2])
+        texts = [ast.unparse(n) for n in ast.walk(scope.source.program) if called(n) == "exp"]
+        if not any(re.search(rf"\b{last}\b", text) for text in texts):
+            continue
+        message = (
+            f"has the square of {name} (`{ast.unparse(term)}` in `{ast.unparse(node)}`), which is the logarithm of the "
+            "variance where the code is drawn: this is no divergence, and is least at another spread than 1."
+        )
+        yield scope.tell(term, "loss", message, f"Take the variance: torch.exp({name}), and {name} for its logarithm.")
+
+
+def _squared(node: ast.expr) -> str | None:
+    """The variable of which a term is the square."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and getattr(node.right, "value", None) == 2:
+        return ast.unparse(node.left)
+    if isinstance(node, ast.Call) and called(node) in ("pow", "square") and isinstance(node.func, ast.Attribute):
+        of = node.args[0] if ast.unparse(node.func.value) in ("torch", "core") else node.func.value
+        power = 2 if called(node) == "square" else getattr(node.args[-1], "value", None) if node.args else None
+        return ast.unparse(of) if power == 2 else None
+    return None

@@ -5,21 +5,24 @@ from __future__ import annotations
 
 import ast
 import itertools
+import math
 import re
 from collections.abc import Iterator
 from typing import TypeGuard
 
 from ..finding import Found
 from ..order import text_rule
-from ..reading.calls import function_of, mentions, name_of, operands, rows_at
+from ..reading.calls import function_of, mentions, name_of, operands, rows_at, words_in
 from ..reading.expressions import Flow
 from ..reading.scope import Scope, spread, stripped
 from ..reading.sources import Function, Source, called, names_in, own_nodes
 from ..training.start_values import _range
-from .latent_losses import added
+from .latent_losses import UNIFORM, added
 from .noise_schedules import DRAWN, LEVELS
 
 FORWARD = re.compile(r"invert|inversion|encode|forward|add_noise|q_sample|noising", re.I)
+MANY_STEPS = 10, 5000
+LEFT = 0.25  # share of the variance that is clearly seen in the noisiest sample
 SLOPE = re.compile(r"score|grad|energy|drift", re.I)
 
 
@@ -233,6 +236,91 @@ def quiet_walk(scope: Scope) -> Iterator[Found]:
             "Langevin step has the variance 2 * step, and with so little of it the walk runs into the nearest mode."
         )
         yield scope.tell(node, "loss", message, f"Take its root: (2 * {scale}) ** 0.5 * torch.randn_like(x).")
+
+
+def _samples_backwards(scope: Scope) -> bool:
+    """Whether a loop of the program goes down the steps from noise that is drawn for it."""
+    backwards = [c for c in scope.source.calls.get("range", ()) if len(c.args) == 3 and "-1" in ast.unparse(c.args[2])]
+    return "randn" in scope.source.calls and bool(backwards or "reversed" in scope.source.calls)
+
+
+@text_rule(615, earlier=True)
+def too_few_steps(scope: Scope) -> Iterator[Found]:
+    """``torch.linspace(1e-4, 0.02, 100)``: the betas of a thousand steps, of which a tenth leaves the data visible."""
+    for pair in scope.index.given:
+        call = pair.value
+        if (
+            not re.match(r"^betas?(_t)?$", pair.name, re.I)
+            or called(call) != "linspace"
+            or not isinstance(call, ast.Call)
+        ):
+            continue
+        numbers = [scope.flow.number(a) for a in call.args]
+        numbers += [scope.flow.number(k.value) for k in call.keywords if k.arg == "steps"]
+        if len(numbers) != 3 or any(n is None for n in numbers):
+            continue
+        low, high, many = (float(n) for n in numbers if n is not None)
+        if not (0 < low < high < 1) or not MANY_STEPS[0] <= many <= MANY_STEPS[1]:
+            continue
+        steps = int(many)
+        if "cumprod" not in scope.source.calls or not _samples_backwards(scope):
+            continue
+        left = math.prod(1 - low - (high - low) * k / (steps - 1) for k in range(steps))
+        if left < LEFT:
+            continue
+        message = (
+            f"spreads the noise of so many steps that {left:.0%} of the data's variance is left after all {steps} of "
+            f"them (`{ast.unparse(call)}`): a sampler that begins with noise alone begins where the model has never "
+            "been."
+        )
+        ends = f"{low * 1000 / steps:g}, {high * 1000 / steps:g}"
+        remedy = f"Scale both ends to the number of steps: torch.linspace({ends}, T)."
+        yield scope.tell(call, "loss", message, remedy, "note")
+
+
+def _uniform(scope: Scope, node: ast.expr) -> ast.Call | None:
+    """The call that draws numbers between 0 and 1, where an expression is that alone: also of an argument that is drawn
+    where none is given."""
+    of = stripped(scope.flow, node)
+    drawn = [p.value for p in scope.index.given if isinstance(of, ast.Name) and p.name == of.id] or [of]
+    for value in drawn:
+        for one in (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,):
+            if isinstance(one, ast.Call) and called(one) == "default":
+                one = next((a.body for a in one.args if isinstance(a, ast.Lambda)), one)
+            if isinstance(one, ast.Call) and called(one) in UNIFORM:
+                return one
+    return None
+
+
+def _is_root(flow: Flow, node: ast.expr) -> bool:
+    """Whether a factor is a square root, by what it is or by its name."""
+    for factor in flow.factors(node):
+        of = stripped(flow, factor.node)
+        power = isinstance(of, ast.BinOp) and isinstance(of.op, ast.Pow) and flow.number(of.right) == 0.5
+        if power or called(of) == "sqrt" or any("sqrt" in word for word in words_in(factor.node)):
+            return True
+    return False
+
+
+@text_rule(465, "rand")
+def uniform_by_a_root(scope: Scope) -> Iterator[Found]:
+    """``a.sqrt() * x + (1 - a).sqrt() * torch.rand_like(x)``: the root of a share is for noise of mean 0 and variance
+    1."""
+    for node in scope.index.products:
+        for factor, noise in _sides(node):
+            drawn = _uniform(scope, noise)
+            if drawn is None or not _is_root(scope.flow, factor):
+                continue
+            sums = [a for a in (node, *_around(scope.source, node)) if isinstance(a, ast.BinOp) and a is not node]
+            if not any(isinstance(a.op, ast.Add) and scope.flow.number(a.left) is None for a in sums):
+                continue
+            message = (
+                f"draws uniform noise (`{ast.unparse(drawn)}`, from 0 to 1), and `{ast.unparse(node)}` "
+                f"({scope.place(node).words}) weighs it by a root, as noise of mean 0 and variance 1 is: all of "
+                "it lies on one side, and a sampler that begins with normal noise meets none like it."
+            )
+            normal = ast.unparse(drawn).replace("rand_like(", "randn_like(").replace("rand(", "randn(")
+            yield scope.tell(drawn, "loss", message, f"Draw normal noise: {normal}.")
 
 
 def _is_product(node: ast.expr) -> TypeGuard[ast.BinOp]:

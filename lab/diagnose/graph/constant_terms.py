@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 
-from ...recorder.cell_trace import Leaf, Row, Trace
-from ..finding import Found, code_of, where
+from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
+from ..finding import Found, capital, code_of, where
 from ..order import rule
 from ..reading.expressions import Flow
 from ..reading.scope import flow_around
 from ..reading.sources import sources
 from . import value_flow
+
+EACH = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "cross_entropy", "nll_loss", "binary_cross_entropy",
+        "binary_cross_entropy_with_logits", "kl_div"}  # fmt: skip
 
 
 @rule(150)
@@ -39,6 +42,32 @@ def number_added(trace: Trace, explained: set[Leaf]) -> list[Found]:
             flow = flow_around(sources(trace)[0], node)
             if any(_scaled(flow, term, value_flow._span(place)) for term in terms):
                 return [_told(trace, cut)]
+    return []
+
+
+@rule(151)
+def term_without_gradient(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``loss = fit + 0.1 * bce(D(fake).detach(), ones)``: the second term is a number, whatever the generator does."""
+    for row in trace.rows:
+        if row.op not in ("add", "add_") or not row.reached or row.shape or not row.requires_grad:
+            continue
+        term = next((r for r in row.refs if isinstance(r, Row) and not r.requires_grad and not r.shape), None)
+        inner: Ref | None = term
+        while isinstance(inner, Row) and inner.op in ("mul", "div", "neg") and inner.refs:
+            inner = next((r for r in inner.refs if isinstance(r, Row)), None)
+        if not isinstance(inner, Row) or inner.op not in EACH | {"mean", "sum"}:
+            continue
+        behind = ancestors([inner])
+        cut = next((r for r in behind if isinstance(r, Row) and r.cut == "detach" and r.refs[0].requires_grad), None)
+        if cut is None:
+            continue
+        line, col, place = where(trace, inner.chain)
+        message = capital(
+            f"{place} is a term of the loss without a gradient (`{code_of(trace, inner)}`, added by "
+            f"`{code_of(trace, row)}`): all that it is made of left the graph at `{code_of(trace, cut)}` "
+            f"({where(trace, cut.chain)[2]}), so it changes what the loss says, and no weight."
+        )
+        return [Found("cut", "warning", line, col, message, "Leave the detach() out of this term.", [cut, inner])]
     return []
 
 

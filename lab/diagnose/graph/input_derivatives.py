@@ -159,7 +159,9 @@ def both_columns_at_once(scope: Scope) -> Iterator[Found]:
         name = ast.unparse(operands(of)[0] if called(of) == "sum" and operands(of) else of)
         if not summed or not re.fullmatch(r"\w+", name):
             continue
-        if not re.search(rf"\b{name}\[(:|\.\.\.), ?\d", source.text) and not _added_up(scope, call):
+        if not any(_cut_into_columns(source, one) for one in (name, *_named(scope, call))) and not _added_up(
+            scope, call
+        ):
             continue
         message = (
             f"differentiates all columns of {name} at once (`{ast.unparse(call)}`): what comes out is the sum over "
@@ -169,11 +171,21 @@ def both_columns_at_once(scope: Scope) -> Iterator[Found]:
         yield scope.tell(call, "gradient", message, remedy)
 
 
-def _added_up(scope: Scope, call: ast.Call) -> bool:
-    """Whether the columns of a second derivative are added up: the Laplacian, if each were of one column alone."""
+def _cut_into_columns(source: Source, name: str) -> bool:
+    """Whether single columns of a variable are read: ``du[:, 0]``, ``d2u[:, 1:]``."""
+    return re.search(rf"\b{re.escape(name)}\[(:|\.\.\.), ?(\d|:\d)", source.text) is not None
+
+
+def _named(scope: Scope, call: ast.Call) -> set[str]:
+    """The variables that a call's results are given to."""
     above = scope.source.parents.get(call)
     above = scope.source.parents.get(above) if isinstance(above, ast.Subscript) else above
-    names = {ast.unparse(n) for t in above.targets for n in ast.walk(t)} if isinstance(above, ast.Assign) else set()
+    return {ast.unparse(n) for t in above.targets for n in ast.walk(t)} if isinstance(above, ast.Assign) else set()
+
+
+def _added_up(scope: Scope, call: ast.Call) -> bool:
+    """Whether the columns of a second derivative are added up: the Laplacian, if each were of one column alone."""
+    names = _named(scope, call)
     for node in scope.calls("sum"):
         if ast.unparse(operands(node)[0]) in names and option(node, "dim", 1) is not None:
             rows = [r for r in rows_at(scope.trace, scope.source, node) if r.op == "sum" and r.refs]

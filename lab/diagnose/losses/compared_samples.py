@@ -12,7 +12,7 @@ from ..order import text_rule
 from ..reading.calls import operands
 from ..reading.expressions import Flow, speaks_of
 from ..reading.scope import Scope
-from ..reading.sources import called, names_in
+from ..reading.sources import assigned, called, names_in
 
 POSITIVE = re.compile(r"(^|_)(p|pos|positive|positives|same|ap|match)(_|\d|$)|pos(_?dist)?$", re.I)
 NEGATIVE = re.compile(r"(^|_)(n|neg|negative|negatives|diff|different|an)(_|\d|$)|neg(_?dist)?$", re.I)
@@ -121,11 +121,15 @@ def beside_itself(scope: Scope) -> Iterator[Found]:
             "each sample is pushed away from itself, and its real partner hardly counts."
         )
         remedy = f"Take it out before the softmax: {sim}.fill_diagonal_(float('-inf'))."
+        if called(node.value) == "exp":
+            remedy = f"Take it out of the sum: {sim} * (1 - torch.eye(len({sim})))."
         yield scope.tell(node, "loss", message, remedy)
 
 
 def _with_itself(node: ast.expr) -> str | None:
     """The variable that a product is of, with its own transpose, divided by a temperature or not."""
+    if called(node) == "exp" and operands(node):
+        node = operands(node)[0]
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Mult):
         node = node.left
     sides: list[ast.expr] = []
@@ -172,6 +176,9 @@ def _goes_into_a_loss(flow: Flow, name: str) -> bool:
             text = ast.unparse(node.func).lower()
             if called(node) in SUMMED or re.search(r"criterion|loss|^ce$|cross", text):
                 return True
-            if called(node) == "exp" and any(called(n) == "log" for n in flow.nodes):
+            grown = any(p.name == name and called(p.value) == "exp" for p in assigned(flow.nodes))
+            if (called(node) == "exp" or (called(node) == "sum" and grown)) and any(
+                called(n) == "log" for n in flow.nodes
+            ):
                 return True
     return False

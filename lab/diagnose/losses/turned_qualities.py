@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Row, Trace
 from ..finding import Found
 from ..order import rule, text_rule
-from ..reading.calls import function_of, mentions, name_of, operands, option, rows_at
-from ..reading.expressions import losses
+from ..reading.calls import function_of, mentions, name_of, operands, option, reduction, rows_at
+from ..reading.expressions import Flow, losses
 from ..reading.passed import result
 from ..reading.scope import Index, Scope, goals, indices, stripped, told
 from ..reading.sources import Source, called, key, own_nodes
@@ -274,17 +274,25 @@ def mean_over_classes(scope: Scope) -> Iterator[Found]:
         own = [value for value in source.given.get(key(call.func), ()) if called(value) == "KLDivLoss"]
         own += [call.func] if called(call.func) == "KLDivLoss" else []
         setting = own[0] if own and isinstance(own[0], ast.Call) else call
-        if any(k.arg in ("reduction", "size_average", "reduce") for k in setting.keywords):
-            continue
         above = source.parents.get(call)
-        if isinstance(above, ast.Attribute) and above.attr in ("sum", "mean"):
+        by_hand = reduction(setting) == "none" and _over_classes(index.flow, source.parents.get(above or call))
+        given = any(k.arg in ("reduction", "size_average", "reduce") for k in setting.keywords)
+        if not by_hand and (given or (isinstance(above, ast.Attribute) and above.attr in ("sum", "mean"))):
             continue
         rows = [r for r in rows_at(trace, source, call) if len(r.shape) == 2 or (r.refs and len(r.refs[0].shape) == 2)]
         classes = max((r.shape[1] if len(r.shape) == 2 else r.refs[0].shape[1] for r in rows), default=0)
         if classes < 2:
             continue
+        what = f"`{ast.unparse(setting)}`, by default" if not by_hand else f"`{ast.unparse(above or call)}(...)`"
         message = (
-            f"averages over the {classes} classes as well as over the samples (`{ast.unparse(setting)}`, by "
-            f"default): what is called a divergence here is {classes} times smaller than it is, and weighs so."
+            f"averages over the {classes} classes as well as over the samples ({what}): what is called a divergence "
+            f"here is {classes} times smaller than it is, and weighs so."
         )
-        yield scope.tell(setting, "loss", message, "Give it reduction='batchmean'.", "note")
+        remedy = "Sum over the classes: .sum(1), and then the mean." if by_hand else "Give it reduction='batchmean'."
+        yield scope.tell(setting, "loss", message, remedy, "note")
+
+
+def _over_classes(flow: Flow, node: ast.AST | None) -> bool:
+    """Whether it is ``.mean(1)`` or ``.mean(dim=-1)``."""
+    over = option(node, "dim", 1) if isinstance(node, ast.Call) and called(node) == "mean" else None
+    return over is not None and flow.number(over) in (1, -1)

@@ -49,7 +49,7 @@ def scrambled(trace: Trace, explained: set[Leaf]) -> list[Found]:
             f"({_words(after)}) without moving an element, so the dimension of {moved} is spread over "
             "others."
         )
-        return [Found("layout", "warning", line, col, message, _remedy(before, after), [row])]
+        return [Found("layout", "warning", line, col, message, remedy_of(before, after), [row])]
     return _by_names(trace, behind)
 
 
@@ -76,7 +76,7 @@ def _by_names(trace: Trace, behind: Mapping[Ref, None]) -> list[Found]:
                 f"({', '.join(map(ast.unparse, call.args))}) without moving an element, so the dimension of "
                 f"{texts.get(moved, moved)} is spread over others."
             )
-            return [Found("layout", "warning", line, col, message, _remedy(before, after, texts), [row])]
+            return [Found("layout", "warning", line, col, message, remedy_of(before, after, texts), [row])]
     return []
 
 
@@ -133,14 +133,14 @@ def _words(shape: tuple[int, ...], texts: Mapping[int, str] = MappingProxyType({
     return ", ".join(texts.get(n, str(n)) for n in shape)
 
 
-def _remedy(before: tuple[int, ...], after: tuple[int, ...], texts: Mapping[int, str] = MappingProxyType({})) -> str:
+def remedy_of(before: tuple[int, ...], after: tuple[int, ...], texts: Mapping[int, str] = MappingProxyType({})) -> str:
     """The least move of dimensions that makes a reshape clean; `texts` are what sizes are called.
 
-    >>> _remedy((16, 20, 5), (20, 16, 5)), _remedy((8, 4, 10, 4), (8, 10, 16))
+    >>> remedy_of((16, 20, 5), (20, 16, 5)), remedy_of((8, 4, 10, 4), (8, 10, 16))
     ('Swap the dimensions: transpose(0, 1).', 'Swap the dimensions first: transpose(1, 2).reshape(8, 10, 16).')
-    >>> _remedy((8, 10, 16), (8, 4, 10, 4))
+    >>> remedy_of((8, 10, 16), (8, 4, 10, 4))
     'Split first, then swap: view(8, 10, 4, 4).transpose(1, 2).'
-    >>> _remedy((16, 3, 8, 8), (16, 64, 3))
+    >>> remedy_of((16, 3, 8, 8), (16, 64, 3))
     'Move them first: permute(0, 2, 3, 1).reshape(16, 64, 3).'
     """
     first = [(o, _kept(before, o)) for o in _orders(len(before)) if _moved(_kept(before, o), after) is None]

@@ -181,7 +181,7 @@ for it in range(4):
         """
 torch.manual_seed(0)
 timesteps = 20
-betas = torch.linspace(1e-4, 0.02, timesteps)
+betas = torch.linspace(5e-3, 0.6, timesteps)
 alphas = 1 - betas
 alpha_bars = torch.cumprod(alphas, dim=0)
 model = nn.Linear(16, 16)

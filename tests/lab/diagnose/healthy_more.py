@@ -128,7 +128,7 @@ for i in range(4):
     "a diffusion model": """
 net = nn.Sequential(nn.Linear(17, 32), nn.SiLU(), nn.Linear(32, 16))
 opt = torch.optim.Adam(net.parameters(), lr=1e-3)
-betas = torch.linspace(1e-4, 0.02, 100)
+betas = torch.linspace(1e-3, 0.2, 100)
 alpha = torch.cumprod(1 - betas, 0)
 for i in range(4):
     t = torch.randint(0, 100, (64,))
