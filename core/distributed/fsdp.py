@@ -26,6 +26,8 @@ from .fsdp_settings import (
     FullOptimStateDictConfig,
     FullStateDictConfig,
     LocalStateDictConfig,
+    MixedPrecision,
+    MixedPrecisionPolicy,
     ShardedOptimStateDictConfig,
     ShardedStateDictConfig,
     StateDictConfig,
@@ -54,7 +56,8 @@ class ShardingStrategy(enum.Enum):
 
 
 class BackwardPrefetch(enum.Enum):
-    """When parameters are gathered in the backward pass: kept, and of no effect, for it is when they are needed."""
+    """When parameters are gathered in the backward pass: kept, and of no effect, for it is always BACKWARD_PRE: while
+    the module before is computed."""
 
     BACKWARD_PRE, BACKWARD_POST = 1, 2
 
@@ -63,29 +66,6 @@ class OptimStateKeyType(enum.Enum):
     """By what an optimizer's state is found."""
 
     PARAM_NAME, PARAM_ID = 1, 2
-
-
-@dataclass
-class MixedPrecision:
-    """In which dtypes a divided module computes: a `param_dtype` is refused."""
-
-    param_dtype: Any = None
-    reduce_dtype: Any = None
-    buffer_dtype: Any = None
-    keep_low_precision_grads: bool = False
-    cast_forward_inputs: bool = False
-    cast_root_forward_inputs: bool = True
-    _module_classes_to_ignore: Any = ()
-
-
-@dataclass(frozen=True)
-class MixedPrecisionPolicy:
-    """In which dtypes a divided module computes: a `param_dtype` is refused."""
-
-    param_dtype: Any = None
-    reduce_dtype: Any = None
-    output_dtype: Any = None
-    cast_forward_inputs: bool = True
 
 
 @dataclass
