@@ -41,7 +41,7 @@ __all__ = ["DTensor", "DTensorParameter", "distribute_module", "distribute_tenso
            "mapped", "ones", "placed", "rand", "randn", "zeros"]  # fmt: skip
 
 # what is computed of each part alone, beside the elementwise ops: how a tensor is held, and Python's names of these ops
-_ALIKE = {"detach", "clone", "contiguous", "float", "double", "half", "bfloat16", "cpu",
+_ALIKE = {"detach", "clone", "contiguous", "float", "double", "half", "bfloat16", "cpu", "cuda", "to", "type",
           "zero_", "fill_", "zeros_like", "ones_like", "empty_like", "full_like", "multiply", "subtract", "div",
           "divide", "truediv", "pow", "clamp", "gelu", "dropout", "abs", "neg", "copy_"}  # fmt: skip
 _ASKED = {"backward", "requires_grad_", "detach_", "register_hook", "register_post_accumulate_grad_hook",

@@ -142,7 +142,7 @@ class Mpi:
 
         By messages, for collectives would have to be begun in the same order on all ranks, and parts come in any.
         """
-        tag = MPI.COMM_WORLD.Get_attr(MPI.TAG_UB) - next(self._tags) % 4096
+        tag = int(MPI.COMM_WORLD.Get_attr(MPI.TAG_UB) or 32767) - next(self._tags) % 4096
         ranges = [part_of(a.size, self.size, k) for k in range(self.size)]
         parts = [a[begin : begin + n] for begin, n in ranges]
         own, sums = np.empty(ranges[self.rank][1], a.dtype), [np.empty(n, a.dtype) for _, n in ranges]

@@ -32,12 +32,13 @@ from ..base.modes import state as mode
 from ..dispatch import saved_tensor_hooks
 from ..nn.parameter import Parameter
 from ..ops.creation import empty, zeros
-from ..tensors.tensor import Tensor, from_array
+from ..tensors.tensor import Tensor
 from .collectives import all_gather_into_tensor, all_reduce, reduce_scatter_tensor
 from .dtensor import DTensor, DTensorParameter, local_of, mapped, placed
 from .fsdp_settings import MixedPrecisionPolicy
 from .groups import get_process_group_ranks, get_rank, get_world_size, new_group
 from .placements import Placement, Replicate, Shard, part_of
+from .saved_notes import forget, note, save_notes
 from .work import progress
 
 __all__ = ["Place", "Unit", "computed", "gathered", "shard", "units_of"]
@@ -54,6 +55,7 @@ class _Part:
 
     def __init__(self, p: Any, places: list[Place], begin: int, rows: int, shard: Any) -> None:
         self.places, self.shape, self.begin, self.shard = places, tuple(p._a.shape), begin, shard
+        self.memory = shard._a  # which is a part of the unit's buffer
         self.size = rows * int(np.prod(self.shape[1:], dtype=np.int64))
         self.nothing: Any = empty((0,) * len(self.shape), dtype=p.dtype, device=p.device)
         self.held: Any = None  # gradients that were not sent, in the dtype of sums where that is wider
@@ -96,8 +98,7 @@ class Unit:
         sizes = [r * int(np.prod(p._a.shape[1:], dtype=np.int64)) for r, (p, _) in zip(rows, params, strict=True)]
         first = params[0][0]
         self.flat: Any = zeros(sum(sizes), dtype=first.dtype, device=first.device)
-        self.computes_in = policy.param_dtype or first.dtype
-        self.sums_in = policy.reduce_dtype or self.computes_in
+        self.policy = policy
         self.parts: list[_Part] = []
         at = 0
         for (p, places), r, size in zip(params, rows, sizes, strict=True):
@@ -115,12 +116,54 @@ class Unit:
             at += size
         self.trained = [part for part in self.parts if part.full.requires_grad]
 
+    @property
+    def computes_in(self) -> Any:
+        """The dtype of whole parameters."""
+        return self.policy.param_dtype or self.flat.dtype
+
+    @property
+    def sums_in(self) -> Any:
+        """The dtype in which gradients are summed up."""
+        return self.policy.reduce_dtype or self.computes_in
+
     # -- gathering ---------------------------------------------------------------------------------------------------
+
+    def adopt(self) -> None:
+        """Take rows that were put in the place of the unit's: by ``module.to``, `to_empty`, or an assigned state.
+
+        *Raises*: RuntimeError for a parameter that is divided otherwise.
+        """
+        moved = False
+        for part in self.parts:
+            module, name = part.places[0]
+            now = module._parameters[name]
+            if now is not part.shard and now is not part.full:
+                if not isinstance(now, DTensorParameter) or now._a.shape != part.shard._a.shape:
+                    raise RuntimeError(text("a divided parameter was replaced by another one", op="fully_shard",
+                                            came=f"{name} of {type(now).__name__} {tuple(now.shape)}",
+                                            needed=f"a DTensor {part.shard._places} of {tuple(part.shard.shape)}",
+                                            remedy="distribute_tensor(x, p.device_mesh, p.placements)"))  # fmt: skip
+                now.__dict__["_unit"], part.shard = self, now
+            moved = moved or part.shard._a is not part.memory
+        if not moved:
+            return
+        first = self.parts[0].shard
+        self.flat = zeros(self.flat.numel(), dtype=first.dtype, device=first.device)
+        for part in self.parts:
+            rows = self.flat[part.begin : part.begin + part.size].view(-1, *part.shape[1:])
+            with no_grad():
+                rows = rows[: part.shard._a.shape[0]]
+                rows.copy_(local_of(part.shard).detach())
+            part.shard.data = rows
+            part.memory = rows._a
+            part.nothing = empty((0,) * len(part.shape), dtype=rows.dtype, device=rows.device)
+            part.put(False)
 
     def begin(self, dtype: Any = None) -> None:
         """Begin to gather the whole parameters. All processes of the mesh call this."""
         if self.there or self.coming is not None:
             return
+        self.adopt()
         with no_grad():
             own = self.flat.to(dtype or self.computes_in)
             found: Any = empty(self.n, own.numel(), dtype=own.dtype, device=own.device)
@@ -176,7 +219,7 @@ class Unit:
         if mode.enabled:
             family.entered(self)
             if not kept:
-                _push()
+                save_notes()
         try:
             yield
         finally:
@@ -425,64 +468,6 @@ def gathered(module: Any) -> Iterator[None]:
         for unit in module.__dict__.get("_units", ()):
             stack.enter_context(unit.gathered(module))
         yield
-
-
-# -- what ops save of whole parameters ---------------------------------------------------------------------------------
-
-_known: dict[int, tuple[Unit, _Part]] = {}  # by the memory of whole parameters
-
-
-def _root(a: Any) -> Any:
-    while isinstance(a.base, np.ndarray):
-        a = a.base
-    return a
-
-
-def note(unit: Unit, part: _Part) -> None:
-    """Know a whole parameter by its memory."""
-    a = part.full._a
-    if isinstance(a, np.ndarray):
-        _known[id(_root(a))] = unit, part
-
-
-def forget(part: _Part) -> None:
-    """Forget the memory of a whole parameter that is let go of."""
-    a = part.full._a
-    if isinstance(a, np.ndarray):
-        _known.pop(id(_root(a)), None)
-
-
-class _Noted:
-    """A view of a whole parameter, without its memory."""
-
-    def __init__(self, unit: Unit, part: _Part, a: Any) -> None:
-        self.unit, self.part = unit, part
-        self.offset = a.__array_interface__["data"][0] - _root(a).__array_interface__["data"][0]
-        self.shape, self.strides, self.dtype = a.shape, a.strides, a.dtype
-
-    def get(self) -> Tensor:
-        assert self.unit.family is not None
-        self.unit.family.needed(self.unit)
-        memory = _root(self.part.full._a)
-        return from_array(np.ndarray(self.shape, self.dtype, memory, self.offset, self.strides))
-
-
-def _push() -> None:
-    """Let ops save notes of whole parameters, and anything else as the hooks that stand would."""
-    outer = saved_tensor_hooks.stack.hooks[-1] if saved_tensor_hooks.stack.hooks else None
-
-    def pack(t: Tensor) -> Any:
-        found = _known.get(id(_root(t._a))) if isinstance(t._a, np.ndarray) else None
-        if found is not None:
-            return _Noted(*found, t._a)
-        return t if outer is None else outer[0](t)
-
-    def unpack(payload: Any) -> Tensor:
-        if isinstance(payload, _Noted):
-            return payload.get()
-        return payload if outer is None else outer[1](payload)
-
-    saved_tensor_hooks.push(pack, unpack)
 
 
 def is_sharded(p: Any) -> bool:

@@ -291,6 +291,37 @@ def check_modules_are_wrapped_as_they_are_made() -> None:
     assert sizes == [3, 3]
 
 
+def check_parameters_that_get_their_memory_later() -> None:
+    """A model on "meta", then on the CPU; another dtype; a state that is assigned; a parameter of another kind."""
+    if dist.get_world_size() == 1:
+        return
+    plain = seeded(mlp)
+    with core.device("meta"):
+        model = sharded(mlp())
+    model.to_empty(device="cpu")
+    x = batches("mlp", 1)[0][0]
+    for assign in (False, True):
+        state = {k: nn.Parameter(tensor.distribute_tensor(v, p.device_mesh, p.placements))
+                 for (k, v), p in zip(plain.state_dict().items(), model.parameters(), strict=True)}  # fmt: skip
+        model.load_state_dict(state, assign=assign)
+        with core.no_grad():
+            assert core.equal(model(x), plain(x))
+            for p in (*plain.parameters(), *model.parameters()):
+                p.mul_(2.0)
+            assert core.equal(model(x), plain(x))
+    opt = core.optim.SGD(model.parameters(), lr=0.1)
+    model(x).sum().backward()
+    opt.step()
+    assert not core.equal(model(x), plain(x))
+    model.zero_grad()
+    model(x).sum().backward()
+    model.double()
+    with core.no_grad():
+        assert model(x.double()).dtype == core.float64
+        model[0].weight = nn.Parameter(core.ones(64, 16))
+        assert "replaced by another" in raises(RuntimeError, lambda: model(x.double()))
+
+
 # -- dtypes ------------------------------------------------------------------------------------------------------------
 
 

@@ -169,6 +169,13 @@ def check_what_cannot_be_divided_says_so() -> None:
         assert "another size" in raises(RuntimeError, lambda: setattr(d, "grad", core.ones(4)))
 
 
+def check_parameters_of_divided_tensors_are_divided() -> None:
+    over = mesh()
+    p = nn.Parameter(distribute_tensor(core.ones(4, 2), over, [Shard(0)]))
+    assert isinstance(p, DTensor)
+    assert (p.placements, p.requires_grad, p.is_leaf) == ((Shard(0),), True, True)
+
+
 def check_functions_of_parts() -> None:
     over = mesh()
     d = distribute_tensor(core.arange(8.0), over, [Shard(0)])
