@@ -31,7 +31,7 @@ from .checkpoint_folder import (
 )
 from .checkpoint_parts import Metadata, Stateful, TensorStorageMetadata
 from .divided_states import begun, divided_alike, own_state, own_state_dict
-from .dtensor import DTensor
+from .dtensor import DTensor, distribute_tensor
 from .groups import get_rank, get_world_size, is_initialized
 from .objects import all_gather_object, broadcast_object_list
 from .zero import ZeroRedundancyOptimizer
@@ -103,11 +103,22 @@ def set_model_state_dict(model: Module, model_state_dict: dict[str, Any], *,
                          options: StateDictOptions | None = None) -> Any:  # fmt: skip
     """Load a state dict into a module; return the keys that were missing and unexpected.
 
-    Whole tensors are divided as the module's parameters are.
+    Whole tensors are divided as the module's parameters are. A module on the device "meta" gets its memory.
     """
     options, prefix = options or StateDictOptions(), _prefix(model)
-    given = _sent(model_state_dict, options)
-    return model.load_state_dict({prefix + name: x for name, x in given.items()}, strict=options.strict)
+    given = {prefix + name: x for name, x in _sent(model_state_dict, options).items()}
+    bare = any(p.device.type == "meta" for p in model.parameters())
+    if bare:
+        own = model.state_dict()
+        given = {name: _divided_as(own.get(name), x) for name, x in given.items()}
+    return model.load_state_dict(given, strict=options.strict, assign=bare)
+
+
+def _divided_as(own: Any, x: Any) -> Any:
+    """Return a whole tensor divided as another one is."""
+    if not isinstance(own, DTensor) or isinstance(x, DTensor):
+        return x
+    return distribute_tensor(x, own.device_mesh, own.placements, src_data_rank=None)
 
 
 def _sent(state: dict[str, Any], options: StateDictOptions) -> dict[str, Any]:

@@ -298,8 +298,12 @@ def check_parameters_that_get_their_memory_later() -> None:
     plain = seeded(mlp)
     with core.device("meta"):
         model = sharded(mlp())
+        third = sharded(mlp())
     model.to_empty(device="cpu")
     x = batches("mlp", 1)[0][0]
+    options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    checkpoint.set_model_state_dict(third, plain.state_dict() if dist.get_rank() == 0 else {}, options=options)
+    assert core.equal(third(x), plain(x))
     for assign in (False, True):
         state = {k: nn.Parameter(tensor.distribute_tensor(v, p.device_mesh, p.placements))
                  for (k, v), p in zip(plain.state_dict().items(), model.parameters(), strict=True)}  # fmt: skip
