@@ -25,9 +25,11 @@ from .fsdp_modules import (
 from .fsdp_settings import (
     FullOptimStateDictConfig,
     FullStateDictConfig,
+    LocalOptimStateDictConfig,
     LocalStateDictConfig,
     MixedPrecision,
     MixedPrecisionPolicy,
+    OptimStateDictConfig,
     ShardedOptimStateDictConfig,
     ShardedStateDictConfig,
     StateDictConfig,
@@ -37,13 +39,12 @@ from .fsdp_settings import (
 from .reduce_ops import ReduceOp
 
 __all__ = ["BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "CustomPolicy", "FSDPModule",
-           "FullOptimStateDictConfig",
-           "FullStateDictConfig", "FullyShardedDataParallel", "LocalStateDictConfig", "MixedPrecision",
-           "MixedPrecisionPolicy", "ModuleWrapPolicy", "OffloadPolicy", "OptimStateKeyType", "ShardedGradScaler",
-           "ShardedOptimStateDictConfig", "ShardedStateDictConfig", "ShardingStrategy", "StateDictConfig",
-           "StateDictSettings", "StateDictType", "UnshardHandle", "enable_wrap", "fully_shard",
-           "register_fsdp_forward_method", "size_based_auto_wrap_policy", "transformer_auto_wrap_policy",
-           "wrap"]  # fmt: skip
+           "FullOptimStateDictConfig", "FullStateDictConfig", "FullyShardedDataParallel", "LocalOptimStateDictConfig",
+           "LocalStateDictConfig", "MixedPrecision", "MixedPrecisionPolicy", "ModuleWrapPolicy", "OffloadPolicy",
+           "OptimStateDictConfig", "OptimStateKeyType", "ShardedGradScaler", "ShardedOptimStateDictConfig",
+           "ShardedStateDictConfig", "ShardingStrategy", "StateDictConfig", "StateDictSettings", "StateDictType",
+           "UnshardHandle", "always_wrap_policy", "enable_wrap", "fully_shard", "register_fsdp_forward_method",
+           "size_based_auto_wrap_policy", "transformer_auto_wrap_policy", "wrap"]  # fmt: skip
 
 api = fully_sharded_data_parallel = sharded_grad_scaler = sys.modules[__name__]  # PyTorch's files
 _WHOLE = "use the module as it is: one process holds all of it, or run the program on PyTorch"
@@ -129,6 +130,11 @@ def size_based_auto_wrap_policy(module: Module, recurse: bool, nonwrapped_numel:
                                 min_num_params: int = 100_000_000, *ignored: Any) -> bool:  # fmt: skip
     """Return whether a module is divided by itself: because of its size."""
     return nonwrapped_numel >= min_num_params
+
+
+def always_wrap_policy(*args: Any, **kwargs: Any) -> bool:
+    """Return True: every module is divided by itself."""
+    return True
 
 
 def lambda_auto_wrap_policy(module: Module, recurse: bool, nonwrapped_numel: int,

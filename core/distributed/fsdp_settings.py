@@ -8,9 +8,9 @@ from typing import Any
 
 from ..nn.modules.batchnorm import _BatchNorm
 
-__all__ = ["FullOptimStateDictConfig", "FullStateDictConfig", "LocalStateDictConfig", "MixedPrecision",
-           "MixedPrecisionPolicy", "ShardedOptimStateDictConfig", "ShardedStateDictConfig", "StateDictConfig",
-           "StateDictSettings", "StateDictType"]  # fmt: skip
+__all__ = ["FullOptimStateDictConfig", "FullStateDictConfig", "LocalOptimStateDictConfig", "LocalStateDictConfig",
+           "MixedPrecision", "MixedPrecisionPolicy", "OptimStateDictConfig", "ShardedOptimStateDictConfig",
+           "ShardedStateDictConfig", "StateDictConfig", "StateDictSettings", "StateDictType"]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,21 @@ class FullStateDictConfig(StateDictConfig):
 
 
 @dataclass
-class FullOptimStateDictConfig(StateDictConfig):
+class OptimStateDictConfig:
+    """How an optimizer's state is gathered."""
+
+    offload_to_cpu: bool = True
+
+
+@dataclass
+class LocalOptimStateDictConfig(OptimStateDictConfig):
+    """How a process's own part of an optimizer's state is gathered."""
+
+    offload_to_cpu: bool = False
+
+
+@dataclass
+class FullOptimStateDictConfig(OptimStateDictConfig):
     """How an optimizer's whole state is gathered."""
 
     offload_to_cpu: bool = True
@@ -91,7 +105,7 @@ class ShardedStateDictConfig(StateDictConfig):
 
 
 @dataclass
-class ShardedOptimStateDictConfig(StateDictConfig):
+class ShardedOptimStateDictConfig(OptimStateDictConfig):
     """How parts of an optimizer's state are gathered."""
 
     offload_to_cpu: bool = True

@@ -38,7 +38,8 @@ from ..tensors.tensor import Tensor
 from .groups import get_rank, get_world_size
 from .messages import irecv, isend
 
-__all__ = ["PipelineStage", "Schedule1F1B", "ScheduleGPipe", "ScheduleInterleaved1F1B", "ScheduleLoopedBFS"]
+__all__ = ["PipelineStage", "Schedule1F1B", "ScheduleGPipe", "ScheduleInterleaved1F1B", "ScheduleLoopedBFS",
+           "get_schedule_class"]  # fmt: skip
 
 schedules = stage = microbatch = sys.modules[__name__]  # PyTorch's files
 # tags of messages to a stage, to which its number is added: how a tensor looks, its values, its gradient
@@ -352,6 +353,22 @@ def _in_turn(forward: list[Any], backward: list[Any], ahead: int) -> list[Any]:
     for k, each in enumerate(backward):
         order += [each, *forward[ahead + k : ahead + k + 1]]
     return order
+
+
+_BY_NAME = {c.__name__.removeprefix("Schedule").lower(): c
+            for c in (Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B, ScheduleLoopedBFS)}  # fmt: skip
+
+
+def get_schedule_class(schedule_name: str) -> type[_Schedule]:
+    """Return a schedule by its name: "1F1B", "GPipe", "Interleaved1F1B" or "LoopedBFS", in any case.
+
+    *Raises*: ValueError for another name.
+    """
+    found = _BY_NAME.get(schedule_name.lower().removeprefix("schedule"))
+    if found is None:
+        raise ValueError(text(f"unknown schedule {schedule_name!r}", op="get_schedule_class",
+                              needed=f"one of {', '.join(c.__name__ for c in _BY_NAME.values())}"))  # fmt: skip
+    return found
 
 
 PipelineScheduleMulti = _OfSeveral

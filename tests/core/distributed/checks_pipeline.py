@@ -8,7 +8,13 @@ from typing import Any
 import core
 from core import distributed as dist
 from core import nn
-from core.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
+from core.distributed.pipelining import (
+    PipelineStage,
+    Schedule1F1B,
+    ScheduleGPipe,
+    ScheduleInterleaved1F1B,
+    get_schedule_class,
+)
 from tests.core.distributed.models import raises
 
 
@@ -70,6 +76,8 @@ def check_wrong_stages_say_so() -> None:
     two = [PipelineStage(nn.Identity(), k, 2 * n, "cpu") for k in (rank, rank + n)]
     assert "all of its stages" in raises(ValueError, lambda: ScheduleInterleaved1F1B(two[:1], 2 * n))
     assert "Interleaved" in raises(ValueError, lambda: ScheduleGPipe(two[0], 2))
+    assert get_schedule_class("interleaved1f1b") is ScheduleInterleaved1F1B
+    assert "LoopedBFS" in raises(ValueError, lambda: get_schedule_class("ZBVZeroBubble"))
     if n > 1:
         assert "rounds" in raises(ValueError, lambda: ScheduleInterleaved1F1B(two, 2 * n + 1))
     stage = PipelineStage(nn.Identity(), rank, n, "cpu")
