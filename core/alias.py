@@ -12,6 +12,8 @@ import importlib
 import importlib.abc
 import importlib.metadata
 import importlib.util
+import io
+import os
 import runpy
 import sys
 import types
@@ -27,6 +29,7 @@ from .version import MEANING, TorchVersion
 __all__ = ["as_torch"]
 
 NAME = "torch"
+SPAWNED = "CORE_RUN_PROGRAM"  # the variable that has the path of a program
 FUNCTORCH = "functorch"  # a package beside it, whose names are those of core.functorch
 OURS = __name__.partition(".")[0]
 # PyTorch's files whose names core has in the package above them
@@ -40,7 +43,7 @@ FILES = {
     "_dynamo": ("decorators", "eval_frame", "external_utils", "utils"),
     "_subclasses": ("fake_tensor", "functional_tensor", "meta_utils"),
     "distributed": ("distributed_c10d",),
-    "distributed.algorithms": ("_checkpoint", "_checkpoint.checkpoint_wrapper", "model_averaging"),
+    "distributed.algorithms": ("_checkpoint", "model_averaging"),
     "distributed.checkpoint": (
         "default_planner",
         "filesystem",
@@ -48,8 +51,10 @@ FILES = {
         "metadata",
         "optimizer",
         "planner",
+        "stateful",
         "state_dict",
         "state_dict_loader",
+        "state_dict_saver",
     ),
     "distributed.fsdp": ("api", "fully_sharded_data_parallel", "sharded_grad_scaler", "wrap"),
     "distributed.nn": ("functional",),
@@ -119,6 +124,10 @@ PLACES = {f"{package}.{file}": package for package, files in FILES.items() for f
     "nested._internal": "nested",
     "nested._internal.nested_tensor": "nested",
     "distributed._tensor": "distributed.tensor",
+    "distributed._tensor.api": "distributed.tensor",
+    "distributed._tensor.device_mesh": "distributed.device_mesh",
+    "distributed._tensor.placement_types": "distributed.tensor",
+    "distributed.algorithms._checkpoint.checkpoint_wrapper": "distributed.algorithms.checkpoint_wrapper",
     "distributed.algorithms.model_averaging.averagers": "distributed.averagers",
     "distributed.constants": "distributed",
     "distributed.tensor.parallel.style": "distributed.tensor",
@@ -337,4 +346,19 @@ def run(argv: Sequence[str]) -> None:
         runpy.run_module(argv[1], run_name="__main__", alter_sys=True)
         return
     sys.path[0] = str(Path(argv[0]).resolve().parent)
-    runpy.run_path(argv[0], run_name="__main__")
+    if not Path(argv[0]).is_file():
+        runpy.run_path(argv[0], run_name="__main__")
+        return
+    # a process that the program starts by "spawn" runs the module of this name first, as it would the program's file
+    os.environ[SPAWNED] = argv[0]
+    program = types.ModuleType("__main__")
+    program.__file__, program.__spec__ = argv[0], importlib.machinery.ModuleSpec(f"{OURS}.spawned", None)
+    sys.modules["__main__"] = program
+    again(program.__dict__, argv[0])
+
+
+def again(names: dict[str, Any], path: str) -> None:
+    """Run a program's file in a module's names."""
+    with io.open_code(path) as file:
+        code = compile(file.read(), path, "exec", dont_inherit=True)
+    exec(code, names)

@@ -1,7 +1,8 @@
 """The memory of tensors as collectives take it: flat arrays in one piece.
 
 It is the tensor's own memory where that is in one piece and on the CPU, else a copy that is written back when the
-operation is done. What is narrower than float32 (float16, bfloat16, float8) is reduced in float32 and rounded once.
+operation is done. What is narrower than float32 (float16, bfloat16, float8) is sent as it is, reduced in float32 and
+rounded once.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ..base.modes import no_grad
 from ..base.source import here
 from ..events import observe
 from ..graph.versions import storage_of
-from ..tensors.tensor import FOREIGN, Tensor, from_array, was_read
+from ..tensors.tensor import Tensor, from_array, was_read
 from .groups import ProcessGroup
 
 __all__ = ["Buffers"]
@@ -46,9 +47,7 @@ class Buffers:
             if written:
                 event = observe.WriteEvent(f"distributed.{self.op}", t, None, here())
                 observe.notify(observe.listening(), "write", event)
-        if reduced and (t.dtype in FOREIGN or a.dtype == np.float16):
-            a = a.astype(np.float32, order="C")
-        elif reduced and a.dtype == np.bool_:
+        if reduced and a.dtype == np.bool_:
             a = a.view(np.uint8) if a.flags.c_contiguous else np.ascontiguousarray(a).view(np.uint8)
         elif not a.flags.c_contiguous:
             a = np.ascontiguousarray(a) if filled else np.empty(a.shape, a.dtype)

@@ -14,13 +14,12 @@ from ..base.absent import absent_names
 from ..nn.modules.module import Module
 from ..nn.parallel.distributed import DistributedDataParallel
 from ..tensors.tensor import Tensor
+from .algorithms.checkpoint_wrapper import WRAPPED
 from .checkpoint_folder import (
     DefaultLoadPlanner,
     DefaultSavePlanner,
     FileSystemReader,
     FileSystemWriter,
-    Metadata,
-    TensorStorageMetadata,
     async_save,
     dcp_to_torch_save,
     load,
@@ -30,21 +29,22 @@ from .checkpoint_folder import (
     save_state_dict,
     torch_save_to_dcp,
 )
+from .checkpoint_parts import Metadata, Stateful, TensorStorageMetadata
 from .divided_states import begun, divided_alike, own_state, own_state_dict
-from .dtensor import DTensor
+from .dtensor import DTensor, distribute_tensor
 from .groups import get_rank, get_world_size, is_initialized
 from .objects import all_gather_object, broadcast_object_list
 from .zero import ZeroRedundancyOptimizer
 
 __all__ = ["DefaultLoadPlanner", "DefaultSavePlanner", "FileSystemReader", "FileSystemWriter", "Metadata",
-           "StateDictOptions", "TensorStorageMetadata", "async_save", "dcp_to_torch_save", "get_model_state_dict",
-           "get_optimizer_state_dict", "get_state_dict", "load", "load_sharded_optimizer_state_dict", "load_state_dict",
-           "save", "save_state_dict", "set_model_state_dict", "set_optimizer_state_dict", "set_state_dict",
-           "torch_save_to_dcp"]  # fmt: skip
+           "StateDictOptions", "Stateful", "TensorStorageMetadata", "async_save", "dcp_to_torch_save",
+           "get_model_state_dict", "get_optimizer_state_dict", "get_state_dict", "load",
+           "load_sharded_optimizer_state_dict", "load_state_dict", "save", "save_state_dict", "set_model_state_dict",
+           "set_optimizer_state_dict", "set_state_dict", "torch_save_to_dcp"]  # fmt: skip
 
-state_dict = filesystem = default_planner = optimizer = format_utils = state_dict_loader = metadata = planner = (
-    sys.modules[__name__]
-)
+_here = sys.modules[__name__]  # PyTorch's files, whose names stand here
+state_dict = filesystem = default_planner = optimizer = format_utils = state_dict_loader = state_dict_saver = _here
+metadata = planner = stateful = _here
 _FILE = "core.save(state, 'checkpoint.pt') and core.load"
 
 
@@ -103,11 +103,22 @@ def set_model_state_dict(model: Module, model_state_dict: dict[str, Any], *,
                          options: StateDictOptions | None = None) -> Any:  # fmt: skip
     """Load a state dict into a module; return the keys that were missing and unexpected.
 
-    Whole tensors are divided as the module's parameters are.
+    Whole tensors are divided as the module's parameters are. A module on the device "meta" gets its memory.
     """
     options, prefix = options or StateDictOptions(), _prefix(model)
-    given = _sent(model_state_dict, options)
-    return model.load_state_dict({prefix + name: x for name, x in given.items()}, strict=options.strict)
+    given = {prefix + name: x for name, x in _sent(model_state_dict, options).items()}
+    bare = any(p.device.type == "meta" for p in model.parameters())
+    if bare:
+        own = model.state_dict()
+        given = {name: _divided_as(own.get(name), x) for name, x in given.items()}
+    return model.load_state_dict(given, strict=options.strict, assign=bare)
+
+
+def _divided_as(own: Any, x: Any) -> Any:
+    """Return a whole tensor divided as another one is."""
+    if not isinstance(own, DTensor) or isinstance(x, DTensor):
+        return x
+    return distribute_tensor(x, own.device_mesh, own.placements, src_data_rank=None)
 
 
 def _sent(state: dict[str, Any], options: StateDictOptions) -> dict[str, Any]:
@@ -121,7 +132,8 @@ def _sent(state: dict[str, Any], options: StateDictOptions) -> dict[str, Any]:
 
 def _names(model: Module, optimizer: Any) -> list[str]:
     """Return the names of an optimizer's parameters in the order of its state dict's numbers."""
-    names = {id(p): name.removeprefix(_prefix(model)) for name, p in model.named_parameters()}
+    prefix = _prefix(model)
+    names = {id(p): n.removeprefix(prefix).replace(f"{WRAPPED}.", "") for n, p in model.named_parameters()}
     return [names[id(p)] for group in optimizer.param_groups for p in group["params"]]
 
 
@@ -182,4 +194,5 @@ def set_state_dict(model: Module, optimizers: Any, *, model_state_dict: dict[str
     return set_model_state_dict(model, model_state_dict, options=options)
 
 
+_init_optim_state = begun  # by which programs give an optimizer a state to load into
 __getattr__ = absent_names(__name__, _FILE)

@@ -18,126 +18,56 @@ tensor([1., 1.])
 
 from __future__ import annotations
 
+import concurrent.futures
 import copy
 import json
 import os
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import serialization
 from ..base.errors import text
 from ..base.modes import no_grad
-from ..futures import Future
 from ..ops.creation import empty
 from ..optim.optimizer import Optimizer
 from ..tensors.tensor import Tensor
+from .checkpoint_parts import (
+    ChunkStorageMetadata,
+    Metadata,
+    Processes,
+    Region,
+    TensorStorageMetadata,
+    region_of,
+    summed_up,
+)
 from .divided_states import begun, local_state, named_state
 from .dtensor import DTensor, local_of
-from .groups import get_rank, get_world_size, is_initialized
-from .objects import all_gather_object
-from .placements import Partial, Replicate, Shard, part_of
 
-__all__ = ["ChunkStorageMetadata", "DefaultLoadPlanner", "DefaultSavePlanner", "FileSystemReader", "FileSystemWriter",
-           "Metadata", "TensorStorageMetadata", "async_save", "dcp_to_torch_save", "load",
-           "load_sharded_optimizer_state_dict", "load_state_dict", "save", "save_state_dict",
-           "torch_save_to_dcp"]  # fmt: skip
+__all__ = ["DefaultLoadPlanner", "DefaultSavePlanner", "FileSystemReader", "FileSystemWriter", "async_save",
+           "dcp_to_torch_save", "load", "load_sharded_optimizer_state_dict", "load_state_dict", "save",
+           "save_state_dict", "torch_save_to_dcp"]  # fmt: skip
 
 LIST, PART = ".metadata", "__0_0.distcp"
+LATE_S = 1800.0  # after which a part does not come
+_thread = concurrent.futures.ThreadPoolExecutor(1, "checkpoint")
+_writing: list[concurrent.futures.Future[Any]] = []  # what `async_save` has begun last
 
 
-@dataclass
-class ChunkStorageMetadata:
-    """Where a part of a tensor begins, and its shape."""
+class _Plan(NamedTuple):
+    """What a process writes: the names of all parts, the entries of its own, and the list of all entries."""
 
-    offsets: Any
-    sizes: Any
-
-
-@dataclass
-class TensorStorageMetadata:
-    """What a folder says of a tensor: its dtype, its shape, and its parts."""
-
-    properties: Any
-    size: Any
-    chunks: list[Any] = field(default_factory=list)
+    rank: int
+    names: list[str]
+    number: int
+    mine: dict[str, Any]
+    listed: dict[str, Any]
 
 
-@dataclass
-class Metadata:
-    """What a folder holds, by the names of its entries."""
-
-    state_dict_metadata: dict[str, Any]
-    planner_data: Any = None
-    storage_data: Any = None
-
-
-class _Region(NamedTuple):
-    """A block of a tensor: where it begins in each dimension, and its shape."""
-
-    begin: tuple[int, ...]
-    shape: tuple[int, ...]
-
-    def within(self, other: _Region) -> tuple[tuple[slice, ...], tuple[slice, ...]] | None:
-        """Return where the common part lies in this block and in the other, None without one."""
-        here, there = [], []
-        for a, n, b, m in zip(self.begin, self.shape, other.begin, other.shape, strict=True):
-            low, high = max(a, b), min(a + n, b + m)
-            if low >= high:
-                return None
-            here.append(slice(low - a, high - a))
-            there.append(slice(low - b, high - b))
-        return tuple(here), tuple(there)
-
-
-def _region(x: Any) -> tuple[_Region, bool]:
-    """Return the block of a tensor that this process has, and whether it is the one to write it."""
-    begin, shape, first = [0] * x.ndim, list(x.shape), True
-    if isinstance(x, DTensor):
-        at = x._mesh.get_coordinate() or [0] * x._mesh.ndim
-        for k, p in enumerate(x._places):
-            if isinstance(p, Shard):
-                more, shape[p.dim] = part_of(shape[p.dim], x._mesh.size(k), at[k])
-                begin[p.dim] += more
-            else:
-                first = first and at[k] == 0
-    return _Region(tuple(begin), tuple(shape)), first
-
-
-def _whole(x: Any) -> Any:
-    """Return a tensor of which no process holds a summand."""
-    if isinstance(x, DTensor) and any(isinstance(p, Partial) for p in x._places):
-        return x.redistribute(placements=[Replicate() if isinstance(p, Partial) else p for p in x._places])
-    return x
-
-
-class _Processes:
-    """The processes that write or read together: all of a group, or this one alone."""
-
-    def __init__(self, group: Any, alone: bool = False) -> None:
-        together = is_initialized() and not alone
-        self.group = group
-        self.rank, self.size = (get_rank(group), get_world_size(group)) if together else (0, 1)
-
-    def told(self, mine: Any) -> list[Any]:
-        """Return what each process tells."""
-        every: list[Any] = [mine] * self.size
-        if self.size > 1:
-            all_gather_object(every, mine, self.group)
-        return every
-
-    def agreed(self, what: str, error: Exception | None) -> None:
-        """*Raises*: RuntimeError in all processes where one of them had an error."""
-        told = self.told(None if error is None else f"{type(error).__name__}: {error}")
-        for rank, wrong in enumerate(told):
-            if wrong is None:
-                continue
-            if self.size == 1 and error is not None:
-                raise error
-            raise RuntimeError(text(f"rank {rank} could not {what} its part of the checkpoint: {wrong}",
-                                    op="distributed.checkpoint", came=f"rank {self.rank} of {self.size}",
-                                    remedy="the checkpoint before is as it was")) from error  # fmt: skip
+class _NotWritten(RuntimeError):
+    """A process could not write."""
 
 
 class FileSystemWriter:
@@ -152,52 +82,118 @@ class FileSystemWriter:
         """Write into another folder from now on."""
         self.path = self.path if checkpoint_id is None else Path(checkpoint_id)
 
-    def write(self, entries: dict[str, Any], processes: _Processes | None = None) -> None:
+    def write(self, entries: dict[str, Any], processes: Processes | None = None) -> None:
         """Write entries by their names; all processes call this.
 
         *Raises*: RuntimeError where there is a checkpoint that must not be lost, or a process could not write.
         """
-        processes, error = processes or _Processes(None, True), None
+        processes, error = processes or Processes(None, True), None
+        plan = self.planned(entries, processes)
+        try:
+            self._write_part(plan)
+        except Exception as wrong:
+            error = wrong
+        processes.agreed("write", error)
+        if processes.rank == 0:
+            self._publish(plan)
+        processes.agreed("end", None)
+
+    def planned(self, entries: dict[str, Any], processes: Processes) -> _Plan:
+        """Return what each process writes, which all of them say together; nothing is written.
+
+        *Raises*: RuntimeError where there is a checkpoint that must not be lost.
+        """
         if not self.overwrite and (self.path / LIST).exists():
             raise RuntimeError(text("Checkpoint already exists and self.overwrite=False.", op="distributed.checkpoint",
                                     came=str(self.path)))  # fmt: skip
-        entries = {name: _whole(x) for name, x in entries.items()}
+        entries = {name: summed_up(x) for name, x in entries.items()}
         mine, told = self._divided(entries, processes)
-        part, listed = self._file(processes), {}  # type: str, dict[str, Any]
+        number, listed = self._number(processes), {}  # type: int, dict[str, Any]
+        names = [f"__{rank}_{number}.distcp" for rank in range(processes.size)]
+        self._failed(names[processes.rank]).unlink(missing_ok=True)
+        for name_of_part, chunks in zip(names, processes.told(told), strict=True):
+            for name, (kind, shape, block) in chunks.items():
+                entry = listed.setdefault(name, {"dtype": kind, "shape": shape, "chunks": []})
+                entry["chunks"].append([name_of_part, *(block or ())])
+        return _Plan(processes.rank, names, number, mine, listed)
+
+    def _failed(self, part: str) -> Path:
+        return self.path / f"{part}.failed"
+
+    def _write_part(self, plan: _Plan) -> None:
+        """Write this process's part; it has its name once it is whole."""
+        part = self.path / plan.names[plan.rank]
+        beside = part.with_suffix(".new")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            with open(self.path / part, "wb") as file:
-                serialization.save(mine, file)
+            with open(beside, "wb") as file:
+                serialization.save(plan.mine, file)
                 if self.sync_files:
                     file.flush()
                     os.fsync(file.fileno())
-        except Exception as wrong:
-            error = wrong
-            (self.path / part).unlink(missing_ok=True)
-        processes.agreed("write", error)
-        for every in processes.told((part, told)):
-            file_of, chunks = every
-            for name, (kind, shape, block) in chunks.items():
-                entry = listed.setdefault(name, {"dtype": kind, "shape": shape, "chunks": []})
-                entry["chunks"].append([file_of, *(block or ())])
-        if processes.rank == 0:
-            beside = self.path / f"{LIST}.new"
-            beside.write_text(json.dumps({"written by": "core", "entries": listed}))
-            os.replace(beside, self.path / LIST)
-            named = {chunk[0] for entry in listed.values() for chunk in entry["chunks"]}
-            for old in self.path.glob("__*.distcp"):
-                if old.name not in named:
-                    old.unlink(missing_ok=True)
-        processes.agreed("end", None)
+            os.replace(beside, part)
+        except Exception:
+            beside.unlink(missing_ok=True)
+            raise
 
-    def _file(self, processes: _Processes) -> str:
-        """Return the name of this process's part: one that no part of the checkpoint before has."""
+    def _publish(self, plan: _Plan) -> None:
+        """Write the list, with which the folder has the new checkpoint; remove the parts of the one before."""
+        beside = self.path / f"{LIST}.new"
+        beside.write_text(json.dumps({"written by": "core", "number": plan.number, "entries": plan.listed}))
+        os.replace(beside, self.path / LIST)
+        named = {chunk[0] for entry in plan.listed.values() for chunk in entry["chunks"]}
+        for old in self.path.glob("__*.distcp"):
+            if old.name not in named:
+                old.unlink(missing_ok=True)
+
+    def write_apart(self, plan: _Plan) -> Metadata:
+        """Write what was planned, from a thread: processes see by the folder's files when all parts are there.
+
+        *Raises*: RuntimeError where a process could not write, or has not within half an hour.
+        """
+        own, until = self._failed(plan.names[plan.rank]), time.monotonic() + LATE_S
+        try:
+            self._write_part(plan)
+            while not self._is_whole(plan, until):
+                time.sleep(0.02)
+            if plan.rank == 0:
+                self._publish(plan)
+        except Exception as error:
+            (self.path / plan.names[plan.rank]).unlink(missing_ok=True)
+            if isinstance(error, _NotWritten):
+                raise
+            own.write_text(f"{type(error).__name__}: {error}")
+            raise self._not_written(plan, plan.rank) from error
+        return FileSystemReader(self.path).read_metadata()
+
+    def _not_written(self, plan: _Plan, rank: int) -> _NotWritten:
+        why = self._failed(plan.names[rank]).read_text()
+        return _NotWritten(text(f"rank {rank} could not write its part of the checkpoint: {why}",
+                                op="distributed.checkpoint.async_save", came=f"rank {plan.rank} of {len(plan.names)}",
+                                remedy="the checkpoint before is as it was"))  # fmt: skip
+
+    def _is_whole(self, plan: _Plan, until: float) -> bool:
+        """Return whether all parts are there: for rank 0 the parts, for the others the list."""
+        for rank, name in enumerate(plan.names):
+            if self._failed(name).exists():
+                raise self._not_written(plan, rank)
+        if time.monotonic() > until:
+            raise RuntimeError(text("not all parts of the checkpoint have been written", came=str(self.path),
+                                    op="distributed.checkpoint.async_save", needed="all within half an hour",
+                                    remedy="a folder that all processes see"))  # fmt: skip
+        if plan.rank == 0:
+            return all((self.path / name).exists() for name in plan.names)
+        listed = self.path / LIST
+        return listed.exists() and json.loads(listed.read_bytes()).get("number") == plan.number
+
+    def _number(self, processes: Processes) -> int:
+        """Return a number for the names of parts that no part of the checkpoint before has."""
         taken = [p.stem.split("_")[-1] for p in self.path.glob("__*.distcp")]
         number = max([int(n) + 1 for n in taken if n.isdigit()] or [0])
-        return f"__{processes.rank}_{max(processes.told(number))}.distcp"
+        return int(max(processes.told(number)))
 
     @staticmethod
-    def _divided(entries: dict[str, Any], processes: _Processes) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _divided(entries: dict[str, Any], processes: Processes) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what this process writes, and what the list says of it: dtype, shape and block of each entry."""
         mine: dict[str, Any] = {}
         told: dict[str, Any] = {}
@@ -213,7 +209,7 @@ class FileSystemWriter:
                 if writer[name] == processes.rank:
                     mine[name], told[name] = x, (None, None, None)
                 continue
-            block, first = _region(x)
+            block, first = region_of(x)
             if (first and all(block.shape)) if isinstance(x, DTensor) else writer[name] == processes.rank:
                 local = local_of(x).detach()
                 mine[name] = local.clone() if isinstance(x, DTensor) else local
@@ -271,14 +267,14 @@ class FileSystemReader:
         if entry["dtype"] is None:
             return copy.deepcopy(one)  # tensors in it are the file
         whole = empty(entry["shape"], dtype=one.dtype)
-        self.fill(name, entry, whole, _Region((0,) * len(entry["shape"]), tuple(entry["shape"])))
+        self.fill(name, entry, whole, Region((0,) * len(entry["shape"]), tuple(entry["shape"])))
         return whole
 
-    def fill(self, name: str, entry: dict[str, Any], target: Any, block: _Region) -> None:
+    def fill(self, name: str, entry: dict[str, Any], target: Any, block: Region) -> None:
         """Write a block of an entry into a tensor, from the parts that have some of it."""
         with no_grad():
             for file, begin, shape in entry["chunks"]:
-                common = block.within(_Region(tuple(begin), tuple(shape)))
+                common = block.within(Region(tuple(begin), tuple(shape)))
                 if common is not None:
                     into = target[common[0]] if target.ndim else target
                     saved = self._part(file)[name]
@@ -334,12 +330,20 @@ def save(state_dict: dict[str, Any], *, checkpoint_id: Any = None, storage_write
 
     *Raises*: RuntimeError in all processes where one could not write its part; the checkpoint before is left as it was.
     """
+    writer, entries, processes = _begun(state_dict, checkpoint_id, storage_writer, process_group, no_dist)
+    writer.write(entries, processes)
+    return FileSystemReader(writer.path).read_metadata()
+
+
+def _begun(state_dict: dict[str, Any], checkpoint_id: Any, storage_writer: Any, process_group: Any,
+           no_dist: bool) -> tuple[Any, dict[str, Any], Processes]:  # fmt: skip
+    """Return who writes, the entries, and with which processes, once what `async_save` has begun is written."""
+    concurrent.futures.wait(_writing)
     writer = storage_writer or FileSystemWriter(checkpoint_id)
     if storage_writer is not None and checkpoint_id is not None:
         writer.reset(checkpoint_id)
     entries = {name: x.detach() if isinstance(x, Tensor) else x for name, _, _, x in _flat(_stateful(state_dict))}
-    writer.write(entries, _Processes(process_group, no_dist))
-    return FileSystemReader(writer.path).read_metadata()
+    return writer, entries, Processes(process_group, no_dist)
 
 
 def load(state_dict: dict[str, Any], *, checkpoint_id: Any = None, storage_reader: Any = None, planner: Any = None,
@@ -368,7 +372,7 @@ def load(state_dict: dict[str, Any], *, checkpoint_id: Any = None, storage_reade
             if list(value.shape) != entry["shape"]:
                 raise ValueError(f"Size mismatch between saved {tuple(entry['shape'])} and current: "
                                  f"{tuple(value.shape)} for {name}")  # fmt: skip
-            reader.fill(name, entry, local_of(value.detach()), _region(value)[0])  # type: ignore[attr-defined]
+            reader.fill(name, entry, local_of(value.detach()), region_of(value)[0])  # type: ignore[attr-defined]
         else:
             holder[key] = reader.value(name, entry)
     for key, value in state_dict.items():
@@ -392,12 +396,25 @@ def load_state_dict(state_dict: dict[str, Any], storage_reader: Any, process_gro
     load(state_dict, storage_reader=storage_reader, planner=planner, process_group=process_group, no_dist=no_dist)
 
 
-def async_save(state_dict: dict[str, Any], **kwargs: Any) -> Future:
-    """Write a state, and return what is done already."""
-    kwargs = {k: x for k, x in kwargs.items() if k in ("checkpoint_id", "storage_writer", "planner", "process_group")}
-    found: Future = Future()
-    found.set_result(save(state_dict, **kwargs))
-    return found
+def async_save(state_dict: dict[str, Any], *, checkpoint_id: Any = None, storage_writer: Any = None,
+               planner: Any = None, process_group: Any = None, no_dist: bool = False,
+               **ignored: Any) -> concurrent.futures.Future[Metadata]:  # fmt: skip
+    """Write a state while the program goes on; return what its end is asked of: ``result()`` waits for it.
+
+    All processes call this. The state is copied first; a checkpoint that is still being written is waited for. The
+    thread that writes sends nothing between the processes.
+
+    >>> import core, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     work = core.distributed.checkpoint.async_save({"w": core.ones(2)}, checkpoint_id=folder)
+    ...     list(work.result().state_dict_metadata)
+    ['w']
+    """
+    writer, entries, processes = _begun(state_dict, checkpoint_id, storage_writer, process_group, no_dist)
+    plan = writer.planned(entries, processes)
+    copied = {name: x.clone() if isinstance(x, Tensor) else copy.deepcopy(x) for name, x in plan.mine.items()}
+    _writing[:] = [_thread.submit(writer.write_apart, plan._replace(mine=copied))]
+    return _writing[0]
 
 
 def load_sharded_optimizer_state_dict(model_state_dict: dict[str, Any], optimizer_key: str, storage_reader: Any,

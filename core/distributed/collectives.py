@@ -1,8 +1,9 @@
 """What the processes of a group do together with tensors: sums, copies to all, parts for each.
 
 Each does what PyTorch's does, results in place included; with ``async_op=True`` it gives a `Work`, which is on its way.
-What is narrower than float32 is reduced in float32 and rounded once. A result has the same bits on every rank, and each
-time. Arguments are checked here; what moves the bytes is the group's communicator (`alone.Alone` or `mpi.Mpi`).
+What is narrower than float32 is sent as it is, reduced in float32 and rounded once. A result has the same bits on every
+rank, and each time. Arguments are checked here; what moves the bytes is the group's communicator (`alone.Alone` or
+`mpi.Mpi`).
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ class DeviceMesh:
     """
 
     def __init__(self, device_type: str, mesh: Any, *, mesh_dim_names: Sequence[str] | None = None,
-                 _groups: list[Any] | None = None, **ignored: Any) -> None:  # fmt: skip
+                 _groups: list[Any] | None = None, _root: DeviceMesh | None = None,
+                 **ignored: Any) -> None:  # fmt: skip
         if not is_initialized():
             init_process_group()
         self._ranks = np.array(mesh.tolist() if hasattr(mesh, "tolist") else mesh, dtype=np.int64)
@@ -44,7 +45,7 @@ class DeviceMesh:
                                     op="distributed.DeviceMesh", came=f"{self._ranks.tolist()}",
                                     needed=f"ranks from 0 to {known - 1}"))  # fmt: skip
         self.device_type, self.mesh_dim_names = device_type, tuple(mesh_dim_names) if mesh_dim_names else None
-        self.mesh = tensor(self._ranks.tolist())
+        self.mesh, self._root = tensor(self._ranks.tolist()), _root or self
         self._groups = _groups or [self._along(dim) for dim in range(self._ranks.ndim)]
 
     def _along(self, dim: int) -> Any:
@@ -118,7 +119,18 @@ class DeviceMesh:
         at = self.get_coordinate() or [0] * self.ndim
         kept = self._ranks[tuple(slice(None) if d in places else at[d] for d in range(self.ndim))]
         kept = kept.transpose([sorted(places).index(d) for d in places])
-        return DeviceMesh(self.device_type, kept, mesh_dim_names=many, _groups=[self._groups[d] for d in places])
+        return DeviceMesh(self.device_type, kept, mesh_dim_names=many, _groups=[self._groups[d] for d in places],
+                          _root=self._root)  # fmt: skip
+
+    def beside(self, other: DeviceMesh) -> DeviceMesh:
+        """Return the mesh of this one's dimensions and then another's. *Raises*: ValueError unless both are parts of
+        one mesh."""
+        if self._root is not other._root or set(self.mesh_dim_names or ()) & set(other.mesh_dim_names or ()):
+            raise ValueError(text("FSDP requires the DP and model parallel TP/EP mesh to have the same parent mesh",
+                                  op="DeviceMesh", came=f"{self} and {other}",
+                                  remedy="mesh = init_device_mesh('cpu', (2, 2), mesh_dim_names=('dp', 'tp')), then "
+                                         "mesh['tp'] and mesh['dp']"))  # fmt: skip
+        return self._root[(*(self.mesh_dim_names or ()), *(other.mesh_dim_names or ()))]
 
     def _flatten(self, mesh_dim_name: str | None = None) -> DeviceMesh:
         """Return it as a mesh of one dimension, which all processes of it make."""

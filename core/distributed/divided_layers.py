@@ -1,5 +1,6 @@
-"""Layers of divided tensors that are computed in parts: `linear` and `embedding` with divided weights, norms of divided
-sequences. Source: Shoeybi et al., Megatron-LM, arXiv 1909.08053, section 3; Korthikanti et al., arXiv 2205.05198.
+"""Layers of divided tensors that are computed in parts: `linear`, `embedding` and convolutions with divided weights,
+norms of divided sequences. Source: Shoeybi et al., Megatron-LM, arXiv 1909.08053, section 3; Korthikanti et al., arXiv
+2205.05198.
 
 On meshes of one dimension; otherwise `DTensor` gathers the whole.
 """
@@ -44,21 +45,42 @@ def _divided(weight: Any) -> tuple[Any, Any] | None:
     return weight._mesh, weight._places[0].dim
 
 
-@layer("linear")
-def _linear(linear: Any, input: Any, weight: Any, bias: Any = None) -> Any:
+def _of_channels(layer: Any, input: Any, weight: Any, bias: Any, channel: int, *more: Any) -> Any:
+    """Compute a layer whose weight maps channels, a dimension of input and output, by parts of either.
+
+    Of a weight that is divided along its first dimension each process computes some of the outputs; along its second
+    one, all of them from some of the inputs: summands.
+    """
     found = _divided(weight)
-    if found is None or input.ndim < 1:
+    if found is None or found[1] > 1:
         return NotImplemented
     mesh, dim = found
-    group, last = mesh.get_group(), input.ndim - 1
-    if dim == 0:  # each computes some of the outputs
-        x = spread(_given(input, mesh, Replicate()), group)
-        y = linear(x, local_of(weight), None if bias is None else _given(bias, mesh, Shard(0)))
-        return placed(y, mesh, [Shard(last)], (*input.shape[:-1], weight.shape[0]))
-    y = placed(linear(_given(input, mesh, Shard(last)), local_of(weight)), mesh, [Partial()])
+    if dim == 0:
+        x = spread(_given(input, mesh, Replicate()), mesh.get_group())
+        y = layer(x, local_of(weight), None if bias is None else _given(bias, mesh, Shard(0)), *more)
+        whole = [*y.shape[:channel], weight.shape[0], *y.shape[channel + 1 :]]
+        return placed(y, mesh, [Shard(channel)], whole)
+    y = placed(layer(_given(input, mesh, Shard(channel)), local_of(weight), None, *more), mesh, [Partial()])
     if bias is None:
         return y
-    return placed(local_of(y.redistribute(placements=[Replicate()])) + _given(bias, mesh, Replicate()), mesh, None)
+    b = _given(bias, mesh, Replicate()).view(-1, *[1] * (y.ndim - 1 - channel))
+    return placed(local_of(y.redistribute(placements=[Replicate()])) + b, mesh, None)
+
+
+@layer("linear")
+def _linear(linear: Any, input: Any, weight: Any, bias: Any = None) -> Any:
+    return _of_channels(linear, input, weight, bias, input.ndim - 1) if input.ndim else NotImplemented
+
+
+def _conv(conv: Any, input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+          groups: int = 1) -> Any:  # fmt: skip
+    if groups != 1:
+        return NotImplemented
+    channel = input.ndim - weight.ndim + 1
+    return _of_channels(conv, input, weight, bias, channel, stride, padding, dilation)
+
+
+layers["conv1d"] = layers["conv2d"] = layers["conv3d"] = _conv
 
 
 @layer("embedding")

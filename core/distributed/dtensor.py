@@ -37,11 +37,11 @@ from .device_mesh import DeviceMesh
 from .placements import Partial, Placement, Replicate, Shard
 from .redistributing import moved, spread
 
-__all__ = ["DTensor", "DTensorParameter", "distribute_module", "distribute_tensor", "empty", "full", "local_of", "ones",
-           "placed", "rand", "randn", "zeros"]  # fmt: skip
+__all__ = ["DTensor", "DTensorParameter", "distribute_module", "distribute_tensor", "empty", "full", "local_of",
+           "mapped", "ones", "placed", "rand", "randn", "zeros"]  # fmt: skip
 
 # what is computed of each part alone, beside the elementwise ops: how a tensor is held, and Python's names of these ops
-_ALIKE = {"detach", "clone", "contiguous", "float", "double", "half", "bfloat16", "cpu",
+_ALIKE = {"detach", "clone", "contiguous", "float", "double", "half", "bfloat16", "cpu", "cuda", "to", "type",
           "zero_", "fill_", "zeros_like", "ones_like", "empty_like", "full_like", "multiply", "subtract", "div",
           "divide", "truediv", "pow", "clamp", "gelu", "dropout", "abs", "neg", "copy_"}  # fmt: skip
 _ASKED = {"backward", "requires_grad_", "detach_", "register_hook", "register_post_accumulate_grad_hook",
@@ -139,6 +139,10 @@ class DTensor(Tensor):
     def _local_tensor(self) -> Tensor:
         return local_of(self)
 
+    def as_parameter(self, requires_grad: bool = True) -> DTensorParameter:
+        """Return it as a parameter: what `nn.Parameter` gives for it."""
+        return DTensorParameter(self, requires_grad)
+
     # -- the whole's shape ---------------------------------------------------------------------------------------------
 
     @property
@@ -217,16 +221,17 @@ def _flat(values: Any) -> list[Any]:
     return [values]
 
 
-def _mapped(values: Any, change: Callable[[Any], Any]) -> Any:
+def mapped(values: Any, change: Callable[[Any], Any]) -> Any:
+    """Return nested dicts, lists and tuples with each value in them changed by a function."""
     if isinstance(values, dict):
-        return {k: _mapped(v, change) for k, v in values.items()}
+        return {k: mapped(v, change) for k, v in values.items()}
     if type(values) in (list, tuple):
-        return type(values)(_mapped(v, change) for v in values)
+        return type(values)(mapped(v, change) for v in values)
     return change(values)
 
 
 def _localized(values: Any) -> Any:
-    return _mapped(values, local_of)
+    return mapped(values, local_of)
 
 
 def _name(func: Any) -> str:
@@ -270,7 +275,7 @@ def _as_before(func: Any, args: Any, kwargs: Any, first: DTensor) -> Any:
 def _whole_op(func: Any, name: str, args: Any, kwargs: Any, first: DTensor) -> Any:
     """Compute of the whole tensors; what is changed in place is written into the parts."""
     full: dict[int, Any] = {id(x): x.full_tensor() for x in _flat((args, kwargs)) if isinstance(x, DTensor)}
-    args_, kwargs_ = (_mapped(v, lambda x: full.get(id(x), x)) for v in (args, kwargs))
+    args_, kwargs_ = (mapped(v, lambda x: full.get(id(x), x)) for v in (args, kwargs))
     with overriding.no_class_asked():
         found = func(*args_, **kwargs_)
     whole = (Replicate(),) * first._mesh.ndim
@@ -279,7 +284,7 @@ def _whole_op(func: Any, name: str, args: Any, kwargs: Any, first: DTensor) -> A
         with no_grad(), overriding.no_class_asked():
             local_of(target).copy_(moved(full[id(target)].detach(), first._mesh, whole, target._places, target._whole))
         return target if isinstance(found, Tensor) else found
-    return _mapped(found, lambda x: placed(x, first._mesh, whole) if isinstance(x, Tensor) else x)
+    return mapped(found, lambda x: placed(x, first._mesh, whole) if isinstance(x, Tensor) else x)
 
 
 # -- making them -------------------------------------------------------------------------------------------------------

@@ -25,7 +25,11 @@ from .fsdp_modules import (
 from .fsdp_settings import (
     FullOptimStateDictConfig,
     FullStateDictConfig,
+    LocalOptimStateDictConfig,
     LocalStateDictConfig,
+    MixedPrecision,
+    MixedPrecisionPolicy,
+    OptimStateDictConfig,
     ShardedOptimStateDictConfig,
     ShardedStateDictConfig,
     StateDictConfig,
@@ -35,13 +39,12 @@ from .fsdp_settings import (
 from .reduce_ops import ReduceOp
 
 __all__ = ["BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "CustomPolicy", "FSDPModule",
-           "FullOptimStateDictConfig",
-           "FullStateDictConfig", "FullyShardedDataParallel", "LocalStateDictConfig", "MixedPrecision",
-           "MixedPrecisionPolicy", "ModuleWrapPolicy", "OffloadPolicy", "OptimStateKeyType", "ShardedGradScaler",
-           "ShardedOptimStateDictConfig", "ShardedStateDictConfig", "ShardingStrategy", "StateDictConfig",
-           "StateDictSettings", "StateDictType", "UnshardHandle", "enable_wrap", "fully_shard",
-           "register_fsdp_forward_method", "size_based_auto_wrap_policy", "transformer_auto_wrap_policy",
-           "wrap"]  # fmt: skip
+           "FullOptimStateDictConfig", "FullStateDictConfig", "FullyShardedDataParallel", "LocalOptimStateDictConfig",
+           "LocalStateDictConfig", "MixedPrecision", "MixedPrecisionPolicy", "ModuleWrapPolicy", "OffloadPolicy",
+           "OptimStateDictConfig", "OptimStateKeyType", "ShardedGradScaler", "ShardedOptimStateDictConfig",
+           "ShardedStateDictConfig", "ShardingStrategy", "StateDictConfig", "StateDictSettings", "StateDictType",
+           "UnshardHandle", "always_wrap_policy", "enable_wrap", "fully_shard", "register_fsdp_forward_method",
+           "size_based_auto_wrap_policy", "transformer_auto_wrap_policy", "wrap"]  # fmt: skip
 
 api = fully_sharded_data_parallel = sharded_grad_scaler = sys.modules[__name__]  # PyTorch's files
 _WHOLE = "use the module as it is: one process holds all of it, or run the program on PyTorch"
@@ -54,7 +57,8 @@ class ShardingStrategy(enum.Enum):
 
 
 class BackwardPrefetch(enum.Enum):
-    """When parameters are gathered in the backward pass: kept, and of no effect, for it is when they are needed."""
+    """When parameters are gathered in the backward pass: kept, and of no effect, for it is always BACKWARD_PRE: while
+    the module before is computed."""
 
     BACKWARD_PRE, BACKWARD_POST = 1, 2
 
@@ -63,29 +67,6 @@ class OptimStateKeyType(enum.Enum):
     """By what an optimizer's state is found."""
 
     PARAM_NAME, PARAM_ID = 1, 2
-
-
-@dataclass
-class MixedPrecision:
-    """In which dtypes a divided module computes: a `param_dtype` is refused."""
-
-    param_dtype: Any = None
-    reduce_dtype: Any = None
-    buffer_dtype: Any = None
-    keep_low_precision_grads: bool = False
-    cast_forward_inputs: bool = False
-    cast_root_forward_inputs: bool = True
-    _module_classes_to_ignore: Any = ()
-
-
-@dataclass(frozen=True)
-class MixedPrecisionPolicy:
-    """In which dtypes a divided module computes: a `param_dtype` is refused."""
-
-    param_dtype: Any = None
-    reduce_dtype: Any = None
-    output_dtype: Any = None
-    cast_forward_inputs: bool = True
 
 
 @dataclass
@@ -149,6 +130,11 @@ def size_based_auto_wrap_policy(module: Module, recurse: bool, nonwrapped_numel:
                                 min_num_params: int = 100_000_000, *ignored: Any) -> bool:  # fmt: skip
     """Return whether a module is divided by itself: because of its size."""
     return nonwrapped_numel >= min_num_params
+
+
+def always_wrap_policy(*args: Any, **kwargs: Any) -> bool:
+    """Return True: every module is divided by itself."""
+    return True
 
 
 def lambda_auto_wrap_policy(module: Module, recurse: bool, nonwrapped_numel: int,

@@ -1,7 +1,6 @@
 """`FullyShardedDataParallel` and `fully_shard`: modules whose parameters are divided among processes.
 
-In a world of one process nothing is divided, and a module computes as it is. Refused is what would change its numbers:
-parameters in another dtype.
+In a world of one process nothing is divided, and a module computes as it is, or in the dtypes that are asked for.
 """
 
 from __future__ import annotations
@@ -14,29 +13,42 @@ from typing import Any
 from ..base.errors import text
 from ..nn.modules.module import Module
 from ..nn.utils import clip_grad_norm_
+from .algorithms.checkpoint_wrapper import WRAPPED
 from .checkpoint import StateDictOptions, get_optimizer_state_dict, optimizer_state_to_load
 from .device_mesh import DeviceMesh
 from .dtensor import DTensor
 from .flat import broadcast_coalesced
-from .fsdp_settings import StateDictSettings, StateDictType
-from .groups import get_rank, get_world_size, is_initialized, member
+from .fsdp_settings import MixedPrecision, MixedPrecisionPolicy, StateDictSettings, StateDictType
+from .groups import get_rank, get_world_size, init_process_group, is_initialized, member
 from .placements import Shard
-from .sharding import Unit, gathered, is_sharded, shard, units_of
+from .sharding import Unit, computed, gathered, is_sharded, shard, units_of
 
 __all__ = ["FSDPModule", "FullyShardedDataParallel", "UnshardHandle", "fully_shard", "register_fsdp_forward_method"]
 
 INNER = "_fsdp_wrapped_module"
 
 
-def _same_dtype(op: str, policy: Any) -> None:
-    if getattr(policy, "param_dtype", None) is not None:
-        raise NotImplementedError(text("parameters are not kept in a second dtype", op=op,
-                                       came=f"param_dtype={policy.param_dtype}", needed="None",
-                                       remedy="core.autocast around the forward pass"))  # fmt: skip
+def _policy(given: MixedPrecision | None, outermost: bool) -> MixedPrecisionPolicy:
+    """Return in which dtypes a module computes. *Raises*: NotImplementedError for gradients in a narrow dtype."""
+    if given is None:
+        return MixedPrecisionPolicy()
+    if given.keep_low_precision_grads:
+        raise NotImplementedError(text("gradients are of the parameters' dtype", op="FullyShardedDataParallel",
+                                       came="keep_low_precision_grads=True", needed="False",
+                                       remedy="p.grad = p.grad.to(dtype) after the backward pass"))  # fmt: skip
+    casts = given.cast_forward_inputs or (outermost and given.cast_root_forward_inputs)
+    return MixedPrecisionPolicy(given.param_dtype, given.reduce_dtype, None, casts)
+
+
+def _cast_buffers(module: Module, given: MixedPrecision) -> None:
+    for m in module.modules():
+        for name, b in m._buffers.items() if not isinstance(m, tuple(given._module_classes_to_ignore)) else ():
+            if b is not None and b.is_floating_point():
+                m._buffers[name] = b.to(given.buffer_dtype)
 
 
 def _plain(name: str) -> str:
-    return name.replace(f"{INNER}.", "")
+    return name.replace(f"{INNER}.", "").replace(f"{WRAPPED}.", "")
 
 
 def _strip(module: Module, state_dict: dict[str, Any], prefix: str, local_metadata: Any) -> None:
@@ -68,14 +80,16 @@ class FullyShardedDataParallel(Module):
     ignored_modules, ignored_states : what is not divided, nor are its gradients summed up.
     sync_module_states : whether parameters and buffers begin as those of rank 0.
     device_mesh : processes in one dimension, or in two: copies times parts.
-    cpu_offload, backward_prefetch, forward_prefetch, limit_all_gathers, use_orig_params : of no effect.
+    mixed_precision : the dtypes in which it computes: `MixedPrecision`.
+    forward_prefetch : whether, while a module computes, what came next in the pass before is gathered.
+    cpu_offload, backward_prefetch, limit_all_gathers, use_orig_params : of no effect.
 
     Raises
     ------
     ValueError
         Before `core.distributed.init_process_group`.
     NotImplementedError
-        For mixed precision of the parameters.
+        For gradients in a narrow dtype.
 
     >>> import core
     >>> core.distributed.init_process_group("gloo", world_size=1, rank=0)
@@ -92,7 +106,6 @@ class FullyShardedDataParallel(Module):
                  limit_all_gathers: bool = True, use_orig_params: bool = False, ignored_states: Any = None,
                  device_mesh: Any = None) -> None:  # fmt: skip
         super().__init__()
-        _same_dtype("FullyShardedDataParallel", mixed_precision)
         if not isinstance(process_group, tuple):
             member(process_group)
         self._fsdp_wrapped_module = module
@@ -106,10 +119,19 @@ class FullyShardedDataParallel(Module):
             broadcast_coalesced([*module.parameters(), *module.buffers()], 0, mesh.get_group(mesh.ndim - 1))
         if auto_wrap_policy is not None:
             inner = {"process_group": process_group, "sharding_strategy": sharding_strategy, "device_mesh": mesh,
-                     "ignored_states": loose}  # fmt: skip
+                     "ignored_states": loose, "mixed_precision": mixed_precision,
+                     "forward_prefetch": forward_prefetch}  # fmt: skip
             _wrap(module, auto_wrap_policy, inner, {id(m) for m in ignored})
         kept = getattr(sharding_strategy, "name", "") in ("SHARD_GRAD_OP", "NO_SHARD", "_HYBRID_SHARD_ZERO2")
-        shard(self, [module], mesh, False if kept else None, loose)
+        policy = _policy(mixed_precision, True)
+        for inner_one in FullyShardedDataParallel.fsdp_modules(module):
+            inner_one.__dict__["_policy"] = _policy(inner_one.mixed_precision, False)
+        wide = () if mixed_precision is None else tuple(mixed_precision._module_classes_to_ignore)
+        shard(self, [module], mesh, False if kept else None, loose, policy, wide)
+        if mixed_precision is not None and mixed_precision.buffer_dtype is not None:
+            _cast_buffers(module, mixed_precision)
+        for unit in self.__dict__["_units"]:
+            unit.in_order = forward_prefetch
         self._register_state_dict_hook(_strip)
         self._register_load_state_dict_pre_hook(_put_back)
 
@@ -129,8 +151,7 @@ class FullyShardedDataParallel(Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module with its whole parameters."""
-        with gathered(self):
-            return self.module(*args, **kwargs)
+        return computed(self, self.module, args, kwargs)
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Any]]:
         """Yield the parameters by the names that they have in the module."""
@@ -179,7 +200,8 @@ class FullyShardedDataParallel(Module):
         """A block in which the modules have whole parameters; with `writeback` this process's rows of them are kept."""
         units = units_of(module) if recurse else list(module.__dict__.get("_units", ()))
         for unit in units:
-            unit.unshard()
+            unit.coming = None
+            unit.unshard(unit.flat.dtype)
             unit.put(True)
         try:
             yield
@@ -277,10 +299,14 @@ def _renamed(state: dict[str, Any], new: Any) -> dict[str, Any]:
 
 
 class UnshardHandle:
-    """What waits until parameters were gathered: they are there."""
+    """What waits until parameters were gathered."""
+
+    def __init__(self, module: FSDPModule) -> None:
+        self._module = module
 
     def wait(self) -> None:
-        """Return at once."""
+        """Wait until the module has its whole parameters."""
+        self._module.unshard()
 
 
 class FSDPModule:
@@ -288,8 +314,7 @@ class FSDPModule:
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute as the module does, with its whole parameters."""
-        with gathered(self):
-            return super().forward(*args, **kwargs)  # type: ignore[misc]
+        return computed(self, super().forward, args, kwargs)  # type: ignore[misc]
 
     def _own_units(self, recurse: bool = False) -> list[Unit]:
         return units_of(self) if recurse else list(self.__dict__.get("_units", ()))
@@ -301,11 +326,18 @@ class FSDPModule:
             unit.reshard()
 
     def unshard(self, async_op: bool = False) -> UnshardHandle | None:
-        """Gather the whole parameters, which the module has until `reshard`."""
+        """Gather the whole parameters, which the module has until `reshard`.
+
+        async_op : whether that is only begun; the forward pass, or the handle's `wait`, then waits for it.
+        """
+        for unit in self._own_units():
+            unit.begin()
+        if async_op:
+            return UnshardHandle(self)
         for unit in self._own_units():
             unit.unshard()
             unit.put(True)
-        return UnshardHandle() if async_op else None
+        return None
 
     def set_is_last_backward(self, is_last_backward: bool) -> None:
         """Nothing: every backward pass ends what it began."""
@@ -325,10 +357,18 @@ class FSDPModule:
     def set_reshard_after_backward(self, reshard_after_backward: bool, recurse: bool = True) -> None:
         """Nothing: whole parameters are let go of after the backward pass."""
 
-    def set_modules_to_forward_prefetch(self, modules: Any) -> None:
-        """Nothing: parameters are gathered when they are needed."""
+    def set_modules_to_forward_prefetch(self, modules: Iterable[FSDPModule]) -> None:
+        """Say of which modules the parameters begin to be gathered while this one computes its forward pass."""
+        for unit in self._own_units():
+            unit.next = [u for m in modules for u in m._own_units()]
 
-    set_modules_to_backward_prefetch = set_modules_to_forward_prefetch
+    def set_modules_to_backward_prefetch(self, modules: Iterable[FSDPModule]) -> None:
+        """Say of which modules the parameters begin to be gathered while this one computes its backward pass.
+
+        Without it that is what came before it in the forward pass.
+        """
+        for unit in self._own_units():
+            unit.before = [u for m in modules for u in m._own_units()]
 
     def set_gradient_divide_factor(self, factor: float) -> None:
         """Divide sums of gradients by a number other than that of the processes.
@@ -358,16 +398,20 @@ def fully_shard(module: Any, *, mesh: Any = None, reshard_after_forward: Any = N
     mesh : processes in one dimension, or in two: copies times parts.
     reshard_after_forward : whether whole parameters are let go of between the forward and the backward pass; without it
         those of all but the outermost module are.
+    mp_policy : the dtypes in which it computes: `MixedPrecisionPolicy`.
     ignored_params : what is not divided, nor are its gradients summed up.
 
-    *Raises*: NotImplementedError for parameters in a second dtype, or divided along another dimension than the first.
+    Of what `parallelize_module` has divided over ``mesh['tp']`` each process's part is divided over ``mesh['dp']``;
+    such parameters have the dimensions "tp" and "dp" in this order.
+
+    *Raises*: NotImplementedError for parameters divided along another dimension than the first.
 
     >>> import core
     >>> model = core.distributed.fsdp.fully_shard(core.nn.Linear(2, 1))
     >>> isinstance(model, core.distributed.fsdp.FSDPModule), type(model).__name__
     (True, 'FSDPLinear')
     """
-    _same_dtype("fully_shard", mp_policy)
+    policy = mp_policy or MixedPrecisionPolicy()
     many = list(module) if isinstance(module, Iterable) and not isinstance(module, Module) else [module]
     for p in [p for m in many for p in m.parameters()] if shard_placement_fn is not None else ():
         if shard_placement_fn(p) not in (None, Shard(0)):
@@ -380,11 +424,12 @@ def fully_shard(module: Any, *, mesh: Any = None, reshard_after_forward: Any = N
             if cls not in _classes:
                 _classes[cls] = type(f"FSDP{cls.__name__}", (FSDPModule, cls), {})
             m.__class__ = _classes[cls]
-    if mesh is not None or is_initialized():
+    if mesh is not None or is_initialized() or policy.param_dtype is not None:
         keep = None if reshard_after_forward is None else bool(reshard_after_forward)
-        shard(many[0], many, mesh or _mesh_of(None), keep, list(ignored_params or ()))
-        for m in many[1:]:
-            m.__dict__["_units"] = many[0].__dict__["_units"]
+        shard(many[0], many, mesh or _mesh_of(None), keep, list(ignored_params or ()), policy)
+    many[0].__dict__.update(_policy=policy)
+    for m in many[1:]:
+        m.__dict__.update({k: many[0].__dict__[k] for k in ("_units", "_policy") if k in many[0].__dict__})
     return module
 
 
@@ -409,6 +454,8 @@ def _mesh_of(group: Any) -> DeviceMesh:
         raise NotImplementedError(text("a pair of groups is given as a mesh", op="FullyShardedDataParallel",
                                        remedy="device_mesh=init_device_mesh('cpu', (copies, parts))"))  # fmt: skip
     if group is None:
+        if not is_initialized():
+            init_process_group()
         return DeviceMesh("cpu", list(range(get_world_size())))
     return DeviceMesh.from_group(group, "cpu")
 

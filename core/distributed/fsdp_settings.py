@@ -1,4 +1,4 @@
-"""In which form the state dicts of divided modules are."""
+"""Settings of divided modules: the dtypes in which they compute, and in which form their state dicts are."""
 
 from __future__ import annotations
 
@@ -6,8 +6,48 @@ import enum
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["FullOptimStateDictConfig", "FullStateDictConfig", "LocalStateDictConfig", "ShardedOptimStateDictConfig",
+from ..nn.modules.batchnorm import _BatchNorm
+
+__all__ = ["FullOptimStateDictConfig", "FullStateDictConfig", "LocalOptimStateDictConfig", "LocalStateDictConfig",
+           "MixedPrecision", "MixedPrecisionPolicy", "OptimStateDictConfig", "ShardedOptimStateDictConfig",
            "ShardedStateDictConfig", "StateDictConfig", "StateDictSettings", "StateDictType"]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MixedPrecisionPolicy:
+    """In which dtypes a divided module computes; what is kept and stepped stays in the parameters' own.
+
+    param_dtype : that of the whole parameters, which are sent in it, and so of the gradients.
+    reduce_dtype : in which gradients are summed up over the processes; without it `param_dtype`.
+    output_dtype : what floating-point outputs become.
+    cast_forward_inputs : whether floating-point inputs become `param_dtype`.
+    """
+
+    param_dtype: Any = None
+    reduce_dtype: Any = None
+    output_dtype: Any = None
+    cast_forward_inputs: bool = True
+
+
+@dataclass
+class MixedPrecision:
+    """In which dtypes a `FullyShardedDataParallel` computes; what is kept and stepped stays in the parameters' own.
+
+    param_dtype, reduce_dtype : as of `MixedPrecisionPolicy`.
+    buffer_dtype : what floating-point buffers become.
+    cast_forward_inputs, cast_root_forward_inputs : whether floating-point inputs become `param_dtype`: of every divided
+        module, of the outermost one.
+    keep_low_precision_grads : True is refused: gradients are of the parameters' dtype.
+    _module_classes_to_ignore : whose parameters and buffers stay as they are; without it norms over batches.
+    """
+
+    param_dtype: Any = None
+    reduce_dtype: Any = None
+    buffer_dtype: Any = None
+    keep_low_precision_grads: bool = False
+    cast_forward_inputs: bool = False
+    cast_root_forward_inputs: bool = True
+    _module_classes_to_ignore: Any = (_BatchNorm,)
 
 
 class StateDictType(enum.Enum):
@@ -31,7 +71,21 @@ class FullStateDictConfig(StateDictConfig):
 
 
 @dataclass
-class FullOptimStateDictConfig(StateDictConfig):
+class OptimStateDictConfig:
+    """How an optimizer's state is gathered."""
+
+    offload_to_cpu: bool = True
+
+
+@dataclass
+class LocalOptimStateDictConfig(OptimStateDictConfig):
+    """How a process's own part of an optimizer's state is gathered."""
+
+    offload_to_cpu: bool = False
+
+
+@dataclass
+class FullOptimStateDictConfig(OptimStateDictConfig):
     """How an optimizer's whole state is gathered."""
 
     offload_to_cpu: bool = True
@@ -51,7 +105,7 @@ class ShardedStateDictConfig(StateDictConfig):
 
 
 @dataclass
-class ShardedOptimStateDictConfig(StateDictConfig):
+class ShardedOptimStateDictConfig(OptimStateDictConfig):
     """How parts of an optimizer's state are gathered."""
 
     offload_to_cpu: bool = True

@@ -8,16 +8,21 @@ one piece, and whoever starts an operation holds its arrays until it is done.
 from __future__ import annotations
 
 import atexit
+import itertools
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
 from mpi4py import MPI
 
 from ..base.errors import text
 from . import joining
+from .placements import part_of
+from .reduce_ops import is_narrow, summed
 
 __all__ = ["Mpi", "world"]
 
@@ -33,6 +38,26 @@ def _starts(counts: list[int]) -> list[int]:
     for n in counts[:-1]:
         at.append(at[-1] + n)
     return at
+
+
+def _bytes_of(counts: list[int], a: Any) -> tuple[list[int], list[int]]:
+    """Return how many bytes parts of an array have, and where they begin."""
+    sizes = [n * a.itemsize for n in counts]
+    return sizes, _starts(sizes)
+
+
+class _Then:
+    """Requests, and what is done once all have come: it gives further ones, or None."""
+
+    def __init__(self, requests: list[Any], then: Callable[[], list[Any] | None]) -> None:
+        self._requests, self._then = requests, [then]
+
+    def Test(self) -> bool:
+        """Return whether all is done."""
+        self._requests = [r for r in self._requests if not r.Test()]
+        while self._then and not self._requests:
+            self._requests = [r for r in self._then.pop()() or () if not r.Test()]
+        return not self._requests
 
 
 class _Receipt:
@@ -62,15 +87,22 @@ class Mpi:
 
     def __init__(self, comm: Any) -> None:
         self._comm, self.rank, self.size = comm, comm.rank, comm.size
+        self._tags = itertools.count()  # of the messages by which sums of narrow floats are sent, the same on all ranks
 
     def all_reduce(self, a: Any, op: str) -> list[Any]:
         """Sum (multiply, ...) an array over all ranks, in place. The same bits on every rank."""
+        if is_narrow(a):
+            return [self._narrow_all_reduce(a, op)]
         step = _PIECE_BYTES // a.itemsize
         pieces = [a] if a.nbytes <= 2 * _PIECE_BYTES else [a[at : at + step] for at in range(0, a.size, step)]
         return [self._comm.Iallreduce(MPI.IN_PLACE, piece, _OPS[op]) for piece in pieces]
 
     def reduce(self, a: Any, op: str, root: int) -> list[Any]:
         """Sum an array over all ranks, in place on one of them."""
+        if is_narrow(a):
+            parts = np.empty((self.size if self.rank == root else 0, a.size), a.dtype)
+            came = self.gather(parts.reshape(-1).view(np.uint8), [a.nbytes] * self.size, a.view(np.uint8), root)
+            return [_Then(came, lambda: summed(parts, op, a) if self.rank == root else None)]
         if self.rank == root:
             return [self._comm.Ireduce(MPI.IN_PLACE, a, _OPS[op], root)]
         return [self._comm.Ireduce(a, None, _OPS[op], root)]
@@ -93,7 +125,40 @@ class Mpi:
 
     def reduce_scatter(self, out: Any, a: Any, counts: list[int], op: str) -> list[Any]:
         """Sum an array over all ranks, and leave each its part."""
+        if is_narrow(a):
+            return [self._narrow_reduce_scatter(out, a, counts, op)]
         return [self._comm.Ireduce_scatter(a, out, counts, _OPS[op])]
+
+    def _narrow_reduce_scatter(self, out: Any, a: Any, counts: list[int], op: str) -> _Then:
+        """Sum floats narrower than float32: they are sent as they are, summed in float32 and rounded once."""
+        parts = np.empty((self.size, out.size), a.dtype)
+        into = _bytes_of([out.size] * self.size, a)
+        came = self._comm.Ialltoallv([a.view(np.uint8), _bytes_of(counts, a), MPI.BYTE],
+                                     [parts.reshape(-1).view(np.uint8), into, MPI.BYTE])  # fmt: skip
+        return _Then([came], lambda: summed(parts, op, out))
+
+    def _narrow_all_reduce(self, a: Any, op: str) -> _Then:
+        """Sum floats narrower than float32: each rank its part, which it then sends to the others.
+
+        By messages, for collectives would have to be begun in the same order on all ranks, and parts come in any.
+        """
+        tag = int(MPI.COMM_WORLD.Get_attr(MPI.TAG_UB) or 32767) - next(self._tags) % 4096
+        ranges = [part_of(a.size, self.size, k) for k in range(self.size)]
+        parts = [a[begin : begin + n] for begin, n in ranges]
+        own, sums = np.empty(ranges[self.rank][1], a.dtype), [np.empty(n, a.dtype) for _, n in ranges]
+
+        def send() -> list[Any]:
+            others = [k for k in range(self.size) if k != self.rank]
+            came = [self._comm.Irecv(sums[k].view(np.uint8), k, tag) for k in others]
+            sent = [self._comm.Isend(own.view(np.uint8), k, tag) for k in others]
+            return [_Then(came + sent, take)]
+
+        def take() -> None:
+            sums[self.rank] = own
+            for part, found in zip(parts, sums, strict=True):
+                part[:] = found
+
+        return _Then([self._narrow_reduce_scatter(own, a, [n for _, n in ranges], op)], send)
 
     def all_to_all(self, out: Any, out_counts: list[int], a: Any, counts: list[int]) -> list[Any]:
         """Send each rank its part of this rank's array."""

@@ -57,17 +57,42 @@ def name_for(how: Any, t: Tensor, op: str) -> str:
                                 remedy="core.view_as_real(x) for the parts" if kind.is_complex else ""))  # fmt: skip
     if kind.name == "bool":
         return _OF_BOOLS.get(how, how.name)
-    return "SUM" if how is RedOpType.AVG else how.name
+    narrow = kind.is_floating_point and kind.itemsize < 4
+    return "SUM" if how is RedOpType.AVG and not narrow else how.name
+
+
+def is_narrow(a: Any) -> bool:
+    """Return whether an array is of floats narrower than float32, which `summed` sums up."""
+    return bool(a.dtype == np.float16 or a.dtype.kind == "V")
+
+
+_UFUNCS = {"SUM": np.add, "AVG": np.add, "PRODUCT": np.multiply, "MIN": np.minimum, "MAX": np.maximum}
+
+
+def summed(rows: Any, op: str, out: Any) -> None:
+    """Sum the rows of an array of narrow floats in float32, in their order; round once, into `out`."""
+    found = _UFUNCS[op].reduce(rows.astype(np.float32), axis=0)
+    out[:] = (found / np.float32(len(rows)) if op == "AVG" else found).astype(out.dtype)
 
 
 def before(how: Any, a: Any, own: bool) -> Any:
     """Return an array as it is before it is reduced; in place where it is the operation's own."""
-    return np.multiply(a, how.factor, out=a if own else None, dtype=a.dtype) if isinstance(how, _PremulSum) else a
+    if not isinstance(how, _PremulSum):
+        return a
+    if is_narrow(a):
+        product = (a.astype(np.float32) * np.float32(how.factor)).astype(a.dtype)
+        if not own:
+            return product
+        a[:] = product
+        return a
+    return np.multiply(a, how.factor, out=a if own else None, dtype=a.dtype)
 
 
 def after(how: Any, arrays: Sequence[Any], size: int) -> None:
     """Finish reduced arrays in place: a mean is the sum by the number of processes."""
     for a in arrays if how is RedOpType.AVG and size > 1 else ():
+        if is_narrow(a):
+            continue  # `summed` has divided
         if a.dtype.kind in "fc":
             a /= size
         else:

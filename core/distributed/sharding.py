@@ -5,11 +5,16 @@ behind the other in a flat buffer. Source: Rajbhandari et al., ZeRO, arXiv 1910.
 2023, section 3.
 
 - Before the module's forward pass the buffers of all processes become whole parameters: leaves that stay the same
-  objects from pass to pass, with memory only while it is needed.
+  objects from pass to pass, with memory only while it is needed. With a `MixedPrecisionPolicy` they are sent and
+  computed with in its dtype, while what is kept and stepped has the parameters' own.
+- In the backward pass the unit that is needed next is gathered while one is computed; in the forward pass where that is
+  asked for.
 - Where parameters are let go of after the forward pass, ops save a note of a parameter rather than its memory, and the
   first op of the backward pass that needs it gathers the unit again.
 - When the gradients of a unit are whole they are summed up, each process getting that of its rows: the units in the
   reverse order of the forward pass, the same on all processes, while the backward pass goes on.
+- Of a parameter that is divided among other processes already (tensor parallel) each process divides the part that it
+  has. Such a parameter lies on a mesh of both kinds of dimensions, those that divided it first before the others.
 """
 
 from __future__ import annotations
@@ -27,25 +32,36 @@ from ..base.modes import state as mode
 from ..dispatch import saved_tensor_hooks
 from ..nn.parameter import Parameter
 from ..ops.creation import empty, zeros
-from ..tensors.tensor import Tensor, from_array
+from ..tensors.tensor import Tensor
 from .collectives import all_gather_into_tensor, all_reduce, reduce_scatter_tensor
-from .dtensor import DTensor, DTensorParameter, local_of, placed
+from .dtensor import DTensor, DTensorParameter, local_of, mapped, placed
+from .fsdp_settings import MixedPrecisionPolicy
 from .groups import get_process_group_ranks, get_rank, get_world_size, new_group
-from .placements import Replicate, Shard, part_of
+from .placements import Placement, Replicate, Shard, part_of
+from .saved_notes import forget, note, save_notes
 from .work import progress
 
-__all__ = ["Place", "Unit", "gathered", "shard", "units_of"]
+__all__ = ["Place", "Unit", "computed", "gathered", "shard", "units_of"]
 
 Place = tuple[Any, str]  # a module and the name of a parameter in it
+_AS_THEY_ARE = MixedPrecisionPolicy()
 
 
 class _Part:
-    """One parameter of a unit: this process's rows, the whole while it is there, and where both lie in buffers."""
+    """One parameter of a unit: this process's rows, the whole while it is there, and where both lie in buffers.
+
+    The whole of a tensor-parallel parameter is the part that this process has in the other dimensions of the mesh.
+    """
 
     def __init__(self, p: Any, places: list[Place], begin: int, rows: int, shard: Any) -> None:
-        self.places, self.shape, self.begin, self.shard = places, tuple(p.shape), begin, shard
+        self.places, self.shape, self.begin, self.shard = places, tuple(p._a.shape), begin, shard
+        self.memory = shard._a  # which is a part of the unit's buffer
         self.size = rows * int(np.prod(self.shape[1:], dtype=np.int64))
-        self.full = Parameter(empty(0, dtype=p.dtype, device=p.device), p.requires_grad)
+        self.nothing: Any = empty((0,) * len(self.shape), dtype=p.dtype, device=p.device)
+        self.held: Any = None  # gradients that were not sent, in the dtype of sums where that is wider
+        self.full: Any = Parameter(self.nothing, p.requires_grad)
+        if is_divided(p):
+            self.full = DTensorParameter(placed(self.nothing, p._mesh, p._places, tuple(p.shape)), p.requires_grad)
 
     def whole(self, gathered: Any, n: int) -> Any:
         """Return the parameter out of what was gathered, a row of which is a process's buffer."""
@@ -61,7 +77,8 @@ class _Part:
 class Unit:
     """The parameters of a module that are gathered together; all of one dtype."""
 
-    def __init__(self, params: Sequence[tuple[Any, list[Place]]], mesh: Any, reshard: bool | None) -> None:
+    def __init__(self, params: Sequence[tuple[Any, list[Place]]], mesh: Any, reshard: bool | None,
+                 policy: MixedPrecisionPolicy) -> None:  # fmt: skip
         self.mesh, self.reshard_after_forward = mesh, reshard
         self.group = mesh.get_group(mesh.ndim - 1)
         self.replicas = mesh.get_group(0) if mesh.ndim > 1 else None
@@ -69,22 +86,27 @@ class Unit:
         self.family: _Family | None = None
         self.sync = True  # whether the gradients of a backward pass are summed up over the processes
         self.there = False  # whether the whole parameters are
+        self.coming: Any = None  # the work that gathers them, and their memory, before they are needed
         self.open = 0  # forward passes that are running
+        self.backward = False  # whether its backward pass is, in which a part of its module may run again
         self.come: set[int] = set()  # the parameters whose gradients have come in this backward pass
+        self.next: list[Unit] = []  # what is gathered while this one computes its forward pass
+        self.before: list[Unit] | None = None  # ... its backward pass; without it the one before in the forward pass
+        self.in_order = False  # whether the forward pass gathers what came next in the pass before
         self.divisor: float = self.n * (get_world_size(self.replicas) if self.replicas is not None else 1)
-        rows = [-(-p.shape[0] // self.n) for p, _ in params]
-        sizes = [r * int(np.prod(p.shape[1:], dtype=np.int64)) for r, (p, _) in zip(rows, params, strict=True)]
+        rows = [-(-p._a.shape[0] // self.n) for p, _ in params]
+        sizes = [r * int(np.prod(p._a.shape[1:], dtype=np.int64)) for r, (p, _) in zip(rows, params, strict=True)]
         first = params[0][0]
         self.flat: Any = zeros(sum(sizes), dtype=first.dtype, device=first.device)
-        placements = (*((Replicate(),) * (mesh.ndim - 1)), Shard(0))
+        self.policy = policy
         self.parts: list[_Part] = []
         at = 0
         for (p, places), r, size in zip(params, rows, sizes, strict=True):
-            begin, own = part_of(p.shape[0], self.n, self.rank)
-            part = self.flat[at : at + size].view(r, *p.shape[1:])[:own]
+            begin, own = part_of(p._a.shape[0], self.n, self.rank)
+            part = self.flat[at : at + size].view(r, *p._a.shape[1:])[:own]
             with no_grad():
-                part.copy_(p.detach()[begin : begin + own])
-            shard = DTensorParameter(placed(part, mesh, placements, tuple(p.shape)), p.requires_grad)
+                part.copy_(local_of(p).detach()[begin : begin + own])
+            shard = DTensorParameter(placed(part, *_spread_over(mesh, p), tuple(p.shape)), p.requires_grad)
             shard.__dict__["_unit"] = self
             made = _Part(p, places, at, r, shard)
             made.put(False)
@@ -94,26 +116,78 @@ class Unit:
             at += size
         self.trained = [part for part in self.parts if part.full.requires_grad]
 
+    @property
+    def computes_in(self) -> Any:
+        """The dtype of whole parameters."""
+        return self.policy.param_dtype or self.flat.dtype
+
+    @property
+    def sums_in(self) -> Any:
+        """The dtype in which gradients are summed up."""
+        return self.policy.reduce_dtype or self.computes_in
+
     # -- gathering ---------------------------------------------------------------------------------------------------
 
-    def unshard(self) -> None:
-        """Gather the whole parameters. All processes of the mesh call this."""
+    def adopt(self) -> None:
+        """Take rows that were put in the place of the unit's: by ``module.to``, `to_empty`, or an assigned state.
+
+        *Raises*: RuntimeError for a parameter that is divided otherwise.
+        """
+        moved = False
+        for part in self.parts:
+            module, name = part.places[0]
+            now = module._parameters[name]
+            if now is not part.shard and now is not part.full:
+                if not isinstance(now, DTensorParameter) or now._a.shape != part.shard._a.shape:
+                    raise RuntimeError(text("a divided parameter was replaced by another one", op="fully_shard",
+                                            came=f"{name} of {type(now).__name__} {tuple(now.shape)}",
+                                            needed=f"a DTensor {part.shard._places} of {tuple(part.shard.shape)}",
+                                            remedy="distribute_tensor(x, p.device_mesh, p.placements)"))  # fmt: skip
+                now.__dict__["_unit"], part.shard = self, now
+            moved = moved or part.shard._a is not part.memory
+        if not moved:
+            return
+        first = self.parts[0].shard
+        self.flat = zeros(self.flat.numel(), dtype=first.dtype, device=first.device)
+        for part in self.parts:
+            rows = self.flat[part.begin : part.begin + part.size].view(-1, *part.shape[1:])
+            with no_grad():
+                rows = rows[: part.shard._a.shape[0]]
+                rows.copy_(local_of(part.shard).detach())
+            part.shard.data = rows
+            part.memory = rows._a
+            part.nothing = empty((0,) * len(part.shape), dtype=rows.dtype, device=rows.device)
+            part.put(False)
+
+    def begin(self, dtype: Any = None) -> None:
+        """Begin to gather the whole parameters. All processes of the mesh call this."""
+        if self.there or self.coming is not None:
+            return
+        self.adopt()
+        with no_grad():
+            own = self.flat.to(dtype or self.computes_in)
+            found: Any = empty(self.n, own.numel(), dtype=own.dtype, device=own.device)
+            self.coming = all_gather_into_tensor(found.view(-1), own, self.group, async_op=True), found
+
+    def unshard(self, dtype: Any = None) -> None:
+        """Gather the whole parameters: in `dtype`, without it as the module computes. All processes call this."""
         if self.there:
             return
-        gathered: Any = empty(self.n, self.flat.numel(), dtype=self.flat.dtype, device=self.flat.device)
+        self.begin(dtype)
+        work, found = self.coming
+        work.wait()
+        self.coming, self.there = None, True
         with no_grad():
-            all_gather_into_tensor(gathered.view(-1), self.flat, self.group)
             for part in self.parts:
-                part.full.data = part.whole(gathered, self.n)
+                part.full.data = part.whole(found, self.n)
                 note(self, part)
-        self.there = True
 
     def reshard(self) -> None:
         """Let go of the whole parameters."""
         if self.there:
             for part in self.parts:
                 forget(part)
-                part.full.data = empty(0, dtype=self.flat.dtype, device=self.flat.device)
+                part.full.data = part.nothing
         self.there = False
 
     def put(self, full: bool) -> None:
@@ -126,7 +200,7 @@ class Unit:
         with no_grad():
             for part in self.parts:
                 begin, own = part_of(part.shape[0], self.n, self.rank)
-                local_of(part.shard).detach().copy_(part.full.detach()[begin : begin + own])
+                local_of(part.shard).detach().copy_(local_of(part.full).detach()[begin : begin + own])
 
     @contextlib.contextmanager
     def gathered(self, root: Any) -> Iterator[None]:
@@ -136,6 +210,8 @@ class Unit:
         family = self.family
         assert family is not None
         self.unshard()
+        for ahead in self.next or family.after(self):
+            ahead.begin()
         self.put(True)
         self.open += 1
         kept = self.reshard_after_forward is False or (self.reshard_after_forward is None and family.root is root)
@@ -143,18 +219,34 @@ class Unit:
         if mode.enabled:
             family.entered(self)
             if not kept:
-                _push()
+                save_notes()
         try:
             yield
         finally:
             saved_tensor_hooks.back_to(before)
             self.open -= 1
-            if not self.open:
+            if not self.open and not self.backward:
                 self.put(False)
                 if not (kept and mode.enabled):
                     self.reshard()
+                if family.root is root:
+                    family.forget_coming()
 
     # -- gradients -----------------------------------------------------------------------------------------------------
+
+    def resume(self, *ignored: Any) -> None:
+        """Begin the backward pass: the modules have their whole parameters again, for checkpoints within them."""
+        if not self.backward and self.family is not None:
+            self.family.needed(self)
+            self.backward = True
+            self.put(True)
+
+    def let_go(self) -> None:
+        """End a backward pass."""
+        self.backward = False
+        if not self.open:
+            self.put(False)
+            self.reshard()
 
     def _arrived(self, p: Any) -> None:
         """Take the whole gradient of a parameter."""
@@ -166,19 +258,29 @@ class Unit:
         """Return whether all gradients of this pass have come."""
         return len(self.come) == len(self.trained)
 
+    def hold(self) -> None:
+        """Keep gradients that are not sent yet in the dtype of sums, where that is wider than their own."""
+        for part in self.trained if self.sums_in.itemsize > self.computes_in.itemsize else ():
+            if part.full._grad is not None:
+                with no_grad():
+                    g = local_of(part.full._grad).to(self.sums_in)
+                    part.held = g if part.held is None else part.held + g
+                part.full._grad = None
+
     def reduce(self) -> Any:
         """Start to sum up the gradients: return the work, and the buffer for those of this process's rows.
 
         Behind the gradients stand, for each parameter, how many processes had one.
         """
         size = self.flat.numel()
-        sent: Any = zeros(self.n, size + len(self.trained), dtype=self.flat.dtype, device=self.flat.device)
+        self.hold()
+        sent: Any = zeros(self.n, size + len(self.trained), dtype=self.sums_in, device=self.flat.device)
         with no_grad():
             for k, part in enumerate(self.trained):
-                g: Any = part.full._grad
+                g: Any = local_of(part.full._grad) if part.held is None else part.held
                 if g is None:
                     continue
-                part.full._grad = None
+                part.full._grad = part.held = None
                 sent[:, size + k] = 1.0
                 rows = zeros(self.n * part.size, dtype=g.dtype, device=g.device)
                 rows[: g.numel()].copy_(g.reshape(-1))  # type: ignore[index]
@@ -199,10 +301,10 @@ class Unit:
                 if not count:
                     continue
                 local = local_of(part.shard)
-                g = out[part.begin : part.begin + local.numel()].view(local.shape)
+                g = out[part.begin : part.begin + local.numel()].view(local.shape).to(self.flat.dtype)
                 before = part.shard._grad
                 if before is None:
-                    part.shard._grad = placed(g, self.mesh, part.shard._places, part.shape)
+                    part.shard._grad = placed(g, part.shard._mesh, part.shard._places, part.shard._whole)
                 else:
                     local_of(before).add_(g)
 
@@ -217,6 +319,7 @@ class _Family:
         # apart from the group that gathers: the two may meet in another order
         self.group = new_group(ranks, use_local_synchronization=True, group_desc="sharded gradients")
         self.order: list[Unit] = []
+        self.order_before: list[Unit] = []  # that of the pass before
         self.sent: list[tuple[Unit, Any]] = []
         self.queued = self.done = False
         for unit in units:
@@ -232,11 +335,32 @@ class _Family:
         if mode.task is None and (self.done or self.queued):  # a new iteration; perhaps the one before has failed
             for each in self.order:
                 each.come.clear()
-            self.order.clear()
+                if each.backward:  # the pass before has failed
+                    each.let_go()
+            self.order_before, self.order = self.order, []
             self.sent.clear()
             self.done = self.queued = False
         if unit not in self.order:
             self.order.append(unit)
+
+    def after(self, unit: Unit) -> list[Unit]:
+        """Return what is gathered while a unit computes its forward pass: what came next in the pass before."""
+        order = self.order_before
+        return order[order.index(unit) + 1 :][:1] if unit.in_order and unit in order else []
+
+    def needed(self, unit: Unit) -> None:
+        """Gather a unit for its backward pass, and begin to gather what is needed next."""
+        unit.unshard()
+        at = self.order.index(unit) if unit in self.order else 0
+        gone = {id(u) for u, _ in self.sent}
+        for ahead in self.order[max(0, at - 1) : at] if unit.before is None else unit.before:
+            if id(ahead) not in gone:
+                ahead.begin()
+
+    def forget_coming(self) -> None:
+        """Forget what was gathered for a pass that did not need it: parameters change before the next."""
+        for unit in self.units:
+            unit.coming = None
 
     def arrived(self, unit: Unit) -> None:
         """Send what is whole, as far as its turn has come; at the end of the pass the rest."""
@@ -254,7 +378,7 @@ class _Family:
             if not (rest or unit.complete()):
                 return
             self.sent.append((unit, unit.reduce()))
-            unit.reshard()
+            unit.let_go()
 
     def finish(self) -> None:
         """End a backward pass: each process gets the gradients of its rows."""
@@ -264,8 +388,10 @@ class _Family:
             unit.take(out)
         for unit in self.order:
             unit.come.clear()
-            if not unit.open:
-                unit.reshard()
+            if not unit.sync:
+                unit.hold()
+            unit.let_go()
+        self.forget_coming()
         self.sent.clear()
         self.queued, self.done = False, True
 
@@ -279,32 +405,60 @@ def units_of(module: Any) -> list[Unit]:
     return list(found.values())
 
 
-def shard(module: Any, roots: Sequence[Any], mesh: Any, reshard: bool | None, ignored: Sequence[Any] = ()) -> None:
+def shard(module: Any, roots: Sequence[Any], mesh: Any, reshard: bool | None, ignored: Sequence[Any] = (),
+          policy: MixedPrecisionPolicy = _AS_THEY_ARE, wide: tuple[type, ...] = ()) -> None:  # fmt: skip
     """Divide those parameters within `roots` that are not divided yet; `module` has the units that they make up.
+
+    wide : classes of modules whose parameters are computed with in their own dtype.
 
     *Raises*: ValueError for a parameter without a dimension.
     """
     left_out = {id(p) for p in ignored}
-    places: dict[int, tuple[Any, list[Place]]] = {}
+    places: dict[int, tuple[Any, list[Place], bool]] = {}
     for root in roots:
         for name, m in root.named_modules():
             for key, p in m._parameters.items():
                 if p is None or id(p) in left_out or is_sharded(p):
                     continue
-                if isinstance(p, DTensor) and p._mesh.size() > 1:
-                    raise NotImplementedError(text("a parameter that is divided already is not divided again",
-                                                   op="fully_shard", came=f"{name}.{key}: {p._places}".lstrip("."),
-                                                   remedy="ignored_params={...}, with those that parallelize_module "
-                                                          "has divided"))  # fmt: skip
                 if not p.ndim:
                     raise ValueError(text("fully_shard doesn't support scalar parameters. Change it to a 1D tensor "
                                           "with numel equal to 1.", op="fully_shard",
                                           came=f"{name}.{key}".lstrip(".")))  # fmt: skip
-                places.setdefault(id(p), (p, []))[1].append((m, key))
+                narrow = policy.param_dtype is not None and p.dtype.is_floating_point and not isinstance(m, wide)
+                places.setdefault(id(p), (p, [], narrow))[1].append((m, key))
     kinds: dict[Any, list[tuple[Any, list[Place]]]] = {}
-    for p, found in places.values():
-        kinds.setdefault((p.dtype, p.device), []).append((p, found))
-    module.__dict__["_units"] = [Unit(params, mesh, reshard) for params in kinds.values()] if mesh.size() > 1 else []
+    for p, found, narrow in places.values():
+        kinds.setdefault((p.dtype, p.device, narrow), []).append((p, found))
+    module.__dict__["_policy"] = policy
+    module.__dict__["_units"] = [
+        Unit(params, mesh, reshard, policy if key[-1] or policy.param_dtype is None else _AS_THEY_ARE)
+        for key, params in kinds.items() if mesh.size() > 1 or key[-1]
+    ]  # fmt: skip
+
+
+def _spread_over(mesh: Any, p: Any) -> tuple[Any, tuple[Placement, ...]]:
+    """Return on which mesh a parameter lies once a mesh has divided it, and how: its own dimensions come first."""
+    places = (*((Replicate(),) * (mesh.ndim - 1)), Shard(0))
+    return (p._mesh.beside(mesh), (*p._places, *places)) if is_divided(p) else (mesh, places)
+
+
+def computed(module: Any, forward: Any, args: Any, kwargs: Any) -> Any:
+    """Call a module's forward method with its whole parameters, its inputs and outputs in the dtypes of its policy."""
+    policy: MixedPrecisionPolicy = module.__dict__.get("_policy", _AS_THEY_ARE)
+    if policy.cast_forward_inputs:
+        args, kwargs = _cast(args, policy.param_dtype), _cast(kwargs, policy.param_dtype)
+    with gathered(module):
+        found = _cast(forward(*args, **kwargs), policy.output_dtype)
+    for unit in module.__dict__.get("_units", ()) if mode.enabled else ():
+        mapped(found, lambda x, unit=unit: isinstance(x, Tensor) and x.requires_grad and x.register_hook(unit.resume))  # type: ignore[misc, attr-defined]
+    return found
+
+
+def _cast(values: Any, dtype: Any) -> Any:
+    """Return values with all tensors of floating-point numbers in a dtype; None: as they are."""
+    if dtype is None:
+        return values
+    return mapped(values, lambda x: x.to(dtype) if isinstance(x, Tensor) and x.is_floating_point() else x)
 
 
 @contextlib.contextmanager
@@ -316,63 +470,11 @@ def gathered(module: Any) -> Iterator[None]:
         yield
 
 
-# -- what ops save of whole parameters ---------------------------------------------------------------------------------
-
-_known: dict[int, tuple[Unit, _Part]] = {}  # by the memory of whole parameters
-
-
-def _root(a: Any) -> Any:
-    while isinstance(a.base, np.ndarray):
-        a = a.base
-    return a
-
-
-def note(unit: Unit, part: _Part) -> None:
-    """Know a whole parameter by its memory."""
-    a = part.full._a
-    if isinstance(a, np.ndarray):
-        _known[id(_root(a))] = unit, part
-
-
-def forget(part: _Part) -> None:
-    """Forget the memory of a whole parameter that is let go of."""
-    a = part.full._a
-    if isinstance(a, np.ndarray):
-        _known.pop(id(_root(a)), None)
-
-
-class _Noted:
-    """A view of a whole parameter, without its memory."""
-
-    def __init__(self, unit: Unit, part: _Part, a: Any) -> None:
-        self.unit, self.part = unit, part
-        self.offset = a.__array_interface__["data"][0] - _root(a).__array_interface__["data"][0]
-        self.shape, self.strides, self.dtype = a.shape, a.strides, a.dtype
-
-    def get(self) -> Tensor:
-        self.unit.unshard()
-        memory = _root(self.part.full._a)
-        return from_array(np.ndarray(self.shape, self.dtype, memory, self.offset, self.strides))
-
-
-def _push() -> None:
-    """Let ops save notes of whole parameters, and anything else as the hooks that stand would."""
-    outer = saved_tensor_hooks.stack.hooks[-1] if saved_tensor_hooks.stack.hooks else None
-
-    def pack(t: Tensor) -> Any:
-        found = _known.get(id(_root(t._a))) if isinstance(t._a, np.ndarray) else None
-        if found is not None:
-            return _Noted(*found, t._a)
-        return t if outer is None else outer[0](t)
-
-    def unpack(payload: Any) -> Tensor:
-        if isinstance(payload, _Noted):
-            return payload.get()
-        return payload if outer is None else outer[1](payload)
-
-    saved_tensor_hooks.push(pack, unpack)
-
-
 def is_sharded(p: Any) -> bool:
     """Return whether a parameter is this process's rows of one."""
     return isinstance(p, DTensor) and "_unit" in p.__dict__
+
+
+def is_divided(p: Any) -> bool:
+    """Return whether a parameter is divided among processes: by this file, or as `parallelize_module` does."""
+    return isinstance(p, DTensor) and p._mesh.size() > 1

@@ -201,6 +201,7 @@ class Work:
             elif waited < _YIELDING_S:
                 os.sched_yield()
             else:
+                progress()  # what another rank waits for may be a sum of narrow floats that this one has to send on
                 time.sleep(next(pause for until, pause in _PAUSES_S if waited < until))
 
     def wait(self, timeout: Any = None) -> bool:

@@ -45,6 +45,8 @@ class Parameter(Tensor):
             raise TypeError(f"Parameter(): data must be a Tensor, not {type(data).__name__}; remedy: core.tensor(data)")
         if isinstance(data, OfValues):
             data.refused("Parameter")
+        if cls is Parameter and hasattr(data, "as_parameter"):  # a tensor that is divided among processes stays so
+            return data.as_parameter(requires_grad)  # type: ignore[no-any-return]
         if requires_grad and data._kind.dtype.category < 2:
             raise RuntimeError(
                 "Only Tensors of floating point and complex dtype can require gradients\n  op: Parameter; "

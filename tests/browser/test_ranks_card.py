@@ -112,6 +112,8 @@ def test_it_can_be_read_by_everyone(show: Any, theme: dict[str, str], width: int
         name = f"ranks-{'light' if theme is LIGHT else 'dark'}-{width}.png"
         page.screenshot(path=Path(folder) / name, full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    cut = "all => all.filter(table => table.scrollWidth > table.clientWidth).length"
+    assert page.locator(".gradlab-ranked > .scroll").evaluate_all(cut) == 0
     for k in range(3):
         card = page.locator(".gradlab-ranked").nth(k)
         assert faint(card) == []

@@ -146,6 +146,19 @@ def test_a_program_runs_as_it_would_with_python(tmp_path, as_module):
     assert done.stdout == f"['--lr', '1'] tensor([1., 1.]) {MEANING}\n", done.stderr
 
 
+def test_processes_that_a_program_starts_have_core_too(tmp_path):
+    (tmp_path / "train.py").write_text(
+        "import dataclasses, torch, torch.multiprocessing as mp\n"
+        "@dataclasses.dataclass\nclass Told:\n    x: int = 1\n"
+        "def work(rank, told):\n    kind = dataclasses.fields(Told)[0].type\n"
+        "    print(rank, torch.__stands_for__, told, kind, flush=True)\n"
+        "if __name__ == '__main__':\n    mp.spawn(work, (Told(2),), nprocs=2)\n"
+    )
+    done = subprocess.run([sys.executable, "-m", "core", "run", "train.py"], cwd=tmp_path, text=True,
+                          capture_output=True, env={"PYTHONPATH": str(ROOT), "PATH": ""})  # fmt: skip
+    assert sorted(done.stdout.splitlines()) == [f"{k} core Told(x=2) <class 'int'>" for k in range(2)], done.stderr
+
+
 def test_a_run_without_a_program_says_what_is_needed():
     for given in ([], ["-m"]):
         with pytest.raises(SystemExit, match="needs a program"):

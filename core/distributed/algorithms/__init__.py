@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from ...base.absent import absent_class, absent_function, absent_names
-from ...nn.modules.module import Module
+from ...base.absent import absent_names
 from .. import averagers
-from . import ddp_comm_hooks, join
+from . import checkpoint_wrapper, ddp_comm_hooks, join
 from .join import Join, Joinable, JoinHook
 
-__all__ = ["Join", "JoinHook", "Joinable", "ddp_comm_hooks", "join", "model_averaging"]
+__all__ = ["Join", "JoinHook", "Joinable", "checkpoint_wrapper", "ddp_comm_hooks", "join", "model_averaging"]
 
-_checkpoint = checkpoint_wrapper = sys.modules[__name__]  # PyTorch's files
-_WHOLE = "core.utils.checkpoint.checkpoint(function, *args)"
-CheckpointWrapper = absent_class("CheckpointWrapper", __name__, "A module that is run again in the backward pass.",
-                                 _WHOLE, Module)  # fmt: skip
-apply_activation_checkpointing = absent_function("apply_activation_checkpointing", __name__,
-                                                 "Run modules again in the backward pass.", _WHOLE)  # fmt: skip
+_checkpoint = sys.modules[__name__]  # PyTorch's folder
 model_averaging = averagers
 
-__getattr__ = absent_names(__name__, _WHOLE)
+__getattr__ = absent_names(__name__, "core.utils.checkpoint.checkpoint(function, *args)")

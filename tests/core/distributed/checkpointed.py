@@ -11,19 +11,29 @@ import core
 from core import distributed as dist
 from core.distributed import checkpoint
 from core.distributed.checkpoint import get_state_dict, set_state_dict
+from core.distributed.device_mesh import init_device_mesh
 from core.distributed.optim import ZeroRedundancyOptimizer
 from core.nn.parallel import DistributedDataParallel as DDP
-from tests.core.distributed.checks_sharded import sharded, wrapped
-from tests.core.distributed.checks_tensor_parallel import gpt
+from tests.core.distributed.divided import gpt, mesh, sharded, wrapped
 from tests.core.distributed.models import Gpt, batches, loss_of, mean, share
 
 HALF = 5
+
+
+def both_ways(model: Any) -> Any:
+    """A model that is divided over one dimension of a grid, and its parts over the other; all get the whole batch."""
+    n = dist.get_world_size()
+    grid = init_device_mesh("cpu", (max(1, n // 2), min(n, 2)), mesh_dim_names=("data", "model"))
+    return sharded(gpt(model, grid["model"]), mesh=grid["data"])
+
+
 KINDS: dict[str, Any] = {
     "ddp": (DDP, share),
     "zero": (DDP, share),
     "fully_shard": (sharded, share),
     "fsdp": (wrapped, share),
-    "tensor_parallel": (gpt, lambda x: x),
+    "tensor_parallel": (lambda m: gpt(m, mesh()), lambda x: x),
+    "tensor_parallel_sharded": (both_ways, lambda x: x),
 }
 
 
@@ -98,6 +108,32 @@ def failing(folder: Path) -> str:
     return told
 
 
+def apart(folder: Path) -> str:
+    """A checkpoint that is written while training goes on is of the moment in which it was begun; two in turn; one that
+    a process cannot write."""
+    model, opt, data = begin("fully_shard", 0)
+    many = batches("gpt", 4)
+    steps(model, opt, data, many[:1])
+    for k in range(2):
+        work = checkpoint.async_save({"model": model, "opt": opt, "step": k}, checkpoint_id=folder / "apart")
+    after = steps(model, opt, data, many[1:])
+    assert "model.head.weight" in work.result().state_dict_metadata
+    other, new, _ = begin("fully_shard", 1)
+    state = {"model": other, "opt": new, "step": -1}
+    checkpoint.load(state, checkpoint_id=folder / "apart")
+    assert state["step"] == 1
+    assert steps(other, new, data, many[1:]) == after
+    assert len(list((folder / "apart").glob("__*.distcp"))) == dist.get_world_size()
+    if dist.get_world_size() == 1:
+        return ""
+    bad = {"w": core.ones(3), f"of {dist.get_rank()}": lambda: None} if dist.get_rank() == 1 else {"w": core.ones(3)}
+    work = checkpoint.async_save(bad, checkpoint_id=folder / "apart")
+    told = str(work.exception())
+    dist.barrier()
+    checkpoint.load(state, checkpoint_id=folder / "apart")
+    return told
+
+
 def direct(folder: Path) -> None:
     """An optimizer as it is, in a state of its own making."""
     model, opt, data = begin("fully_shard", 0)
@@ -118,7 +154,8 @@ if __name__ == "__main__":
     if what == "save":
         save(Path(at))
         direct(Path(at))
-        told = failing(Path(at)) if dist.get_world_size() > 1 else ""
+        several = dist.get_world_size() > 1
+        told = [failing(Path(at)), apart(Path(at))] if several else ["", apart(Path(at))]
     else:
         told = load(Path(at), [int(n) for n in ranks])
     if dist.get_rank() == dist.get_world_size() - 1:

@@ -1,4 +1,4 @@
-"""What `DistributedDataParallel` does on ranks: run by test_data_parallel.py."""
+"""What `DistributedDataParallel` does on ranks: run by test_on_ranks.py."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any
 import core
 from core import distributed as dist
 from core import nn
-from core.distributed.algorithms.ddp_comm_hooks import default_hooks, post_localSGD_hook
+from core.distributed.algorithms.ddp_comm_hooks import default_hooks, post_localSGD_hook, powerSGD_hook
 from core.distributed.algorithms.join import Join
 from core.distributed.optim import PostLocalSGDOptimizer, ZeroRedundancyOptimizer
+from core.events import observe
 from core.nn.parallel import DistributedDataParallel as DDP
+from tests.core.distributed.divided import seeded
 from tests.core.distributed.models import (
     MODELS,
     batches,
@@ -23,73 +25,7 @@ from tests.core.distributed.models import (
     raises,
     same_everywhere,
     share,
-    twice,
 )
-
-
-def sync_bn(model: Any) -> Any:
-    return DDP(nn.SyncBatchNorm.convert_sync_batchnorm(model), bucket_cap_mb=0.002)
-
-
-def check_mlp() -> Any:
-    return twice("mlp", DDP)
-
-
-def check_mlp_in_small_buckets() -> Any:
-    return twice("mlp", lambda m: DDP(m, bucket_cap_mb=0.002))
-
-
-def check_mlp_as_bucket_view() -> Any:
-    return twice("mlp", lambda m: DDP(m, bucket_cap_mb=0.002, gradient_as_bucket_view=True))
-
-
-def check_mlp_static() -> Any:
-    return twice("mlp", lambda m: DDP(m, bucket_cap_mb=0.002, static_graph=True))
-
-
-def check_mlp_searching_unused() -> Any:
-    return twice("mlp", lambda m: DDP(m, bucket_cap_mb=0.002, find_unused_parameters=True))
-
-
-def check_mlp_with_a_hook() -> Any:
-    def wrap(m: Any) -> Any:
-        m = DDP(m, bucket_cap_mb=0.002)
-        m.register_comm_hook(None, default_hooks.allreduce_hook)
-        return m
-
-    return twice("mlp", wrap)
-
-
-def check_mlp_zero() -> Any:
-    def zero(params: Any) -> Any:
-        return ZeroRedundancyOptimizer(params, core.optim.AdamW, lr=1e-2)
-
-    return twice("mlp", DDP, optimizer=zero)
-
-
-def check_mlp_zero_in_buckets() -> Any:
-    def zero(params: Any) -> Any:
-        return ZeroRedundancyOptimizer(params, core.optim.AdamW, lr=1e-2, parameters_as_bucket_view=True)
-
-    return twice("mlp", DDP, optimizer=zero)
-
-
-def check_cnn() -> Any:
-    return twice("cnn", sync_bn)
-
-
-def check_gpt() -> Any:
-    return twice("gpt", lambda m: DDP(m, bucket_cap_mb=0.01))
-
-
-def check_gpt_zero() -> Any:
-    def zero(params: Any) -> Any:
-        return ZeroRedundancyOptimizer(params, core.optim.AdamW, lr=1e-2)
-
-    return twice("gpt", lambda m: DDP(m, bucket_cap_mb=0.01), optimizer=zero)
-
-
-# -- one thing after the other -----------------------------------------------------------------------------------------
 
 
 def check_models_begin_as_rank_0s() -> None:
@@ -259,6 +195,70 @@ def check_compressed_gradients_are_close() -> None:
             assert not core.equal(p.grad, q.grad)
         assert same_everywhere(*(p.grad for p in model.parameters()))
     assert "only be called once" in raises(RuntimeError, lambda: model.register_comm_hook(None, hook))
+
+
+class Sent(observe.Follower):
+    """Counts the bytes of collectives."""
+
+    size_bytes = 0
+
+    def collective(self, work: Any, what: str) -> None:
+        self.size_bytes += work.size_bytes * (what == "begun")
+
+
+def check_compressed_gradients_are_half_as_many_bytes() -> None:
+    if dist.get_world_size() == 1:
+        return
+    sizes = []
+    for hook in (default_hooks.allreduce_hook, default_hooks.bf16_compress_hook):
+        model, sent = DDP(nn.Linear(8, 8)), Sent()
+        model.register_comm_hook(None, hook)
+        observe.follow(sent)
+        model(core.ones(1, 8)).sum().backward()
+        observe.unfollow(sent)
+        sizes.append(sent.size_bytes)
+    assert sizes == [4 * 72, 2 * 72]
+
+
+def power(model: Any, hook: Any = powerSGD_hook.powerSGD_hook, **more: Any) -> Any:
+    """A model whose gradients are sent as thin matrices from the third step on, and the state of that."""
+    model = DDP(model)
+    state = powerSGD_hook.PowerSGDState(None, start_powerSGD_iter=2, min_compression_rate=0.1, **more)
+    model.register_comm_hook(state, hook)
+    return model, state
+
+
+def check_thin_matrices_of_full_rank_are_the_gradients() -> None:
+    plain, (model, state) = DDP(seeded(mlp)), power(seeded(mlp), matrix_approximation_rank=64)
+    for x, y in batches("mlp", 5):
+        for m in (plain, model):
+            m.zero_grad()
+            loss_of(m, share(x), share(y)).backward()
+        for p, q in zip(plain.parameters(), model.parameters(), strict=True):
+            assert core.allclose(p.grad, q.grad, atol=1e-5)
+    assert state.iter == 5
+    assert same_everywhere(*(p.grad for p in model.parameters()))
+
+
+def check_thin_matrices_send_little_and_lose_nothing_for_good() -> None:
+    """What a step leaves out is kept, and comes with the next ones: of equal gradients the sum comes to theirs."""
+    n, steps = dist.get_world_size(), 40
+    for hook in (powerSGD_hook.powerSGD_hook, powerSGD_hook.batched_powerSGD_hook):
+        model, state = power(seeded(lambda: nn.Linear(32, 32, bias=False)), hook, matrix_approximation_rank=2)
+        x = core.randn(8, 32, generator=core.Generator().manual_seed(dist.get_rank()))
+        total, true = core.zeros(32, 32), None
+        for _ in range(steps):
+            model.zero_grad()
+            model(x).square().mean().backward()
+            total += model.module.weight.grad
+            true = model.module.weight.grad.clone() if true is None else true  # the first two are sent as they are
+        kept = state.error_dict[0].clone()
+        dist.all_reduce(kept)
+        assert core.allclose(total + kept.view(32, 32) / n, steps * true, atol=1e-4)
+        assert (total - steps * true).norm() < 0.2 * (steps * true).norm()
+        assert state.compression_stats() == (8.0, (steps - 2) * 1024, (steps - 2) * 128)
+    told = raises(ValueError, lambda: powerSGD_hook.PowerSGDState(None, start_powerSGD_iter=1))
+    assert "start_powerSGD_iter" in told
 
 
 def check_buffers_are_rank_0s_in_each_pass() -> None:

@@ -31,6 +31,31 @@ def check_narrow_floats_are_rounded_once(torch, dist, rank, size):
         assert x.item() == expected.item(), (dtype, x)
 
 
+def check_narrow_floats_in_every_reduction(torch, dist, rank, size):
+    """What each rank has is summed up in float32, in the ranks' order, and rounded once; several are on their way."""
+    for dtype in (torch.bfloat16, torch.float16):
+        for count in (1, 3, 1000):
+            every = [torch.randn(count, generator=torch.Generator().manual_seed(r)).to(dtype) for r in range(size)]
+            wide = torch.stack(every).float()
+            total = wide[0]
+            for row in wide[1:]:
+                total = total + row
+            x, y, z = (every[rank].clone() for _ in range(3))
+            works = [dist.all_reduce(x, async_op=True), dist.all_reduce(y, dist.ReduceOp.MAX, async_op=True)]
+            for work in works[::-1] if rank % 2 else works:
+                work.wait()
+            assert torch.equal(x, total.to(dtype))
+            assert torch.equal(y, wide.max(0).values.to(dtype))
+            dist.reduce(z, size - 1)
+            assert torch.equal(z, total.to(dtype) if rank == size - 1 else every[rank])
+            out = torch.zeros(count, dtype=dtype)
+            dist.reduce_scatter_tensor(out, torch.cat([every[rank]] * size))
+            assert torch.equal(out, total.to(dtype))
+    x = torch.full((2,), 60000.0, dtype=torch.float16)
+    dist.all_reduce(x, dist.ReduceOp.AVG)
+    assert x.tolist() == [60000.0] * 2  # the sum is no float16
+
+
 def check_gathered_tensors_of_different_sizes(torch, dist, rank, size):
     many = [torch.zeros(k, 2) for k in range(size)]
     dist.all_gather(many, torch.full((rank, 2), float(rank)))

@@ -1,96 +1,28 @@
-"""What modules with divided parameters do on ranks: run by test_sharded.py."""
+"""What modules with divided parameters do on ranks: run by test_on_ranks.py."""
 
 from __future__ import annotations
 
+import copy
 import functools
 import weakref
+from itertools import pairwise
 from typing import Any
 
 import core
 from core import distributed as dist
 from core import nn
 from core.distributed import checkpoint, fsdp, tensor
+from core.distributed.algorithms.checkpoint_wrapper import (
+    CheckpointImpl,
+    apply_activation_checkpointing,
+    checkpoint_wrapper,
+)
 from core.distributed.checkpoint import StateDictOptions
 from core.distributed.fsdp import FullyShardedDataParallel as FSDP
 from core.distributed.fsdp import fully_shard
 from core.distributed.sharding import units_of
-from tests.core.distributed.models import (
-    Block,
-    batches,
-    loss_of,
-    mlp,
-    raises,
-    same_everywhere,
-    share,
-    trained,
-    twice,
-)
-
-LAYERS = (Block, nn.Linear, nn.Conv2d)
-
-
-def sharded(model: Any, **more: Any) -> Any:
-    """A model whose layers are divided one by one, and what is left with it."""
-    within = {id(m) for b in model.modules() if isinstance(b, Block) for m in b.modules() if m is not b}
-    for m in model.modules():
-        if isinstance(m, LAYERS) and id(m) not in within and m is not getattr(model, "head", None):
-            fully_shard(m, **more)
-    return fully_shard(model, **more)
-
-
-def wrapped(model: Any, **more: Any) -> Any:
-    policy = functools.partial(fsdp.transformer_auto_wrap_policy, transformer_layer_cls={Block, nn.Conv2d})
-    return FSDP(model, auto_wrap_policy=policy, **more)
-
-
-def bn(wrap: Any) -> Any:
-    return lambda m: wrap(nn.SyncBatchNorm.convert_sync_batchnorm(m))
-
-
-def check_mlp() -> Any:
-    return twice("mlp", sharded)
-
-
-def check_mlp_kept_between_passes() -> Any:
-    return twice("mlp", functools.partial(sharded, reshard_after_forward=False))
-
-
-def check_mlp_let_go_of() -> Any:
-    return twice("mlp", functools.partial(sharded, reshard_after_forward=True))
-
-
-def check_mlp_wrapped() -> Any:
-    return twice("mlp", FSDP)
-
-
-def check_cnn() -> Any:
-    return twice("cnn", bn(sharded))
-
-
-def check_cnn_wrapped() -> Any:
-    return twice("cnn", bn(wrapped))
-
-
-def check_gpt() -> Any:
-    return twice("gpt", sharded)
-
-
-def check_gpt_wrapped() -> Any:
-    return twice("gpt", wrapped)
-
-
-def check_gpt_wrapped_and_kept() -> Any:
-    return twice("gpt", functools.partial(wrapped, sharding_strategy=fsdp.ShardingStrategy.SHARD_GRAD_OP))
-
-
-def check_gpt_in_copies_of_parts() -> Any:
-    """Two copies of two parts, on four ranks."""
-    n = dist.get_world_size()
-    mesh = tensor.init_device_mesh("cpu", (2, 2) if n == 4 else (n, 1) if n == 2 else (1, 1), mesh_dim_names=("a", "b"))
-    return twice("gpt", functools.partial(sharded, mesh=mesh))
-
-
-# -- one thing after the other -----------------------------------------------------------------------------------------
+from tests.core.distributed.divided import seeded, sharded, wrapped
+from tests.core.distributed.models import batches, loss_of, mlp, raises, same_everywhere, share, trained, twice
 
 
 def check_each_process_has_its_rows() -> None:
@@ -148,10 +80,7 @@ def check_whole_parameters_are_let_go_of() -> None:
 
 
 def plain_and_sharded(make: Any = mlp) -> tuple[Any, Any]:
-    core.manual_seed(0)
-    plain = make()
-    core.manual_seed(0)
-    return plain, sharded(make())
+    return seeded(make), sharded(seeded(make))
 
 
 def check_gradients_add_up_without_being_sent() -> None:
@@ -362,5 +291,181 @@ def check_modules_are_wrapped_as_they_are_made() -> None:
     assert sizes == [3, 3]
 
 
-def check_losses() -> Any:
-    return trained("mlp", sharded)
+def check_parameters_that_get_their_memory_later() -> None:
+    """A model on "meta", then on the CPU; another dtype; a state that is assigned; a parameter of another kind."""
+    if dist.get_world_size() == 1:
+        return
+    plain = seeded(mlp)
+    with core.device("meta"):
+        model = sharded(mlp())
+        third = sharded(mlp())
+    model.to_empty(device="cpu")
+    x = batches("mlp", 1)[0][0]
+    options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    checkpoint.set_model_state_dict(third, plain.state_dict() if dist.get_rank() == 0 else {}, options=options)
+    assert core.equal(third(x), plain(x))
+    for assign in (False, True):
+        state = {k: nn.Parameter(tensor.distribute_tensor(v, p.device_mesh, p.placements))
+                 for (k, v), p in zip(plain.state_dict().items(), model.parameters(), strict=True)}  # fmt: skip
+        model.load_state_dict(state, assign=assign)
+        with core.no_grad():
+            assert core.equal(model(x), plain(x))
+            for p in (*plain.parameters(), *model.parameters()):
+                p.mul_(2.0)
+            assert core.equal(model(x), plain(x))
+    opt = core.optim.SGD(model.parameters(), lr=0.1)
+    model(x).sum().backward()
+    opt.step()
+    assert not core.equal(model(x), plain(x))
+    model.zero_grad()
+    model(x).sum().backward()
+    model.double()
+    with core.no_grad():
+        assert model(x.double()).dtype == core.float64
+        model[0].weight = nn.Parameter(core.ones(64, 16))
+        assert "replaced by another" in raises(RuntimeError, lambda: model(x.double()))
+
+
+# -- dtypes ------------------------------------------------------------------------------------------------------------
+
+
+class Told(nn.Module):
+    """A layer that remembers the dtypes that it was called with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.told = nn.Linear(4, 4), []
+
+    def forward(self, x: Any, *, scale: Any) -> Any:
+        self.told.append((x.dtype, scale.dtype, self.layer.weight.dtype))
+        return self.layer(x) * scale
+
+
+def check_a_policy_says_in_which_dtypes_a_module_computes() -> None:
+    half, one = core.bfloat16, core.float32
+    x, scale = core.ones(2, 4), core.ones(4)
+    for policy, told, out in (
+        (fsdp.MixedPrecisionPolicy(half, one), (half, half, half), half),
+        (fsdp.MixedPrecisionPolicy(half, one, one), (half, half, half), one),
+        (fsdp.MixedPrecisionPolicy(half, cast_forward_inputs=False), (one, one, half), None),
+        (fsdp.MixedPrecisionPolicy(output_dtype=half), (one, one, one), half),
+    ):  # fmt: skip
+        model = Told()
+        if out is None:
+            model.layer.forward = lambda x, m=model.layer: x.to(m.weight.dtype) @ m.weight.T + m.bias
+        fully_shard(model, mp_policy=policy)
+        y = model(x, scale=scale)
+        assert model.told == [told], (policy, model.told)
+        assert out in (None, y.dtype)
+        y.float().sum().backward()
+        assert {p.dtype for p in model.parameters()} == {p.grad.dtype for p in model.parameters()} == {one}
+        model.unshard()
+        assert model.layer.weight.dtype == told[2]
+        model.reshard()
+        assert model.layer.weight.dtype == one
+
+
+def in_half(plain: Any) -> Any:
+    """A copy of a model that computes in bfloat16, as a policy lets it."""
+    return copy.deepcopy(plain).to(core.bfloat16)
+
+
+def check_gradients_in_half_are_those_of_one_process() -> None:
+    """Of this rank's rows, in bfloat16, against their mean in one process."""
+    n = dist.get_world_size()
+    x, y = batches("mlp", 1)[0]
+    for wrap in (lambda m: sharded(m, mp_policy=fsdp.MixedPrecisionPolicy(core.bfloat16, core.float32)),
+                 lambda m: FSDP(m, mixed_precision=fsdp.MixedPrecision(core.bfloat16, core.float32))):  # fmt: skip
+        plain, model = seeded(mlp), wrap(seeded(mlp))
+        means = [core.zeros_like(p) for p in plain.parameters()]
+        for a, b in zip(x.chunk(n), y.chunk(n), strict=True):
+            one = in_half(plain)
+            loss_of(one, a.to(core.bfloat16), b).backward()
+            for mean, p in zip(means, one.parameters(), strict=True):
+                mean += p.grad.float() / n
+        loss_of(model, share(x), share(y)).backward()
+        for mean, p in zip(means, model.parameters(), strict=True):
+            assert core.allclose(p.grad.full_tensor(), mean, atol=1e-6), (p.grad.full_tensor() - mean).abs().max()
+
+
+def check_sums_in_half_are_rounded_once() -> None:
+    n = dist.get_world_size()
+    model = fully_shard(nn.Linear(1, 1, bias=False), mp_policy=fsdp.MixedPrecisionPolicy(core.bfloat16))
+    model(core.full((1, 1), 1.0 if dist.get_rank() == 0 else 2.0**-8)).sum().backward()
+    expected = core.tensor((1.0 + (n - 1) * 2.0**-8) / n).to(core.bfloat16)
+    assert model.weight.grad.full_tensor().item() == expected.item()
+    small = fully_shard(nn.Linear(1, 1, bias=False), mp_policy=fsdp.MixedPrecisionPolicy(core.bfloat16, core.float32))
+    small.set_requires_gradient_sync(False)
+    for k in range(17):  # each is half of what bfloat16 tells apart at 1: they are added up in float32
+        small.set_requires_gradient_sync(k == 16)
+        small(core.full((1, 1), 1.0 if k == 0 else 2.0**-9)).sum().backward()
+    assert small.weight.grad.full_tensor().item() == 1 + 16 * 2.0**-9
+
+
+def check_half_trains_as_well() -> None:
+    policy = fsdp.MixedPrecisionPolicy(core.bfloat16, core.float32)
+    whole = trained("gpt", lambda m: m, data=lambda x: x)
+    half = twice("gpt", functools.partial(sharded, mp_policy=policy))
+    assert max(abs(a - b) for a, b in zip(whole, half, strict=True)) < 0.1
+    again = twice("gpt", functools.partial(wrapped, mixed_precision=fsdp.MixedPrecision(core.bfloat16)))
+    assert max(abs(a - b) for a, b in zip(whole, again, strict=True)) < 0.1
+
+
+def check_norms_over_batches_stay_wide() -> None:
+    precision = fsdp.MixedPrecision(core.bfloat16, buffer_dtype=core.bfloat16)
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2))
+    model.register_buffer("scale", core.ones(1))
+    model = FSDP(model, mixed_precision=precision)
+    y = model(core.randn(2, 1, 4, 4))
+    y.float().sum().backward()
+    assert (model[1].running_mean.dtype, model.scale.dtype) == (core.float32, core.bfloat16)
+    with FSDP.summon_full_params(model):
+        assert {p.dtype for p in model.parameters()} == {core.float32}
+    bad = fsdp.MixedPrecision(core.bfloat16, keep_low_precision_grads=True)
+    assert "parameters' dtype" in raises(NotImplementedError, lambda: FSDP(nn.Linear(1, 1), mixed_precision=bad))
+
+
+# -- what is gathered before it is needed ------------------------------------------------------------------------------
+
+
+def check_parameters_are_gathered_before_they_are_needed() -> None:
+    """While a layer computes, what comes next is on its way: in the backward pass always, else where asked for."""
+    if dist.get_world_size() == 1:
+        return
+    for ahead in (False, True):
+        model = nn.Sequential(*[nn.Linear(4, 4) for _ in range(3)])
+        log: list[tuple[str, int, list[bool]]] = []
+
+        def note(kind: str, k: int, model: Any = model, log: Any = log) -> None:
+            log.append((kind, k, [units_of(m)[0].there or units_of(m)[0].coming is not None for m in model]))
+
+        for k, m in enumerate(model):
+            fully_shard(m)
+            m.register_forward_hook(lambda m, x, y, k=k: note("forward", k))
+            m.register_full_backward_pre_hook(lambda m, g, k=k: note("backward", k))
+        fully_shard(model)
+        if ahead:
+            for one, other in pairwise(model):
+                one.set_modules_to_forward_prefetch([other])
+        model(core.ones(2, 4, requires_grad=True)).sum().backward()
+        forward = {k: there for kind, k, there in log if kind == "forward"}
+        assert [forward[0][1], forward[1][2]] == [ahead, ahead], log
+        backward = {k: there for kind, k, there in log if kind == "backward"}
+        assert backward[1][1], log  # begun while the last one was computed
+        assert not any(u.there or u.coming for u in units_of(model))
+
+
+def check_modules_that_are_run_again_keep_their_names() -> None:
+    plain, model = seeded(mlp), seeded(mlp)
+    wrap = functools.partial(checkpoint_wrapper, checkpoint_impl=CheckpointImpl.NO_REENTRANT)
+    model = FSDP(model, auto_wrap_policy=fsdp.ModuleWrapPolicy({nn.Linear}))
+    apply_activation_checkpointing(model, wrap, lambda m: isinstance(m, nn.Linear))
+    assert [k for k, _ in model.named_parameters()] == [k for k, _ in plain.named_parameters()]
+    assert list(model.state_dict()) == list(plain.state_dict())
+    model.load_state_dict(plain.state_dict())
+    x, y = batches("mlp", 1)[0]
+    loss_of(plain, x, y).backward()
+    loss_of(model, share(x), share(y)).backward()
+    for p, q in zip(model.parameters(), plain.parameters(), strict=True):
+        g = p.grad.full_tensor() if dist.get_world_size() > 1 else p.grad
+        assert core.allclose(g, q.grad, atol=1e-5)

@@ -1,4 +1,4 @@
-"""What divided tensors and layers do on ranks: run by test_tensor_parallel.py."""
+"""What divided tensors and layers do on ranks: run by test_on_ranks.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from core import distributed as dist
 from core import nn
 from core.distributed.fsdp import fully_shard
 from core.distributed.tensor import (
-    DeviceMesh,
     DTensor,
     Partial,
     Replicate,
@@ -25,93 +24,10 @@ from core.distributed.tensor.parallel import (
     PrepareModuleInput,
     PrepareModuleOutput,
     RowwiseParallel,
-    SequenceParallel,
     parallelize_module,
 )
-from core.nn.parallel import DistributedDataParallel as DDP
-from tests.core.distributed.models import Gpt, raises, same_everywhere, share, twice
-
-
-def mesh() -> Any:
-    return init_device_mesh("cpu", (dist.get_world_size(),))
-
-
-def whole(x: Any) -> Any:
-    return x
-
-
-BLOCK = {"q": ColwiseParallel(), "k": ColwiseParallel(), "v": ColwiseParallel(), "out": RowwiseParallel(),
-         "mlp.0": ColwiseParallel(), "mlp.2": RowwiseParallel()}  # fmt: skip
-
-
-def gpt(model: Any, over: Any = None) -> Any:
-    over = over or mesh()
-    for block in model.blocks:
-        parallelize_module(block, over, BLOCK)
-    return model
-
-
-def mlp(model: Any, over: Any = None) -> Any:
-    return parallelize_module(model, over or mesh(), {"0": ColwiseParallel(), "2": RowwiseParallel(),
-                                                      "4": ColwiseParallel(output_layouts=Replicate())})  # fmt: skip
-
-
-def check_mlp() -> Any:
-    return twice("mlp", mlp, data=whole)
-
-
-def check_gpt() -> Any:
-    return twice("gpt", gpt, data=whole)
-
-
-def check_gpt_with_divided_words() -> Any:
-    def wrap(model: Any) -> Any:
-        gpt(model)
-        words = model.words.weight
-        parallelize_module(model, mesh(), {"words": RowwiseParallel(input_layouts=Replicate()), "places":
-                                           ColwiseParallel(output_layouts=Replicate())})  # fmt: skip
-        model.head.weight = model.words.weight
-        parallelize_module(model, mesh(), {"head": ColwiseParallel(output_layouts=Replicate())})
-        assert words is not model.words.weight
-        plain = model.places.weight
-        model.places = nn.Embedding.from_pretrained(plain.full_tensor().detach(), freeze=False)
-        return model
-
-    return twice("gpt", wrap, data=whole)
-
-
-def check_gpt_with_divided_sequences() -> Any:
-    """The norms, too, each on a part of the sequence; what comes to the layers between is gathered."""
-
-    def wrap(model: Any) -> Any:
-        model.blocks.register_forward_pre_hook(lambda m, x: (DTensor.from_local(x[0], over, [Replicate()]).redistribute(
-            placements=[Shard(1)]),))  # fmt: skip
-        model.blocks.register_forward_hook(lambda m, x, y: y.full_tensor())
-        over = mesh()
-        column = {"input_layouts": Shard(1)}
-        row = {"output_layouts": Shard(1), "use_local_output": False}
-        for block in model.blocks:
-            parallelize_module(block, over, {
-                "norm": SequenceParallel(), "mlp_norm": SequenceParallel(), "q": ColwiseParallel(**column),
-                "k": ColwiseParallel(**column), "v": ColwiseParallel(**column), "out": RowwiseParallel(**row),
-                "mlp.0": ColwiseParallel(**column), "mlp.2": RowwiseParallel(**row)})  # fmt: skip
-        return model
-
-    return twice("gpt", wrap, data=whole)
-
-
-def check_gpt_in_two_dimensions() -> Any:
-    """Data parallel times tensor parallel; parameters that are whole within the second."""
-    n = dist.get_world_size()
-    both = init_device_mesh("cpu", (2, n // 2) if n > 1 else (1, 1), mesh_dim_names=("data", "model"))
-    rows = 16 // both.size(0)
-    at = both.get_local_rank("data")
-
-    def wrap(model: Any) -> Any:
-        return DDP(gpt(model, both["model"]), process_group=both.get_group("data"))
-
-    return twice("gpt", wrap, data=lambda x: x[at * rows : (at + 1) * rows])
-
+from tests.core.distributed.divided import gpt, mesh, mlp, sharded
+from tests.core.distributed.models import Gpt, raises, same_everywhere, share
 
 # -- divided tensors ---------------------------------------------------------------------------------------------------
 
@@ -253,6 +169,13 @@ def check_what_cannot_be_divided_says_so() -> None:
         assert "another size" in raises(RuntimeError, lambda: setattr(d, "grad", core.ones(4)))
 
 
+def check_parameters_of_divided_tensors_are_divided() -> None:
+    over = mesh()
+    p = nn.Parameter(distribute_tensor(core.ones(4, 2), over, [Shard(0)]))
+    assert isinstance(p, DTensor)
+    assert (p.placements, p.requires_grad, p.is_leaf) == ((Shard(0),), True, True)
+
+
 def check_functions_of_parts() -> None:
     over = mesh()
     d = distribute_tensor(core.arange(8.0), over, [Shard(0)])
@@ -260,28 +183,33 @@ def check_functions_of_parts() -> None:
     assert double(d).full_tensor().tolist() == [2.0 * k for k in range(8)]
 
 
-def check_divided_layers_may_be_sharded_too() -> None:
-    """Tensor parallel in one dimension of a mesh, the norms and embeddings fully sharded over the other."""
+def check_divided_layers_are_sharded_in_another_dimension() -> None:
+    """Each process has a quarter of a layer: its part in one dimension of a mesh, divided in the other."""
     n = dist.get_world_size()
-    if n < 4:
-        return
-    both = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "model"))
+    both = init_device_mesh("cpu", (max(1, n // 2), min(n, 2)), mesh_dim_names=("data", "model"))
     core.manual_seed(0)
     plain = Gpt()
-    model = copy.deepcopy(plain)
-    gpt(model, both["model"])
-    divided = [p for p in model.parameters() if isinstance(p, DTensor)]
-    told = raises(NotImplementedError, lambda: fully_shard(copy.deepcopy(model), mesh=both["data"]))
-    assert "divided already" in told
-    fully_shard(model, mesh=both["data"], ignored_params=set(divided))
+    model = sharded(gpt(copy.deepcopy(plain), both["model"]), mesh=both["data"])
     x = core.arange(24).view(2, 12) % 32
-    at = both.get_local_rank("data")
-    assert core.allclose(model(x[at : at + 1]), plain(x[at : at + 1]), atol=1e-5)
-    assert isinstance(both["data"], DeviceMesh)
+    assert core.allclose(model(x), plain(x), atol=1e-5)
+    for m in (model, plain):
+        m(x).square().mean().backward()
+    for p, q in zip(model.parameters(), plain.parameters(), strict=True):
+        assert core.allclose(p.grad.full_tensor() if isinstance(p, DTensor) else p.grad, q.grad, atol=1e-6)
+    norms = [nn.utils.clip_grad_norm_(m.parameters(), 0.1) for m in (model, plain)]
+    assert core.allclose(*norms, atol=1e-6)
+    if n == 4:
+        weight = model.blocks[0].q.weight
+        assert weight.placements == (Shard(0), Shard(0))
+        assert weight.device_mesh.mesh_dim_names == ("model", "data")
+        assert weight.to_local().shape == (8, 32)
+        other = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "model"))
+        told = raises(ValueError, lambda: fully_shard(gpt(Gpt(), both["model"]).blocks[0], mesh=other["data"]))
+        assert "same parent mesh" in told
 
 
 def check_copies_are_divided_alike() -> None:
-    model = mlp(nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 4), nn.Tanh(), nn.Linear(4, 4)))
+    model = mlp(nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 4), nn.Tanh(), nn.Linear(4, 4)), mesh())
     other = copy.deepcopy(model)
     assert [p.placements for p in other.parameters()] == [p.placements for p in model.parameters()]
     x = core.ones(2, 4)

@@ -17,6 +17,8 @@ from typing import Any
 
 from tests.core.distributed import jobs
 
+RANKS = (1, 2, 4)
+
 
 @functools.cache
 def outcomes(module: str, n: int, limit_s: float = 300) -> dict[str, list[Any]]:

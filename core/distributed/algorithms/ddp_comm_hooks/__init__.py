@@ -10,9 +10,10 @@ from enum import Enum
 from typing import Any
 
 from ....base.absent import absent_names
-from . import debugging_hooks, default_hooks, post_localSGD_hook
+from . import debugging_hooks, default_hooks, post_localSGD_hook, powerSGD_hook
 
-__all__ = ["DDPCommHookType", "debugging_hooks", "default_hooks", "post_localSGD_hook", "register_ddp_comm_hook"]
+__all__ = ["DDPCommHookType", "debugging_hooks", "default_hooks", "post_localSGD_hook", "powerSGD_hook",
+           "register_ddp_comm_hook"]  # fmt: skip
 
 
 class DDPCommHookType(Enum):
@@ -21,6 +22,8 @@ class DDPCommHookType(Enum):
     ALLREDUCE = "allreduce"
     FP16_COMPRESS = "fp16"
     BF16_COMPRESS = "bf16"
+    POWER_SGD = "power_sgd"
+    BATCHED_POWER_SGD = "batched_power_sgd"
     NOOP = "noop"
 
 
@@ -28,6 +31,8 @@ _HOOKS = {
     DDPCommHookType.ALLREDUCE: default_hooks.allreduce_hook,
     DDPCommHookType.FP16_COMPRESS: default_hooks.fp16_compress_hook,
     DDPCommHookType.BF16_COMPRESS: default_hooks.bf16_compress_hook,
+    DDPCommHookType.POWER_SGD: powerSGD_hook.powerSGD_hook,
+    DDPCommHookType.BATCHED_POWER_SGD: powerSGD_hook.batched_powerSGD_hook,
     DDPCommHookType.NOOP: debugging_hooks.noop_hook,
 }
 
