@@ -9,8 +9,8 @@ what to try; `measure` is the protocol of those that measure (`measure_cpu`, `me
 `replay`), each in a `worker` that may crash; `trials`, `race`, `final` and `session` run it; `store` and `lookup` keep
 and find results; `problem` knows the kernels by name.
 
-`own` takes a kernel of the user's, `own_c` a C function, `stored` launches it with what was found, `exchange` writes
-and reads results.
+`launches` records those of any program and `adoption` makes a problem of them, `own` takes a kernel of the user's with
+a reference, `own_c` a C function, `stored` launches it with what was found, `exchange` writes and reads results.
 
 Importing this loads nothing; a name is loaded when it is first asked for.
 """
@@ -21,16 +21,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .adoption import adopt
     from .events import Result
+    from .launches import Captured, capture
     from .lookup import best
     from .problem import Problem, find, known
     from .session import Session, run
     from .store import Store
     from .stored import auto
 
-_HOME = {"Problem": "problem", "Result": "events", "Session": "session", "Store": "store", "auto": "stored",
-         "best": "lookup", "find": "problem", "known": "problem", "run": "session"}  # fmt: skip
-__all__ = ["Problem", "Result", "Session", "Store", "auto", "best", "find", "known", "run"]
+_HOME = {"Captured": "launches", "Problem": "problem", "Result": "events", "Session": "session", "Store": "store",
+         "adopt": "adoption", "auto": "stored", "best": "lookup", "capture": "launches", "find": "problem",
+         "known": "problem", "run": "session"}  # fmt: skip
+__all__ = ["Captured", "Problem", "Result", "Session", "Store", "adopt", "auto", "best", "capture", "find", "known",
+           "run"]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
