@@ -13,7 +13,6 @@ from .arguments import FLOATING, Address, Call, View, address_of, laid, with_poi
 from .measure import SMALLEST, Failed, judge, tolerance
 from .own import OPTIONS, OwnMeasure
 from .space import Config
-from .texts import made
 from .watch import READ, WRITTEN, Seen, watched
 
 _COARSE = {"fp8e4nv": (2.0**-4, 2.0**-9), "fp8e4b8": (2.0**-4, 2.0**-10), "fp8e5": (2.0**-3, 2.0**-16),
@@ -230,26 +229,3 @@ _NUMPY = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "flo
 def _named(call: Call) -> dict[str, Any]:
     """Return what tells a launch from others of its kernel: arrays and integers."""
     return {n: v for n, v in call.arguments.items() if isinstance(v, View | int) and not isinstance(v, bool)}
-
-
-class Interpreted:
-    """A measure that runs launches in the interpreter for a process that compiles. See `measure.Measure`."""
-
-    kind, estimate, steady, apart = "interpret", False, False, True
-    environment: Mapping[str, str] = {"TRITON_INTERPRET": "1"}
-
-    def open(self) -> dict[str, str]:
-        from .. import runtime
-
-        assert runtime.INTERPRET
-        self._kernels: dict[str, Any] = {}
-        return {"device": "Triton's interpreter"}
-
-    def dry(self, text: str, name: str, call: Call) -> Seen:
-        """Run a launch; what it did. *Raises*: Failed."""
-        if text not in self._kernels:
-            self._kernels[text] = made(text, name)
-        memory = laid(np, [len(r) for r in call.regions])
-        for place, given in zip(memory, call.regions, strict=True):
-            place[...] = given
-        return watched(self._kernels[text], call, memory, [address_of(m) for m in memory], lenient=True)

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import calls
-from .adopted import AdoptedMeasure, Interpreted, Variant, key_of
-from .arguments import Call, Described, Regions, Unreadable, View
+from .adopted import AdoptedMeasure, Variant, key_of
+from .arguments import Call, Described, Regions, Unreadable, View, is_pointer
 from .devices import DEVICES
 from .grids import Rules
 from .launches import Captured, Launch, again, capture, hooked
@@ -29,7 +29,6 @@ from .table import Table
 from .texts import chain_of, jitted, text_of
 from .worker import Worker
 
-__all__ = ["Interpreted", "adopt", "problem_of"]
 _LEAST = 8  # a constant below that is no size of a block
 _WARPS, _STAGES = (1, 2, 4, 8), (1, 2, 3, 4)
 _TRY_S = 60.0
@@ -53,6 +52,8 @@ def adopt(
 
     *Raises*: Unknown, with what is missing or cannot be tuned, and what to do.
     """
+    from .. import runtime
+
     names = jitted(kernel).arg_names
     if unknown := [n for n in arguments if n not in names and n not in _OPTIONS]:
         raise Unknown(f"{jitted(kernel).fn.__name__} has no argument {', '.join(unknown)}; it has {', '.join(names)}")
@@ -64,6 +65,8 @@ def adopt(
         raise Unknown(f"{jitted(kernel).fn.__name__}: {error}") from None
     if configs is not None and not any(hasattr(layer, "configs") for layer in chain_of(kernel)):
         given |= {k: v for k, v in _listed(configs)[0].items() if k not in given}
+    if runtime.mode() == "cuda":  # Triton takes no arrays of CuPy as they are
+        given = {n: runtime.Pointer(v) if is_pointer(v) and not hasattr(v, "data_ptr") else v for n, v in given.items()}
     with capture() as seen:
         try:
             kernel.run(grid=grid, warmup=False, **given)

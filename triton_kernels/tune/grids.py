@@ -51,17 +51,18 @@ class Rules:
             self._axes[axis] = right or rules
 
     def _fitting(self, axis: int, blocks: Sequence[str]) -> list[Rule]:
-        """Return the rules that give an axis of every launch; those of two blocks where none of one does."""
-        sizes = [n for n in self._sizes[0] if all(n in each for each in self._sizes)]
-        pairs = list(itertools.product(sizes, blocks))
+        """Return the rules that give an axis of every launch, those of one block before those of two."""
+        names = [n for n in self._sizes[0] if all(n in each for each in self._sizes)]
+        sizes = {tuple(each[n] for each in self._sizes): n for n in reversed(names)}  # one name for what is the same
+        pairs = list(itertools.product(sizes.values(), blocks))
         asked = [c.grid[axis] for c in self.calls]
         ones: list[Rule] = [p for p in pairs if [self._count(p, k, {}) for k in self._every] == asked]
         twos: list[Rule] = []
-        if not ones and asked[0] > 1:
-            counts = {p: [self._count(p, k, {}) or 0 for k in self._every] for p in pairs}
-            for p, q in itertools.combinations(pairs, 2):
-                if p[1] != q[1] and [m * n for m, n in zip(counts[p], counts[q], strict=True)] == asked:
-                    twos.append((*p, *q))
+        counts = {p: [self._count(p, k, {}) or 0 for k in self._every] for p in pairs}
+        several = [p for p in pairs if max(counts[p]) > 1]
+        for p, q in itertools.combinations(several, 2):
+            if p[1] != q[1] and [m * n for m, n in zip(counts[p], counts[q], strict=True)] == asked:
+                twos.append((*p, *q))
         constant: list[Rule] = [()] if len(set(asked)) == 1 or not (ones or twos) else []
         return [*constant, *ones, *twos]
 

@@ -26,7 +26,7 @@ from .measure import Failed
 from .pretend import pretended
 from .problem import Problem, Unknown
 from .texts import chain_of, text_of
-from .watch import Seen
+from .watch import Interpreted, Seen
 from .worker import Worker
 
 KEPT = 4  # launches of a kernel, of different shapes or integers, whose memory is kept
@@ -61,8 +61,16 @@ class Launch:
 
     @property
     def roles(self) -> dict[str, str]:
-        """What each argument that points to memory is to the kernel: "in", "out", "both", "atomic", "unused"."""
-        return self.seen.roles(self.call) if self.seen and self.call else {}
+        """What each argument that points to memory is to the kernel: "in", "out", "both", "atomic", "unused".
+
+        Of a launch on a GPU the interpreter says so, in a worker, when it is first asked. *Raises*: Failed.
+        """
+        if self.call is None or self.refused:
+            return {}
+        if self.seen is None:
+            with Worker(Interpreted()) as worker:
+                self.seen = _dry(worker, self.kernel, self.call)
+        return self.seen.roles(self.call)
 
     def __str__(self) -> str:
         if self.refused:
@@ -86,7 +94,7 @@ class Captured:
         self._stack: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = []
         self._config: dict[str, Any] = {}
         self._offered: tuple[Any, ...] = ()
-        self._workers: dict[str, Worker] = {}
+        self._worker: Worker | None = None  # that interprets
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.launches)) or "no Triton kernel was launched"
@@ -213,16 +221,12 @@ class Captured:
 
     def _elsewhere(self, kernel: Any, call: Call) -> Seen:
         """Run a launch in a worker that interprets. *Raises*: Failed."""
-        from .adoption import Interpreted
-
         if call.tables:
             raise Unknown(f"{kernel.fn.__name__} follows addresses that lie in an array. Remedy: set "
                           "TRITON_INTERPRET=1 before triton is imported, so that it runs in this process")  # fmt: skip
-        if "" not in self._workers:
-            self._workers[""] = Worker(Interpreted())  # type: ignore[arg-type]  # it only runs
-        said = self._workers[""].call("dry", text_of(kernel), kernel.fn.__name__, call, limit_s=_LIMIT_S)
-        assert isinstance(said, Seen)
-        return said
+        if self._worker is None:
+            self._worker = Worker(Interpreted())
+        return _dry(self._worker, kernel, call)
 
     def _keep(self, launch: Launch, call: Call) -> None:
         """Keep a launch, with its memory if it is one of the first of its kind."""
@@ -242,9 +246,16 @@ class Captured:
         self.launches.append(launch)
 
     def close(self) -> None:
-        """End the workers."""
-        for worker in self._workers.values():
-            worker.close()
+        """End the worker."""
+        if self._worker is not None:
+            self._worker.close()
+
+
+def _dry(worker: Worker, kernel: Any, call: Call) -> Seen:
+    """Return what a launch does, from a worker that interprets. *Raises*: Failed."""
+    said = worker.call("dry", text_of(kernel), kernel.fn.__name__, call, limit_s=_LIMIT_S)
+    assert isinstance(said, Seen)
+    return said
 
 
 def alike(one: Call, other: Call) -> bool:

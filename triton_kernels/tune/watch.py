@@ -6,13 +6,14 @@ atomic operations add to, and what stays unwritten. An access outside of every r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .arguments import FLOATING, Call, View
+from .arguments import FLOATING, Call, View, address_of, laid
+from .texts import made
 
 READ, WRITTEN, ATOMIC = 1, 2, 4  # READ: before anything was written there
 
@@ -152,3 +153,31 @@ def watched(
     }
     run(kernel, ready, call.grid, watch)
     return watch.seen([np.array(m) for m in memory])
+
+
+class Interpreted:
+    """A measure that runs launches in the interpreter for a process that compiles. See `measure.Measure`."""
+
+    kind, estimate, steady, apart = "interpret", False, False, True
+    environment: Mapping[str, str] = {"TRITON_INTERPRET": "1"}
+
+    def open(self) -> dict[str, str]:
+        from .. import runtime
+
+        assert runtime.INTERPRET
+        self._kernels: dict[str, Any] = {}
+        return {"device": "Triton's interpreter"}
+
+    def build(self, *_: Any) -> Any:
+        raise NotImplementedError("it runs launches alone")
+
+    check = pairs = rounds = build
+
+    def dry(self, text: str, name: str, call: Call) -> Seen:
+        """Run a launch; what it did. *Raises*: Failed."""
+        if text not in self._kernels:
+            self._kernels[text] = made(text, name)
+        memory = laid(np, [len(r) for r in call.regions])
+        for place, given in zip(memory, call.regions, strict=True):
+            place[...] = given
+        return watched(self._kernels[text], call, memory, [address_of(m) for m in memory], lenient=True)

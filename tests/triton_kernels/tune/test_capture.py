@@ -10,6 +10,8 @@ from triton.runtime.autotuner import Autotuner, Heuristics
 
 import core
 from triton_kernels import tune
+from triton_kernels.tune.arguments import Call
+from triton_kernels.tune.grids import Rules
 from triton_kernels.tune.measure import Failed
 from triton_kernels.tune.problem import Unknown
 from triton_kernels.tune.texts import made, text_of
@@ -42,7 +44,10 @@ def test_a_program_runs_as_always_and_its_launches_are_listed():
     np.testing.assert_allclose(out, e / e.sum(1, keepdims=True), rtol=1e-5)
     np.testing.assert_allclose(scaled, 1.5 * y, rtol=1e-6)
     assert [(launch.name, launch.call.grid) for launch in seen] == [("row_softmax", (5,)), ("scaled", (5,))]
-    assert seen.of("scaled")[0].roles == {"x": "in", "out": "out"}
+    (launch,) = seen.of("scaled")
+    assert launch.roles == {"x": "in", "out": "out"}
+    launch.seen = None  # as after a launch on a GPU
+    assert launch.roles == {"x": "in", "out": "out"}
     assert "scaled [5] (x in, out out) at adopted_kernels.py:" in str(seen)
 
 
@@ -227,3 +232,38 @@ def test_refusals_say_what_to_do(changes, said):
         said = "missing 1 required positional argument: 'n'. Remedy: it in the arguments"
     with pytest.raises(Unknown, match=".*".join(said.split(" of"))):
         tune.adopt(planted, arguments, configs={"WRONG": (0,), "BLOCK": (64,)}, target="sm_90", **GRID)
+
+
+def test_auto_launches_an_autotuned_kernel_with_heuristics_and_constants_anywhere():
+    fast = tune.auto()(theirs.summed)
+    x, out = core.ones(5000), core.zeros(1)
+    assert fast.config_for(x, out, 5000) == {"BLOCK": 4096, "num_warps": 8, "num_stages": 3}
+    fast[lambda config: (triton.cdiv(5000, config["BLOCK"]),)](x, out, 5000)
+    assert out.item() == 5000.0
+
+
+@pytest.mark.by_turns
+def test_tune_takes_a_kernel_without_a_reference():
+    x = core.arange(300.0)
+    result = tune.run(
+        theirs.scaled,
+        {"x": x, "out": core.empty(300), "n": 300, "scale": 2.0},
+        grid=lambda config: (triton.cdiv(300, config["BLOCK"]),),
+        configs={"BLOCK": (64, 128), "num_warps": (1, 4)},
+        target="sm_90",
+        budget=None,
+    )
+    assert result.verdict == "estimate"
+    assert result.evaluations == 4
+
+
+def call(grid, **sizes):
+    return Call({**sizes, "BM": 16, "BN": 16}, [], [], grid, {})
+
+
+def test_a_grid_follows_sizes_and_blocks():
+    rules = Rules([call((12,), M=40, N=60), call((2,), M=17, N=3)], ["BM", "BN"])
+    assert rules.grids({"BM": 8, "BN": 16}) == [[(20,), (3,)], [(24,), (2,)]]  # either block may be of either size
+    rules.keep({"BM": 8, "BN": 16}, (20,))
+    assert rules.grids({"BM": 16, "BN": 32}) == [[(6,), (2,)]]
+    assert Rules([call((7,), M=40)], ["BM"]).grids({"BM": 8}) == [[(7,)]]  # a constant
