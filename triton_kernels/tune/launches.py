@@ -65,7 +65,7 @@ class Launch:
 
         Of a launch on a GPU the interpreter says so, in a worker, when it is first asked. *Raises*: Failed.
         """
-        if self.call is None or self.refused:
+        if self.call is None or (self.seen is None and self.refused):
             return {}
         if self.seen is None:
             with Worker(Interpreted()) as worker:

@@ -77,8 +77,8 @@ def _is_gpu(device: Any) -> bool:
 @contextlib.contextmanager
 def pretended(target: Any = None) -> Iterator[None]:
     """Within, there is a GPU for who asks, if PyTorch is loaded and sees none. target : as Triton names it."""
-    torch = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "cuda") or torch.cuda.is_available():
+    torch: Any = sys.modules.get("torch")  # which may be core, by `core.as_torch`
+    if getattr(torch, "__name__", "") != "torch" or not hasattr(torch, "_C") or torch.cuda.is_available():
         yield
         return
     with contextlib.ExitStack() as undo:
