@@ -111,10 +111,13 @@ def problem_of(
     said = f"at {count} captured launches" if count > 1 else "at 1 captured launch"
     notes = [f"the default config is the reference, {said}", *builder.notes]
     where = DEVICES[target if target not in (None, "cuda") else "sm_90"]
-    common = (tuned.name, *_largest(call), space)
+    first = next(view for _, view in call.views())
+    common = (tuned.name, first.shape, first.numpy.name, space)  # as `stored.Auto` asks for it
     if on_gpu:
         measure = builder.measure(space, "cuda", "", host)
-        fixed = {n: v for n, v in call.arguments.items() if n not in space.names}
+        args, named = tuned.given
+        given = {*tuned.kernel.arg_names[: len(args)], *named} - set(space.names)
+        fixed = {n: v for n, v in call.arguments.items() if n in given}
         return Problem(*common, measure, source_of(tuned.kernel), runtime.device_name(),
                        calls.mode("cuda, cold L2", fixed), tuple(notes))  # fmt: skip
     notes.insert(0, f"compiled for {where.target} ({where.product}) and estimated, not timed: each array is counted "
@@ -236,7 +239,7 @@ class _Builder:
         with hooked(self.seen):
             variants = [self._variants(each, space) for each in launches]
         grids = {key: variant.grid for key, variant in variants[0].items() if isinstance(variant, Variant)}
-        _, dtype = _largest(every[0])
+        dtype = _floating(every[0])
         return AdoptedMeasure(self.text, self.tuned.name, {}, {}, grids, dtype, kind=kind, target=target, host=host,
                               calls=every, variants=variants, default=dict(space.default),
                               allowed=self.tolerance)  # fmt: skip
@@ -290,11 +293,11 @@ def _listed(configs: Any) -> list[Config]:
     return without_hooks(configs)
 
 
-def _largest(call: Call) -> tuple[tuple[int, ...], str]:
-    """Return the shape and dtype that a launch is filed under: of its largest array of floating numbers."""
-    views = [view for _, view in call.views()]
-    first = max(views, key=lambda v: (v.numpy.name in DEVICES["sm_90"].flops, math.prod(v.shape)))
-    return first.shape, first.numpy.name if first.numpy.name in DEVICES["sm_90"].flops else "float32"
+def _floating(call: Call) -> str:
+    """Return the dtype that a launch computes in, for the estimate: of its largest array of floating numbers."""
+    known = DEVICES["sm_90"].flops
+    views = [view for _, view in call.views() if view.numpy.name in known]
+    return max(views, key=lambda v: math.prod(v.shape)).numpy.name if views else "float32"
 
 
 def _constants(kernel: Any) -> set[str]:
