@@ -18,6 +18,7 @@ from typing import Any
 from . import calls
 from .adopted import AdoptedMeasure, Variant, key_of
 from .arguments import Call, Described, Regions, Unreadable, View, is_pointer
+from .attempt import BUILD_LIMIT_S
 from .devices import DEVICES
 from .grids import Rules
 from .launches import Captured, Launch, again, capture, hooked
@@ -32,6 +33,7 @@ from .worker import Worker
 _LEAST = 8  # a constant below that is no size of a block
 _WARPS, _STAGES = (1, 2, 4, 8), (1, 2, 3, 4)
 _TRY_S = 60.0
+_MOST = 1024  # configs of what is proposed, warps and stages apart
 _OPTIONS = {"num_warps": 4, "num_stages": 3}
 
 
@@ -104,13 +106,13 @@ def problem_of(
         raise Unknown(f"{tuned.name}: no argument points to memory, so that nothing says whether a config is right")
     builder = _Builder(seen, tuned, [each for each in kept if each is not tuned], text_of(tuned.kernel), tolerance)
     space = builder.space(configs)
+    where = DEVICES[target if target not in (None, "cuda") else "sm_90"]
     on_gpu = runtime.mode() == "cuda" and target in (None, "cuda")
     if target == "cuda" and not on_gpu:
         raise Unknown("no GPU is connected in this process: leave the target out, or name one to compile for (sm_90)")
     count = len(builder.others) + 1
     said = f"at {count} captured launches" if count > 1 else "at 1 captured launch"
     notes = [f"the default config is the reference, {said}", *builder.notes]
-    where = DEVICES[target if target not in (None, "cuda") else "sm_90"]
     first = next(view for _, view in call.views())
     common = (tuned.name, first.shape, first.numpy.name, space)  # as `stored.Auto` asks for it
     if on_gpu:
@@ -120,6 +122,10 @@ def problem_of(
         fixed = {n: v for n, v in call.arguments.items() if n in given}
         return Problem(*common, measure, source_of(tuned.kernel), runtime.device_name(),
                        calls.mode("cuda, cold L2", fixed), tuple(notes))  # fmt: skip
+    if builder.listed and configs is None:
+        space = builder.fitting(space, where.target)
+        notes += builder.notes[len(notes) - 1 :]
+        common = (*common[:3], space)
     notes.insert(0, f"compiled for {where.target} ({where.product}) and estimated, not timed: each array is counted "
                     "once, and no operations")  # fmt: skip
     return Problem(*common, builder.measure(space, "static", where.target), source_of(tuned.kernel),
@@ -140,6 +146,7 @@ class _Builder:
         self.default: Config = {}
         self.others: list[Launch] = []
         self._rules: Rules | None = None  # of a grid that is a tuple
+        self.listed: list[Config] = []  # what an autotuner offered
         self._computed = {n for layer in self.layers for n in getattr(layer, "values", ())}
 
     def space(self, configs: Any) -> Space:
@@ -148,7 +155,8 @@ class _Builder:
         if configs is not None:
             return self._with(configs)
         if tuner is not None and len(self.tuned.offered) > 1:
-            return self._with(list(self.tuned.offered))
+            self.listed = without_hooks(self.tuned.offered)
+            return self._with(self.listed)
         return self._proposed()
 
     def _with(self, configs: Any) -> Space:
@@ -164,16 +172,35 @@ class _Builder:
         self._choose_others(space)
         return space
 
+    def fitting(self, space: Space, target: str) -> Space:
+        """Return an autotuner's space with the first config as default that fits a target, as no other can be launched
+        there."""
+        with Worker(self.measure(space, "static", target)) as worker:
+            for k, config in enumerate(space.only or ()):
+                try:
+                    worker.call("build", config, limit_s=BUILD_LIMIT_S)
+                except Failed as failure:
+                    if failure.status != "constraints":
+                        return space
+                    if not k:
+                        self.notes.append(f"the first config does not fit {target}: it {failure.reason}")
+                    continue
+                self.default = dict(config)
+                return Space.of([config, *(c for c in self.listed if c != config)])
+        return space
+
     def _proposed(self) -> Space:
         """Return the space of what is proposed: constants that give the same when they are halved or doubled."""
         assert self.tuned.call is not None
         arguments, constant = self.tuned.call.arguments, _constants(self.tuned.kernel)
-        proposed = {n: v for n, v in arguments.items() if n in constant and n not in self._computed and _is_block(v)}
+        named = [n for n in arguments if n in constant and n not in self._computed and "stride" not in n.lower()]
+        proposed = {n: arguments[n] for n in named if _is_block(arguments[n])}
         options = {n: int(self.tuned.config.get(n) or unset) for n, unset in _OPTIONS.items()}
         kept, stays = {}, []
         if proposed:
             tunables = [Tunable(n, (v // 2, v, 2 * v), v) for n, v in proposed.items()]
-            space = Space(tunables)
+            each = [{**proposed, t.name: v} for t in tunables for v in t.values]
+            space = Space(tunables, only=[dict(proposed), *(c for c in each if c != proposed)])
             self.default = space.default
             self._choose_others(space)
             with self._judge(space) as says:
@@ -189,6 +216,9 @@ class _Builder:
                     else:
                         why = reasons[tunable.values[0]] or reasons[tunable.values[-1]]
                         stays.append(f"{tunable.name} stays {tunable.default}: {why}")
+        while math.prod(map(len, kept.values())) > _MOST:
+            name, _ = kept.popitem()
+            stays.append(f"{name} stays {proposed[name]}: there are enough without it")
         if stays:
             self.notes.append("; ".join(stays))
         if not kept:
