@@ -195,6 +195,9 @@ class Captured:
             if launch.seen is not None and launch.seen.strays:
                 launch.refused = (f"it asks for memory that is none of its arguments' ({launch.seen.strays}). Remedy: "
                                   "a larger array, or .contiguous() for one that was expanded")  # fmt: skip
+        except Exception as error:
+            launch.refused = f"it failed: {type(error).__name__}: {error}"[:400]
+            raise
         finally:
             self._keep(launch, call)
         return _Nothing()

@@ -267,3 +267,14 @@ def test_a_grid_follows_sizes_and_blocks():
     rules.keep({"BM": 8, "BN": 16}, (20,))
     assert rules.grids({"BM": 16, "BN": 32}) == [[(6,), (2,)]]
     assert Rules([call((7,), M=40)], ["BM"]).grids({"BM": 8}) == [[(7,)]]  # a constant
+
+
+def test_a_launch_that_fails_is_listed_with_its_error():
+    with tune.capture() as seen, pytest.raises(TypeError, match="missing 1 required positional argument: 'n'"):
+        theirs.pair_sum[(1,)]((floats(4), floats(4)), floats(4), BLOCK=4)
+    assert len(seen) == 0  # it was not launched
+    with tune.capture() as seen, pytest.raises(ValueError, match="range"):
+        theirs.pair_sum[(1,)]((floats(4), floats(4)), floats(4), 4, BLOCK=3)
+    assert "not recorded: it failed: ValueError" in str(seen)
+    with pytest.raises(Unknown, match="pair_sum: it failed: ValueError"):
+        seen.problem()
