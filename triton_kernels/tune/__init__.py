@@ -9,8 +9,10 @@ what to try; `measure` is the protocol of those that measure (`measure_cpu`, `me
 `replay`), each in a `worker` that may crash; `trials`, `race`, `final` and `session` run it; `store` and `lookup` keep
 and find results; `problem` knows the kernels by name.
 
-`launches` records those of any program and `adoption` makes a problem of them, `own` takes a kernel of the user's with
-a reference, `own_c` a C function, `stored` launches it with what was found, `exchange` writes and reads results.
+`launches` records those of any program and `adoption` makes a problem of them. `dispatch` tunes several shapes together
+and leaves a tree of configs (`dispatching`, `dispatch_tree`). `guests` lets Kernel Tuner and Optuna search by our
+strategies. `own` takes a kernel of the user's with a reference, `own_c` a C function, `stored` launches it with what was
+found, `exchange` writes and reads results.
 
 Importing this loads nothing; a name is loaded when it is first asked for.
 """
@@ -22,7 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .adoption import adopt
+    from .dispatching import Dispatch, dispatch
     from .events import Result
+    from .guests import kernel_tuner_strategy, optuna_sampler
     from .launches import Captured, capture
     from .lookup import best
     from .problem import Problem, find, known
@@ -30,11 +34,16 @@ if TYPE_CHECKING:
     from .store import Store
     from .stored import auto
 
-_HOME = {"Captured": "launches", "Problem": "problem", "Result": "events", "Session": "session", "Store": "store",
-         "adopt": "adoption", "auto": "stored", "best": "lookup", "capture": "launches", "find": "problem",
-         "known": "problem", "run": "session"}  # fmt: skip
-__all__ = ["Captured", "Problem", "Result", "Session", "Store", "adopt", "auto", "best", "capture", "find", "known",
-           "run"]  # fmt: skip
+_HOME = {
+    "Captured": "launches", "Dispatch": "dispatching", "Problem": "problem", "Result": "events", "Session": "session",
+    "Store": "store", "adopt": "adoption", "auto": "stored", "best": "lookup", "capture": "launches",
+    "dispatch": "dispatching", "find": "problem", "kernel_tuner_strategy": "guests", "known": "problem",
+    "optuna_sampler": "guests", "run": "session",
+}  # fmt: skip
+__all__ = [
+    "Captured", "Dispatch", "Problem", "Result", "Session", "Store", "adopt", "auto", "best", "capture", "dispatch", "find",
+    "kernel_tuner_strategy", "known", "optuna_sampler", "run",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
