@@ -11,8 +11,8 @@ and find results; `problem` knows the kernels by name.
 
 `launches` records those of any program and `adoption` makes a problem of them. `dispatch` tunes several shapes together
 and leaves a tree of configs (`dispatching`, `dispatch_tree`). `guests` lets Kernel Tuner and Optuna search by our
-strategies. `own` takes a kernel of the user's with a reference, `own_c` a C function, `stored` launches it with what was
-found, `exchange` writes and reads results.
+strategies. `own` takes a kernel of the user's with a reference, `own_c` a C function, `stored` launches it with what
+was found, `exchange` writes and reads results.
 
 Importing this loads nothing; a name is loaded when it is first asked for.
 """
@@ -41,8 +41,8 @@ _HOME = {
     "optuna_sampler": "guests", "run": "session",
 }  # fmt: skip
 __all__ = [
-    "Captured", "Dispatch", "Problem", "Result", "Session", "Store", "adopt", "auto", "best", "capture", "dispatch", "find",
-    "kernel_tuner_strategy", "known", "optuna_sampler", "run",
+    "Captured", "Dispatch", "Problem", "Result", "Session", "Store", "adopt", "auto", "best", "capture", "dispatch",
+    "find", "kernel_tuner_strategy", "known", "optuna_sampler", "run",
 ]  # fmt: skip
 
 
