@@ -97,12 +97,12 @@ class Region:
 
     def content(self) -> np.ndarray:
         """Return a copy of its bytes."""
-        memory = self._here()
+        memory = self.here()
         return memory.copy() if memory is not None else self._bytes_of_device()
 
     def put(self, content: np.ndarray) -> None:
         """Write bytes into it."""
-        memory = self._here()
+        memory = self.here()
         if memory is not None:
             memory[...] = content
         elif hasattr(self.owner, "untyped_storage"):
@@ -113,7 +113,7 @@ class Region:
         else:
             self.owner.set(content.view(self.owner.dtype).reshape(self.owner.shape))
 
-    def _here(self) -> np.ndarray | None:
+    def here(self) -> np.ndarray | None:
         """Return its bytes, not copied; None for a device's."""
         return _at(self.start, self.size) if _on_host(self.owner) else None
 

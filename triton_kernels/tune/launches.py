@@ -16,7 +16,7 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from .measure import Failed
 from .pretend import pretended
 from .problem import Problem, Unknown
 from .texts import chain_of, text_of
-from .watch import Interpreted, Seen
+from .watch import Interpreted, Seen, watched
 from .worker import Worker
 
 KEPT = 4  # launches of a kernel, of different shapes or integers, whose memory is kept
@@ -186,40 +186,45 @@ class Captured:
             launch.refused = str(error)
             self.launches.append(launch)
             return original(kernel, *args, **{**given, "grid": named["grid"], "warmup": False})
-        names = ["/".join(r.names) for r in regions]
-        call = Call(plain, [r.content() for r in regions], names, grid, options, tables)
-        for hook in getattr(kernel, "pre_run_hooks", ()):
-            hook(*args, **given)
+        call = Call(plain, [], ["/".join(r.names) for r in regions], grid, options, tables)
+        if self._keep(launch, call):
+            call.regions = [r.content() for r in regions]
         try:
-            launch.seen = self._run(kernel, call, regions, lambda: original(kernel, *args, **named))
-            if launch.seen is not None and launch.seen.strays:
+            if any(r.here() is None for r in regions):
+                return self._on_gpu(launch, lambda: original(kernel, *args, **named))
+            for hook in getattr(kernel, "pre_run_hooks", ()):
+                hook(*args, **given)
+            launch.seen = self._run(kernel, call, regions)
+            if launch.seen.strays:
                 launch.refused = (f"it asks for memory that is none of its arguments' ({launch.seen.strays}). Remedy: "
                                   "a larger array, or .contiguous() for one that was expanded")  # fmt: skip
         except Exception as error:
             launch.refused = f"it failed: {type(error).__name__}: {error}"[:400]
+            if not any(each is launch for each in self.launches):
+                self.launches.append(launch)
             raise
-        finally:
-            self._keep(launch, call)
         return _Nothing()
 
-    def _run(self, kernel: Any, call: Call, regions: Regions, original: Callable[[], Any]) -> Seen | None:
-        """Run a launch where it can be; what it did, where that is known."""
+    def _on_gpu(self, launch: Launch, original: Callable[[], Any]) -> Any:
+        """Run a launch as it would without a capture. *Raises*: Unknown where that cannot be."""
         from .. import interpreting
-        from .watch import watched
 
         if interpreting():
-            live = [r._here() for r in regions]
-            if any(memory is None for memory in live):
-                raise Unknown(f"{kernel.fn.__name__}: the interpreter takes arrays on the CPU, and one is on a GPU. "
-                              "Remedy: leave TRITON_INTERPRET out, or move it")  # fmt: skip
-            seen = watched(kernel, call, live, [r.start for r in regions], lenient=True)  # type: ignore[arg-type]
-        elif all(r._here() is not None for r in regions):
-            seen = self._elsewhere(kernel, call)
-            for region, after in zip(regions, seen.after, strict=True):
-                region.put(after)
-        else:
-            original()
-            return None
+            raise Unknown(f"{launch.name}: the interpreter takes arrays on the CPU, and one is on a GPU. Remedy: leave "
+                          "TRITON_INTERPRET out, or move it")  # fmt: skip
+        return original()
+
+    def _run(self, kernel: Any, call: Call, regions: Regions) -> Seen:
+        """Run a launch in the interpreter, here or in a worker. *Raises*: Failed, Unknown, or the kernel's error."""
+        from .. import interpreting
+
+        if interpreting():
+            live = [_there(r) for r in regions]
+            return watched(kernel, call, live, [r.start for r in regions], lenient=True)
+        given = replace(call, regions=call.regions or [r.content() for r in regions])
+        seen = self._elsewhere(kernel, given)
+        for region, after in zip(regions, seen.after, strict=True):
+            region.put(after)
         return seen
 
     def _elsewhere(self, kernel: Any, call: Call) -> Seen:
@@ -231,22 +236,19 @@ class Captured:
             self._worker = Worker(Interpreted())
         return _dry(self._worker, kernel, call)
 
-    def _keep(self, launch: Launch, call: Call) -> None:
-        """Keep a launch, with its memory if it is one of the first of its kind."""
+    def _keep(self, launch: Launch, call: Call) -> bool:
+        """Add a launch, or count it where one like it is known; whether its memory is kept, as of a kernel's first."""
         same = [each for each in self.launches if each.kernel is launch.kernel and each.call is not None]
         for each in same:
             if each.call is not None and alike(each.call, call):
                 each.count += 1
-                return
-        launch.call = call
-        if len(same) >= KEPT:
-            launch.call = Call(call.arguments, [np.empty(0, np.uint8)] * len(call.regions), call.names, call.grid,
-                               call.options)  # fmt: skip
-            launch.seen, launch.refused = (
-                None,
-                f"its memory was not kept, as it is the kernel's launch after the {KEPT}th",
-            )
+                return False
         self.launches.append(launch)
+        if len(same) < KEPT:
+            launch.call = call
+            return True
+        launch.refused = f"its memory was not kept, since {KEPT} launches of the kernel had been before it"
+        return False
 
     def close(self) -> None:
         """End the worker."""
@@ -271,6 +273,12 @@ def alike(one: Call, other: Call) -> bool:
         return bool(told(one) == told(other))
     except Exception:  # of an argument's own comparison
         return False
+
+
+def _there(region: Any) -> np.ndarray:
+    memory = region.here()
+    assert memory is not None
+    return memory  # type: ignore[no-any-return]
 
 
 class _Nothing:
