@@ -71,13 +71,13 @@ class Watch:
             return None
         if kind == "load":
             self._count(int(live.size))
-        first, last = live.min(), live.max() + np.uint64(size_bytes)
+        first, last = int(live.min()), int(live.max()) + size_bytes
         for k in range(len(self.size)):  # the usual case: one region holds every lane
-            if self.low[k] <= first and last <= self.high[k]:
+            if int(self.low[k]) <= first and last <= int(self.high[k]):
                 self._note(kind, k, live, size_bytes)
                 return None
         lanes = live[:, None]
-        inside = np.asarray((lanes >= self.low) & (lanes + np.uint64(size_bytes) <= self.high))
+        inside = np.asarray((lanes >= self.low) & (lanes < self.high) & (lanes + np.uint64(size_bytes) <= self.high))
         for k in np.flatnonzero(inside.any(axis=0)).tolist():
             self._note(kind, k, live[inside[:, k]], size_bytes)
         held = np.asarray(inside.any(axis=1))

@@ -278,3 +278,18 @@ def test_a_launch_that_fails_is_listed_with_its_error():
     assert "not recorded: it failed: ValueError" in str(seen)
     with pytest.raises(Unknown, match="pair_sum: it failed: ValueError"):
         seen.problem()
+
+
+@triton.jit
+def far_away(x, out, distance, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at * distance))
+
+
+@pytest.mark.parametrize("distance", [1 << 58, -(1 << 60), -(1 << 40)])
+def test_addresses_beyond_the_last_one_are_none_of_its_arguments(distance):
+    x, out = floats(4), floats(4)
+    with tune.capture() as seen:
+        far_away[(1,)](x, out, distance, BLOCK=4)
+    assert out.tolist() == [x[0], 0.0, 0.0, 0.0]
+    assert "3 of 4 unmasked lanes" in seen.launches[0].refused
