@@ -476,9 +476,11 @@ def again(seen: Captured, launch: Launch, config: Mapping[str, Any]) -> tuple[di
     taken: list[tuple[dict[str, Any], tuple[int, ...]]] = []
     args, named = launch.given
     regions = Regions()
-    if any(hasattr(layer, "configs") for layer in chain_of(launch.outer)):
-        for name, value in launch._bound.items():  # its hooks may write
-            regions.plain(name, value)
+    tuner = next((layer for layer in chain_of(launch.outer) if hasattr(layer, "configs")), None)
+    if tuner is not None:
+        if tuner.reset_to_zero or tuner.user_defined_pre_hook or any(c.pre_hook for c in tuner.configs):
+            for name, value in launch._bound.items():
+                regions.plain(name, value)
         named = {k: v for k, v in named.items() if k not in config}
         seen.forced = config
     else:
