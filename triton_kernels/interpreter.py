@@ -8,15 +8,19 @@ a device function. `install` mends the four; `execute` runs one launch and says 
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import itertools
 import threading
 import types
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter as it
+from triton.runtime.jit import _normalize_ty
 
+from . import libdevice
 from .runtime import BFLOAT16, TYPE_NAMES, KernelError
 
 if TYPE_CHECKING:
@@ -44,19 +48,19 @@ class _Arrays:
         self.low = np.array([b[0] for b in bounds], np.uint64)
         self.high = np.array([b[1] for b in bounds], np.uint64)
 
-    def check(self, kind: str, pointers: np.ndarray, mask: np.ndarray | None, size_bytes: int) -> None:
+    def check(self, kind: str, pointers: np.ndarray, mask: np.ndarray | None, size_bytes: int) -> np.ndarray | None:
         if mask is not None:
             mask = np.asarray(mask)  # 3.6 hands the mask of a tensor descriptor over as a memoryview
         live = pointers if mask is None or mask.all() else pointers[np.broadcast_to(mask, pointers.shape)]
         if live.size == 0:
-            return
+            return None
         first, last = int(live.min()), int(live.max()) + size_bytes
         if any(low <= first and last <= high for low, high in self.bounds):
-            return  # the usual case: one array holds every lane
+            return None  # the usual case: one array holds every lane
         live = live.reshape(-1, 1)
         inside = ((live >= self.low) & (live + np.uint64(size_bytes) <= self.high)).any(axis=1)
         if inside.all():
-            return
+            return None
         stray = int(live[~inside][0, 0])
         lines = "".join(
             f"\n  {name}: {a.dtype} {a.shape} strides {a.strides} at [{low:#x}, {high:#x}): {_place(stray, low, high)}"
@@ -72,7 +76,7 @@ class _Arrays:
         raise error
 
 
-_current: _Arrays | None = None
+_current: _Arrays | Memory | None = None
 
 
 def _byte_range(array: Any) -> tuple[int, int]:
@@ -101,16 +105,19 @@ class _Memory:
         return getattr(self._native, name)
 
     def load(self, pointers: Any, mask: Any, other: Any, dtype: Any) -> Any:
-        if _current is not None:
-            _current.check("load", pointers, mask, np.dtype(dtype).itemsize)
+        if (
+            _current is not None
+            and (inside := _current.check("load", pointers, mask, np.dtype(dtype).itemsize)) is not None
+        ):
+            mask = inside
         if dtype == BFLOAT16:
             bits = np.ascontiguousarray(other).view(np.uint16)
             return self._native.load(pointers, mask, bits, np.dtype(np.uint16)).view(BFLOAT16)
         return self._native.load(pointers, mask, other, dtype)
 
     def store(self, pointers: Any, value: Any, mask: Any) -> Any:
-        if _current is not None:
-            _current.check("store", pointers, mask, value.itemsize)
+        if _current is not None and (inside := _current.check("store", pointers, mask, value.itemsize)) is not None:
+            mask = inside
         if value.dtype == BFLOAT16:
             value = np.ascontiguousarray(value).view(np.uint16)
         return self._native.store(pointers, value, mask)
@@ -237,8 +244,19 @@ def _fma(self: Any, x: Any, y: Any, z: Any) -> Any:
     return it.TensorHandle((p + c).astype(z.data.dtype), z.dtype.scalar)
 
 
+class Memory(Protocol):
+    """Who is asked whether a launch may touch addresses, and may note that it does; `check` gives the lanes that are
+    left of a load or a store where not all may be. *Raises*: OutOfBounds."""
+
+    program: int
+
+    def check(self, kind: str, pointers: np.ndarray, mask: np.ndarray | None, size_bytes: int) -> np.ndarray | None: ...
+
+    def dot(self, dtype: str, depth: int) -> None: ...
+
+
 class _Checked:
-    def __init__(self, arrays: _Arrays | None) -> None:
+    def __init__(self, arrays: _Arrays | Memory | None) -> None:
         self.arrays = arrays
         self.quiet = np.errstate(all="ignore")  # a GPU does not warn of 0/0 either
 
@@ -321,4 +339,53 @@ def execute(launch: Launch, prepared: _Prepared, arrays: Sequence[Any], floats: 
             raise kind(f"{launch.describe(arrays, floats)} failed: {type(root).__name__}: {root}") from root
 
 
+def constexprs_of(fn: Any) -> set[str]:
+    """Return the names of a kernel's parameters that are constants of its text."""
+    return {n for n, ty in inspect.get_annotations(fn).items() if _normalize_ty(ty) == "constexpr"}
+
+
+def run(kernel: Any, arguments: Mapping[str, Any], grid: Sequence[int], memory: Memory) -> None:
+    """Run every program of a kernel that anyone has written, one after another.
+
+    arguments : all of them by name; pointers as Triton takes them, with `data_ptr` and `dtype`. *Raises*: OutOfBounds,
+    and what the kernel raises, without the interpreter's errors around it.
+    """
+    constant, builder = constexprs_of(kernel.fn), it.interpreter_builder
+    sizes = (*(int(n) for n in grid), 1, 1)[:3]
+    with _LOCK, libdevice.mended(kernel.fn), _Checked(memory):
+        ready = {n: a if n in constant else _as_given(a) for n, a in arguments.items()}
+        function = kernel.rewrite()
+        builder.set_grid_dim(*sizes)
+
+        def dot(a: Any, b: Any, *rest: Any) -> Any:
+            memory.dot(str(a.dtype.scalar), a.data.shape[-1])
+            return type(builder).create_dot(builder, a, b, *rest)
+
+        builder.create_dot = dot
+        try:
+            for number, index in enumerate(itertools.product(*map(range, sizes))):
+                memory.program = number
+                builder.set_grid_idx(*index)
+                function(**ready)
+        except Exception as error:
+            root: BaseException = error
+            while isinstance(root, it.InterpreterError) and root.__cause__ is not None:
+                root = root.__cause__
+            raise root from None
+        finally:
+            del builder.create_dot
+
+
+def _as_given(value: Any) -> Any:
+    """Return an argument as the interpreter holds it. A float is float32 on a GPU."""
+    if isinstance(value, float | np.floating):
+        return tl.tensor(it.TensorHandle(np.array([value], np.float32), tl.float32), tl.float32)
+    if isinstance(value, np.integer):
+        value = int(value)
+    if isinstance(value, tuple):
+        return it._tuple_create(value, map(_as_given, value))
+    return it._implicit_cvt(value)
+
+
+libdevice.install()
 install()

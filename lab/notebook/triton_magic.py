@@ -15,7 +15,8 @@ from core.base.errors import text as told
 from core.library import CustomOp
 from triton_kernels.runtime import TYPE_NAMES, Pointer, mode
 from triton_kernels.tune.measure import Failed
-from triton_kernels.tune.own import OwnMeasure, text_of
+from triton_kernels.tune.own import OwnMeasure
+from triton_kernels.tune.texts import text_of
 from triton_kernels.tune.worker import Worker
 
 from ..console.options import HELP

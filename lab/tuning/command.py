@@ -37,7 +37,7 @@ from widgets.training import Training, seconds_text
 
 from ..console.options import Parser, meant
 from ..console.progress import Screen
-from . import import_export
+from . import import_export, programs
 from .session_view import verdict, words
 
 USAGE = (
@@ -76,13 +76,13 @@ def parser(prog: str = "%tune", kernel: bool = True) -> argparse.ArgumentParser:
         made.add_argument("--reference", default="reference", help="what a C function should compute, in Python")
         made.add_argument("--configs", help="of a C function: a dict of lists, in place of its // tune: lines")
         made.add_argument("--function", help="which C function, where it is not the cell's last")
-        made.add_argument("--tolerance", type=float, help="the error allowed, relative to the result's size")
         return _shared(made, prog)
     made = _Parser(prog=prog, description=__doc__.replace("`", ""), example=example)
     made.add_argument("--list", action="store_true", help="name the kernels, each with the shape that it takes")
-    made.add_argument("kernel", metavar="KERNEL", help="such as matmul_f32 or softmax_kernel; --list names them")
-    made.add_argument("shape", metavar="SHAPE", help="sizes with x between them: 4096x1024")
-    made.add_argument("dtype", metavar="DTYPE", help="float16, bfloat16, float32 or float64")
+    about = "such as matmul_f32 or softmax_kernel; --list names them. Or a program and a kernel that it launches, with "
+    made.add_argument("kernel", metavar="KERNEL", help=f"{about}no shape: train.py:add_kernel")
+    made.add_argument("shape", metavar="SHAPE", nargs="?", default="", help="sizes with x between them: 4096x1024")
+    made.add_argument("dtype", metavar="DTYPE", nargs="?", default="", help="float16, bfloat16, float32 or float64")
     made.add_argument("--use", metavar="CONFIG", help='no search: choose a config that was measured, "BLOCK=256 ..."')
     return _shared(made, prog)
 
@@ -93,6 +93,7 @@ def _shared(made: argparse.ArgumentParser, prog: str) -> argparse.ArgumentParser
     made.add_argument("--target", help="for Triton kernels: cuda, or an architecture to compile for, such as sm_90")
     made.add_argument("--strategy", default="portfolio", help=", ".join(strategies.names()) + " (portfolio)")
     made.add_argument("--evaluations", type=int, help="try at most so many configs")
+    made.add_argument("--tolerance", type=float, help="the error allowed, relative to the result's size")
     made.add_argument("--fresh", action="store_true", help="do not take over what earlier runs have measured")
     if prog == "%tune":
         made.add_argument("--wait", action="store_true", help="give the prompt back at the end, not at once")
@@ -113,8 +114,20 @@ def understood(words: Sequence[str], prog: str = "%tune") -> tuple[argparse.Name
     """Return the options of a command, and the problem it names. *Raises*: Wrong for a command that cannot be run."""
     options = parser(prog).parse_args(list(words))
     try:
-        problem = find(options.kernel, options.shape, options.dtype, options.target)
         _sound(options)
+        if programs.names_a_file(options.kernel):
+            if options.shape:
+                raise Wrong(f"{options.kernel} has the shapes that it is launched with; came besides: {options.shape}")
+            cuda.availability()  # connects the GPU, if there is one
+            return options, programs.problem_of(options.kernel, options.target, options.tolerance)
+        if not options.shape or not options.dtype:
+            raise Wrong(
+                f"the following arguments are required: {'DTYPE' if options.shape else 'SHAPE, DTYPE'}\n{USAGE}"
+            )
+        if options.tolerance is not None:
+            raise Wrong("--tolerance is for a program's kernels, as in train.py:add_kernel, and %%tune: kernels that "
+                        "are known by name have their own")  # fmt: skip
+        problem = find(options.kernel, options.shape, options.dtype, options.target)
     except ValueError as error:
         raise Wrong(str(error)) from None
     return options, problem

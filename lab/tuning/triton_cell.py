@@ -2,7 +2,7 @@
 
 A cell of Python runs as any other, and what it defines stays. Then its `@triton.jit` kernel is tuned: on the GPU where
 one is connected, else compiled for `--target` and estimated, with the best ones run in Triton's interpreter against the
-reference. `c_cell` knows C.
+reference, or against its first config. `c_cell` knows C.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def add_kernel(x, y, out, n, BLOCK: tl.constexpr):
 x = y = np.random.rand(100_000).astype(np.float32)
 arguments = dict(x=x, y=y, out=np.empty_like(x), n=x.size)    # all but the tunables
 grid = lambda config: (triton.cdiv(x.size, config["BLOCK"]),)
-reference = lambda x, y, out, n: x + y                        # in float64; a dict by name for several outputs
+reference = lambda x, y, out, n: x + y                        # in float64; without it the default config is one
 configs = dict(BLOCK=[256, 512, 1024], num_warps=[4, 8])      # or triton.Config objects; may be left out"""
 """A whole cell, for who gives one that is not."""
 
@@ -36,12 +36,13 @@ configs = dict(BLOCK=[256, 512, 1024], num_warps=[4, 8])      # or triton.Config
 def problem_of(text: str, names: dict[str, Any], options: argparse.Namespace) -> Problem:
     """Return the problem that a cell states. *Raises*: Wrong with an example of a whole cell, or problem.Unknown."""
     kernel = kernel_of(text, names)
-    missing = [n for n in ("arguments", "grid", "reference") if n not in _assigned(text)]
+    missing = [n for n in ("arguments", "grid") if n not in _assigned(text)]
     if missing:
         raise Wrong(f"the cell says no {' and no '.join(missing)}. A whole cell:\n\n{EXAMPLE}")
     configs = names["configs"] if "configs" in _assigned(text) else None
-    return own_problem(kernel, names["arguments"], grid=names["grid"], reference=names["reference"], configs=configs,
-                       target=options.target)  # fmt: skip
+    reference = names["reference"] if "reference" in _assigned(text) else None
+    return own_problem(kernel, names["arguments"], grid=names["grid"], reference=reference, configs=configs,
+                       target=options.target, tolerance=options.tolerance)  # fmt: skip
 
 
 def kernel_of(text: str, names: dict[str, Any]) -> Any:

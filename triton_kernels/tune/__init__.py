@@ -9,10 +9,10 @@ what to try; `measure` is the protocol of those that measure (`measure_cpu`, `me
 `replay`), each in a `worker` that may crash; `trials`, `race`, `final` and `session` run it; `store` and `lookup` keep
 and find results; `problem` knows the kernels by name.
 
-`dispatch` tunes several shapes together and leaves a tree of configs (`dispatching`, `dispatch_tree`). `guests`
-lets Kernel Tuner and Optuna search by our strategies.
-`own` takes a kernel of the user's, `own_c` a C function, `stored` launches it with what was found, `exchange` writes
-and reads results.
+`launches` records those of any program and `adoption` makes a problem of them. `dispatch` tunes several shapes together
+and leaves a tree of configs (`dispatching`, `dispatch_tree`). `guests` lets Kernel Tuner and Optuna search by our
+strategies. `own` takes a kernel of the user's with a reference, `own_c` a C function, `stored` launches it with what
+was found, `exchange` writes and reads results.
 
 Importing this loads nothing; a name is loaded when it is first asked for.
 """
@@ -23,9 +23,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .adoption import adopt
     from .dispatching import Dispatch, dispatch
     from .events import Result
     from .guests import kernel_tuner_strategy, optuna_sampler
+    from .launches import Captured, capture
     from .lookup import best
     from .problem import Problem, find, known
     from .session import Session, run
@@ -33,13 +35,14 @@ if TYPE_CHECKING:
     from .stored import auto
 
 _HOME = {
-    "Dispatch": "dispatching", "Problem": "problem", "Result": "events", "Session": "session", "Store": "store",
-    "auto": "stored", "best": "lookup", "dispatch": "dispatching", "find": "problem", "known": "problem",
-    "kernel_tuner_strategy": "guests", "optuna_sampler": "guests", "run": "session",
+    "Captured": "launches", "Dispatch": "dispatching", "Problem": "problem", "Result": "events", "Session": "session",
+    "Store": "store", "adopt": "adoption", "auto": "stored", "best": "lookup", "capture": "launches",
+    "dispatch": "dispatching", "find": "problem", "kernel_tuner_strategy": "guests", "known": "problem",
+    "optuna_sampler": "guests", "run": "session",
 }  # fmt: skip
 __all__ = [
-    "Dispatch", "Problem", "Result", "Session", "Store", "auto", "best", "dispatch", "find", "kernel_tuner_strategy",
-    "known", "optuna_sampler", "run",
+    "Captured", "Dispatch", "Problem", "Result", "Session", "Store", "adopt", "auto", "best", "capture", "dispatch",
+    "find", "kernel_tuner_strategy", "known", "optuna_sampler", "run",
 ]  # fmt: skip
 
 

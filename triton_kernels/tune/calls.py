@@ -40,10 +40,31 @@ def is_array(value: Any) -> bool:
 
 def _of(value: Any) -> str:
     if is_array(value):
-        text = f"{value.dtype}[{','.join(map(str, value.shape))}]"
-        contiguous = value.flags.c_contiguous if hasattr(value, "flags") else True
-        return text if contiguous else f"{text}/({','.join(map(str, value.strides))})"
+        text = f"{dtype_of(value)}[{','.join(map(str, value.shape))}]"
+        contiguous, strides = laid_out(value)
+        return text if contiguous else f"{text}/({','.join(map(str, strides))})"
     return str(int(value)) if isinstance(value, int | np.integer | np.bool_) else repr(value)
+
+
+def dtype_of(array: Any) -> str:
+    """Return the name of an array's dtype, as NumPy has it, whatever library the array is of.
+
+    >>> dtype_of(np.zeros(3, np.float16))
+    'float16'
+    """
+    numpy = getattr(array, "numpy", None)  # of `arguments.View`, whose own dtype is Triton's name
+    return str(array.dtype if numpy is None or callable(numpy) else numpy).rpartition(".")[2]
+
+
+def laid_out(value: Any) -> tuple[bool, tuple[int, ...]]:
+    """Return whether an array of any library is contiguous, and its strides in bytes."""
+    if hasattr(value, "flags"):
+        return bool(value.flags.c_contiguous), tuple(value.strides)
+    if hasattr(value, "is_contiguous"):
+        return bool(value.is_contiguous()), tuple(n * value.element_size() for n in value.stride())
+    if hasattr(value, "contiguous"):
+        return value.contiguous, tuple(n * value.numpy.itemsize for n in value.strides)
+    return True, ()
 
 
 def mode(how: str, arguments: Mapping[str, Any]) -> str:

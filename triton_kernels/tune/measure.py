@@ -48,6 +48,8 @@ def failure_of(status: str, error: BaseException, *, fatal: bool = False) -> Fai
     'compile: ValueError: no such name'
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if lines and not lines[-1].strip("^ ") and error.__cause__ is not None:  # of Triton's: where it was, not what
+        return failure_of(status, error.__cause__, fatal=fatal)
     failed = Failed(status, f"{type(error).__name__}: {(lines or [''])[-1]}"[:400], str(error)[-4000:])
     failed.fatal = fatal
     return failed

@@ -6,15 +6,11 @@ GPU that is not here, interpreted, or run on the GPU. Nothing of the user's proc
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import hashlib
 import inspect
-import linecache
 import math
-import textwrap
 import time
-import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,13 +18,15 @@ from typing import Any
 import numpy as np
 
 from . import calls
+from .arguments import as_numpy
 from .measure import SMALLEST, Built, Failed, failure_of, judge, launch_failure, tolerance
 from .measure_static import Argument, code_of, facts_of, start_compiling, threads
 from .memory import Zoned
 from .problem import Problem, Unknown
 from .sources import source_of
-from .space import Config, Constraint, Space, Tunable
+from .space import Config, Constraint, Space, Tunable, without_hooks
 from .table import Table
+from .texts import chain_of, function_of, jitted, made, text_of
 from .worker import Worker
 
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
@@ -44,6 +42,7 @@ class OwnMeasure:
     text : a module with the kernel, called `name`. arguments : all but the tunables, in any order. outputs : names of
     the arrays that it writes. expected : what they should become. grids : for each config, in the table's order, how
     many programs. other : arrays with other content, and what the outputs should become then, for checks with a seed.
+    allowed : the error, relative to the result's size; None for what the dtype allows.
     """
 
     text: str
@@ -53,6 +52,7 @@ class OwnMeasure:
     grids: dict[tuple[Any, ...], tuple[int, ...]]
     dtype: str
     other: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None
+    allowed: float | None = None
     kind: str = "static"
     target: str = "sm_90"
     host: str = ""
@@ -109,31 +109,39 @@ class OwnMeasure:
         grid = self.grids[_key(config)]
         threads(config.get("num_warps", 4), self.target)
         try:
-            compiled = self._kernel.run(*self._specs(), **config, grid=grid, warmup=True)
+            compiled = self._kernel.run(**self._specs(config), grid=grid, warmup=True)
         except Exception as error:
             raise failure_of("compile", error) from error
-        moved = float(sum(a.nbytes for a in self.arguments.values() if isinstance(a, np.ndarray)))
+        moved = self._moved()
         warps = compiled.metadata.num_warps
         facts = facts_of(resources_of(compiled), self.target, self.dtype, 0.0, moved, math.prod(grid), warps)
         self._times[_key(config)] = facts["estimate_ms"]
         binary = hashlib.sha256(code_of(compiled)).hexdigest()
         return Built(f"{binary} {grid}", (time.perf_counter() - began) * 1e3, facts)
 
-    def _specs(self) -> list[Any]:
+    def _specs(self, config: Config) -> dict[str, Any]:
+        """Return what the kernel is compiled with: by name, since a constexpr may stand before an argument."""
         from ..runtime import TYPE_NAMES
 
-        return [Argument(TYPE_NAMES[a.dtype]) if isinstance(a, np.ndarray) else a for a in self._ordered()]
+        given = {
+            n: Argument(TYPE_NAMES[a.dtype]) if isinstance(a, np.ndarray) else a for n, a in self.arguments.items()
+        }
+        return {**given, **config}
 
-    def _ordered(self) -> list[Any]:
-        return [self.arguments[n] for n in self._kernel.arg_names if n in self.arguments]
+    def _moved(self) -> float:
+        """Return how many bytes move at least: each array once."""
+        return float(sum(a.nbytes for a in self.arguments.values() if isinstance(a, np.ndarray)))
 
-    def _launch(self, config: Config) -> None:
+    def _call(self, config: Config) -> None:
+        """Run the kernel, whatever comes of it."""
         from ..runtime import Pointer
 
-        arguments = [Pointer(self._arrays[n]) if n in self._arrays else self.arguments[n]
-                     for n in self._kernel.arg_names if n in self.arguments]  # fmt: skip
+        given = {n: Pointer(self._arrays[n]) if n in self._arrays else a for n, a in self.arguments.items()}
+        self._kernel[self.grids[_key(config)]](**given, **config)
+
+    def _launch(self, config: Config) -> None:
         try:
-            self._kernel[self.grids[_key(config)]](*arguments, **config)
+            self._call(config)
         except Exception as error:
             root: BaseException = error  # the interpreter tells what went wrong by an error around it
             while self.kind == "interpret" and root.__cause__ is not None:
@@ -170,6 +178,7 @@ class OwnMeasure:
             kind = found.dtype.name
             scale = np.abs(expected) + float(np.mean(np.abs(expected)))
             allowed = tolerance(kind, _TERMS) if kind in ("float16", "bfloat16", "float32", "float64") else 1e-12
+            allowed = allowed if self.allowed is None or allowed == 1e-12 else self.allowed
             worst = max(worst, judge(found, expected, scale, allowed, SMALLEST.get(kind, 0.0)))
         for name, array in self._arrays.items():
             now = array if self._xp is np else array.get()
@@ -216,62 +225,7 @@ def _key(config: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(sorted(config.items()))
 
 
-# -- a kernel's text ---------------------------------------------------------------------------------------------------
-
-
-def text_of(kernel: Any) -> str:
-    """Return a module's text with a jitted kernel and all that it reads of its own globals.
-
-    *Raises*: Unknown for a global that cannot be written down.
-    """
-    heads: dict[str, str] = {"triton": "import triton", "tl": "import triton.language as tl"}
-    bodies: dict[str, str] = {}
-
-    def add(fn: Any, name: str) -> None:
-        if name in bodies:
-            return
-        bodies[name] = ""
-        try:
-            source = textwrap.dedent(inspect.getsource(fn))
-        except OSError as error:
-            raise Unknown(f"the text of {name} cannot be read: {error}") from None
-        for used in _names(ast.parse(source)):
-            if used in fn.__globals__ and used != name and used not in fn.__code__.co_varnames:
-                value = fn.__globals__[used]
-                if isinstance(value, types.ModuleType):
-                    heads[used] = f"import {value.__name__} as {used}"
-                elif isinstance(getattr(value, "fn", None), types.FunctionType) and not _triton_s(value.fn):
-                    add(value.fn, used)
-                elif isinstance(value, bool | int | float | str):
-                    heads[used] = f"{used} = {value!r}"
-                elif type(value).__name__ == "constexpr":
-                    heads[used] = f"{used} = tl.constexpr({value.value!r})"
-                elif getattr(value, "__module__", "").startswith("triton"):
-                    heads[used] = f"from {value.__module__} import {getattr(value, '__name__', used)} as {used}"
-                else:
-                    raise Unknown(f"{name} reads the global {used}, a {type(value).__name__}: needed a number, a text, "
-                                  "tl.constexpr, a module or a @triton.jit function")  # fmt: skip
-        bodies[name] = source
-
-    add(kernel.fn, kernel.fn.__name__)
-    return "\n".join(heads.values()) + "\n\n" + "\n".join(bodies[n] for n in reversed(list(bodies)))
-
-
-def _triton_s(fn: Any) -> bool:
-    return (fn.__module__ or "").startswith("triton.")
-
-
-def _names(tree: ast.AST) -> list[str]:
-    return list(dict.fromkeys(n.id for n in ast.walk(tree) if isinstance(n, ast.Name)))
-
-
-def made(text: str, name: str) -> Any:
-    """Return the kernel of a module's text, made in this process."""
-    file = f"<tuned kernel {hashlib.sha256(text.encode()).hexdigest()[:12]}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    module = types.ModuleType("tuned_kernel")
-    exec(compile(text, file, "exec"), vars(module))
-    return vars(module)[name]
+# -- a reference ------------------------------------------------------------------------------------------------------
 
 
 def ask(reference: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
@@ -313,15 +267,19 @@ def space_of(kernel: Any, arguments: Mapping[str, Any], configs: Any = None) -> 
     Inferred tunables are the constexprs that the arguments leave open: powers of two from 16 to 1024 for those written
     in capitals, and num_warps. *Raises*: Unknown.
     """
+    if configs is None:  # of an autotuner above the kernel
+        configs = without_hooks([c for layer in chain_of(kernel) for c in getattr(layer, "configs", ())]) or None
     if isinstance(configs, Mapping):
         tunables = [Tunable(n, tuple(v), next(iter(v))) for n, v in configs.items()]
         return Space(tunables)
     if configs is not None:
         return Space.of(list(configs))
-    declared = inspect.signature(kernel.fn).parameters.values()
+    declared = inspect.signature(function_of(kernel)).parameters.values()
     left = [p.name for p in declared if "constexpr" in str(p.annotation) and p.name not in arguments]
     if odd := [n for n in left if not n.isupper()]:
-        raise Unknown(f"no values are known for {', '.join(odd)} of {kernel.fn.__name__}. Remedy: configs={{...}}")
+        raise Unknown(
+            f"no values are known for {', '.join(odd)} of {function_of(kernel).__name__}. Remedy: configs={{...}}"
+        )
     sizes = tuple(1 << k for k in range(4, 11))
     tunables = [Tunable(n, sizes, 128) for n in left]
     tunables.append(Tunable("num_warps", _INFERRED["num_warps"], 4))
@@ -334,15 +292,17 @@ def own_problem(
     arguments: Mapping[str, Any],
     *,
     grid: Callable[[Config], tuple[int, ...]] | tuple[int, ...],
-    reference: Callable[..., Any],
+    reference: Callable[..., Any] | None = None,
     configs: Any = None,
     target: str | None = None,
+    tolerance: float | None = None,
 ) -> Problem:
     """Return the problem of a kernel with `@triton.jit`.
 
     arguments : by name, all but the tunables; NumPy arrays for pointers. grid : of a config, as for a launch.
     reference : takes the arguments and gives, by name, what the outputs should be; a single array where there is one
-    output named ``out``. configs : `triton.Config` objects, dicts, or a dict of lists; without them what the
+    output named ``out``. Without one the kernel is adopted: its default config is the reference, and arguments are of
+    any library (`adoption.adopt`). configs : `triton.Config` objects, dicts, or a dict of lists; without them what the
     constexprs suggest.
 
     *Raises*: Unknown, for what is missing or cannot be tuned.
@@ -350,9 +310,15 @@ def own_problem(
     from . import triton_problems
     from .devices import DEVICES
 
+    if reference is None:
+        from .adoption import adopt
+
+        return adopt(kernel, arguments, grid=grid, configs=configs, target=target, tolerance=tolerance)
+    kernel = jitted(kernel)
     name = kernel.fn.__name__
     names = list(inspect.signature(kernel.fn).parameters)
     space = space_of(kernel, arguments, configs)
+    arguments = {n: as_numpy(n, a) for n, a in arguments.items()}
     if unknown := [n for n in arguments if n not in names]:
         raise Unknown(f"{name} has no argument {', '.join(unknown)}; it has {', '.join(names)}")
     if left := [n for n in names if n not in arguments and n not in space.names]:
@@ -374,7 +340,7 @@ def own_problem(
     text = text_of(kernel)
     first = next(arrays[n] for n in names if n in arrays)
     shape = tuple(int(n) for n in first.shape)
-    common = (text, name, dict(arguments), expected, grids, first.dtype.name, other)
+    common = (text, name, dict(arguments), expected, grids, first.dtype.name, other, tolerance)
     source = source_of(kernel)
     from .. import runtime
 

@@ -389,9 +389,10 @@ def run(
 ) -> Result:
     """Tune a kernel and wait for the `Result`; options are `Session`'s. Without `store` the user's own is taken.
 
-    kernel : a name that `find` knows, at a shape and dtype; a `Problem`; a `@triton.jit` function of one's own, or the
-    text of a C function. The last two take their arguments by name in the place of the shape, with `reference` and
-    `configs`, the first `grid` besides (`own_problem`), the second `function` and `tolerance` (`own_c.c_problem`).
+    kernel : a name that `find` knows, at a shape and dtype; a `Problem`; anyone's Triton kernel, or the text of a C
+    function. The last two take their arguments by name in the place of the shape, with `reference`, `configs` and
+    `tolerance`, the first `grid` besides (`own_problem`; without a reference `adopt`), the second `function`
+    (`own_c.c_problem`).
 
     >>> from triton_kernels.tune.replay import replayed
     >>> run(replayed({1: 3.0, 2: 1.0}), budget=None).verdict
@@ -408,7 +409,8 @@ def run(
     else:
         from .own import own_problem
 
-        problem = own_problem(kernel, shape, grid=grid, reference=reference, configs=configs, target=target)
+        problem = own_problem(kernel, shape, grid=grid, reference=reference, configs=configs, target=target,
+                              tolerance=tolerance)  # fmt: skip
     with store or (Store() if problem.measure.apart else contextlib.nullcontext()) as kept:  # type: ignore[union-attr]
         session = Session(problem, store=kept, **options)
         for _ in session:

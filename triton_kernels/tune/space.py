@@ -224,4 +224,17 @@ def as_config(config: Any) -> Config:
     return {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages, **rare}
 
 
+def without_hooks(configs: Sequence[Any]) -> list[Config]:
+    """Return configs as dicts, their hooks left to who launches; options that none of them sets are left out."""
+    found = []
+    for each in configs:
+        plain = dict(each) if isinstance(each, Mapping) else None
+        if plain is None:
+            rare = {name: getattr(each, name, unset) for name, unset in _RARE.items()}
+            plain = {**each.kwargs, "num_warps": each.num_warps, "num_stages": each.num_stages, **rare}
+        found.append(plain)
+    unused = [n for n, unset in _RARE.items() if all(c.get(n, unset) == unset for c in found)]
+    return [{n: v for n, v in c.items() if n not in unused} for c in found]
+
+
 _RARE = {"num_ctas": 1, "maxnreg": None}  # what a `triton.Config` may set besides, and what stands there if it does not

@@ -17,7 +17,8 @@ from . import calls, lookup
 from .lookup import Chosen
 from .own import space_of
 from .sources import source_of
-from .space import Config, Space
+from .space import Config, Space, without_hooks
+from .texts import chain_of, function_of, jitted
 
 _MOST_KNOWN = 1024
 
@@ -36,8 +37,11 @@ class Auto:
         self, kernel: Any, space: Space, any_shape: bool = False, constants: Mapping[str, Any] | None = None
     ) -> None:
         self.kernel, self.space, self.any_shape, self.constants = kernel, space, any_shape, dict(constants or {})
-        self.__doc__ = kernel.fn.__doc__ or self.__doc__
-        self._names = list(inspect.signature(kernel.fn).parameters)
+        function = function_of(kernel)
+        self.__doc__ = function.__doc__ or self.__doc__
+        self._names = list(inspect.signature(function).parameters)
+        self._launched = _untuned(kernel)
+        self._hooks = [c for layer in chain_of(kernel) for c in getattr(layer, "configs", ()) if c.pre_hook]
         self._default = space.default
         self._memo: dict[Any, Config] = {}
         lookup.on_change.append(self._memo.clear)
@@ -51,9 +55,16 @@ class Auto:
             if config is not self._default and not self._checked_with(grid, sizes, config):
                 config = self._default
                 sizes = _sizes(grid, config)
-            ready = [Pointer(a) if calls.is_array(a) else a for a in arguments]
-            also = {n: Pointer(a) if calls.is_array(a) else a for n, a in named.items()}
-            return self.kernel[sizes](*ready, **also, **config)
+
+            def pointer(value: Any) -> Any:
+                return Pointer(value) if calls.is_array(value) and not hasattr(value, "data_ptr") else value
+
+            for each in self._hooks:
+                if {**config, **without_hooks([each])[0]} == config:
+                    each.pre_hook({**dict(zip(self._names, arguments, strict=False)), **named, **config})
+            ready = [pointer(a) for a in arguments]
+            also = {n: pointer(a) for n, a in named.items()}
+            return self._launched[sizes](*ready, **also, **config)
 
         return launch
 
@@ -79,13 +90,14 @@ class Auto:
         ordered = {n: given[n] if n in given else self.constants[n] for n in self._names
                    if (n in given or n in self.constants) and n not in self.space.names}  # fmt: skip
         array = next((a for a in ordered.values() if calls.is_array(a)), None)
-        name = self.kernel.fn.__name__
+        name = function_of(self.kernel).__name__
         if array is None:
             raise TypeError(f"{name}: a launch needs an array among its arguments, got none")
         try:
             call = None if self.any_shape else calls.of(ordered)
             shape = tuple(int(n) for n in array.shape)
-            found = lookup.best(name, shape, array.dtype.name, device(), lambda: source_of(self.kernel), call)
+            found = lookup.best(name, shape, calls.dtype_of(array), device(), lambda: source_of(jitted(self.kernel)),
+                                call)  # fmt: skip
             if found is None:
                 return None
             config = Chosen(self.space.complete(found))
@@ -110,7 +122,17 @@ def _told(value: Any) -> Any:
     """Of an argument what a config's rightness may depend on."""
     if not calls.is_array(value):
         return value
-    return value.shape, value.dtype, None if value.flags.c_contiguous else value.strides
+    contiguous, strides = calls.laid_out(value)
+    return tuple(value.shape), value.dtype, None if contiguous else strides
+
+
+def _untuned(kernel: Any) -> Any:
+    """Return a kernel without the autotuners above its function; heuristics stay."""
+    if hasattr(kernel, "configs"):
+        return _untuned(kernel.fn)
+    if hasattr(kernel, "values") and not callable(kernel.values):
+        return type(kernel)(_untuned(kernel.fn), kernel.arg_names, kernel.values)
+    return kernel
 
 
 def device() -> str:
@@ -130,9 +152,10 @@ def auto(what: Any = None, /, *, configs: Any = None, any_shape: bool = False, *
     """Return a kernel that takes the config stored for the shape it is called at: a decorator, or a C function.
 
     Above `@triton.jit`, ``@tune.auto(configs)``: launches take what is stored, else the first of `configs`:
-    `triton.Config` objects, dicts, or a dict of lists, as `tune.run` takes them; without them what the kernel's
-    constexprs suggest. arguments : constexprs that are no tunables. any_shape : that each config is right at any shape,
-    so that one that was chosen at a shape near a launch's may serve it; else it serves what it was checked at.
+    `triton.Config` objects, dicts, or a dict of lists, as `tune.run` takes them; without them those of an
+    `@triton.autotune` below, or what the kernel's constexprs suggest. arguments : constexprs that are no tunables.
+    any_shape : that each config is right at any shape, so that one that was chosen at a shape near a launch's may serve
+    it; else it serves what it was checked at.
 
     Of a C text, ``f = tune.auto(text)``: a function of NumPy arrays and numbers, compiled when it is first called;
     ``function`` and ``configs`` by name, as `tune.run` takes them.
