@@ -411,6 +411,9 @@ def fully_shard(module: Any, *, mesh: Any = None, reshard_after_forward: Any = N
     >>> isinstance(model, core.distributed.fsdp.FSDPModule), type(model).__name__
     (True, 'FSDPLinear')
     """
+    if dp_mesh_dims is not None:
+        raise NotImplementedError(text("dimensions of a mesh are chosen by their names", op="fully_shard",
+                                       came=f"dp_mesh_dims={dp_mesh_dims}", remedy="mesh=mesh['dp']"))  # fmt: skip
     policy = mp_policy or MixedPrecisionPolicy()
     many = list(module) if isinstance(module, Iterable) and not isinstance(module, Module) else [module]
     for p in [p for m in many for p in m.parameters()] if shard_placement_fn is not None else ():

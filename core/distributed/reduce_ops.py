@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..backends.half import narrowed, widened
 from ..base.errors import text
 from ..tensors.tensor import Tensor
 
@@ -71,8 +72,12 @@ _UFUNCS = {"SUM": np.add, "AVG": np.add, "PRODUCT": np.multiply, "MIN": np.minim
 
 def summed(rows: Any, op: str, out: Any) -> None:
     """Sum the rows of an array of narrow floats in float32, in their order; round once, into `out`."""
-    found = _UFUNCS[op].reduce(rows.astype(np.float32), axis=0)
-    out[:] = (found / np.float32(len(rows)) if op == "AVG" else found).astype(out.dtype)
+    total = widened(rows[0]).astype(np.float32, copy=False)
+    for row in rows[1:]:
+        _UFUNCS[op](total, widened(row).astype(np.float32, copy=False), out=total)
+    if op == "AVG":
+        total /= np.float32(len(rows))
+    out[:] = narrowed(total, out.dtype).astype(out.dtype, copy=False)
 
 
 def before(how: Any, a: Any, own: bool) -> Any:

@@ -423,6 +423,7 @@ def check_norms_over_batches_stay_wide() -> None:
         assert {p.dtype for p in model.parameters()} == {core.float32}
     bad = fsdp.MixedPrecision(core.bfloat16, keep_low_precision_grads=True)
     assert "parameters' dtype" in raises(NotImplementedError, lambda: FSDP(nn.Linear(1, 1), mixed_precision=bad))
+    assert "mesh['dp']" in raises(NotImplementedError, lambda: fully_shard(nn.Linear(1, 1), dp_mesh_dims=("dp",)))
 
 
 # -- what is gathered before it is needed ------------------------------------------------------------------------------
