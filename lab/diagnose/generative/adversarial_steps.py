@@ -148,7 +148,7 @@ def asked_to_be_found_out(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 for node in _nodes(flow, of) if trained is not None else ():
                     if not isinstance(node, ast.Call) or len(node.args) != 2:
                         continue
-                    wanted = _constant(flow, node.args[1])
+                    wanted: float | str | None = _constant(flow, node.args[1])
                     if wanted is None and called(node) in own:
                         wanted = _flag(node.args[1])
                     judges = [n for n in _nodes(flow, node.args[0]) if isinstance(n, ast.Call) and _network(n.func)]

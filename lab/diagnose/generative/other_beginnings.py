@@ -32,13 +32,18 @@ class Draw(NamedTuple):
 @rule(501)
 def from_other_noise(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``net(torch.randn(n, 64))`` in the training, and ``net(torch.rand(9, 64))`` for what is shown."""
-    draws: dict[str, list[Draw]] = {}
+    calls: dict[str, list[tuple[Scope, ast.Call, bool]]] = {}
     for scope in scopes(trace, "randn", "rand(", earlier=True):
         for node in scope.nodes:
             if isinstance(node, ast.Call) and key(node.func) and node.args:
-                draw = _drawn(scope, node)
-                if draw is not None:
-                    draws.setdefault(key(node.func).lstrip("."), []).append(draw)
+                asked = scope, node, _without_gradients(scope, node)
+                calls.setdefault(key(node.func).lstrip("."), []).append(asked)
+    draws: dict[str, list[Draw]] = {}
+    for name, asked_for in calls.items():
+        shown = [draw for scope, node, quiet in asked_for if quiet and (draw := _drawn(scope, node, False)) is not None]
+        for scope, node, quiet in asked_for if shown else ():
+            if not quiet and (draw := _drawn(scope, node, True)) is not None:
+                draws.setdefault(name, [*shown]).append(draw)
     for name, given in draws.items():
         trained, shown = [d for d in given if d.trains], [d for d in given if not d.trains]
         kinds = {d.normal for d in trained}
@@ -58,10 +63,9 @@ def from_other_noise(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
-def _drawn(scope: Scope, call: ast.Call) -> Draw | None:
+def _drawn(scope: Scope, call: ast.Call, trains: bool) -> Draw | None:
     """What noise a model's first argument is, or begins with, or has in it."""
     first = call.args[0]
-    trains = not _without_gradients(scope, call)
     of = stripped(scope.flow, first)
     if isinstance(of, ast.Call) and called(of) in NORMAL | UNIFORM:
         return Draw(called(of) in NORMAL, of, scope.source, trains, True) if _anew(scope, of) or not trains else None
