@@ -26,7 +26,7 @@ WHOLE = {name: 2.0 / eps for name, eps in EPS.items()}
 """The size from which a dtype leaves out whole numbers."""
 ULPS = 32
 DIFFERENCES = {"sub", "rsub", "sub_", "remainder", "fmod", "diff"}
-CASTS = {"cast", "float", "to", "type"}
+CASTS = {"cast", "float", "to", "type", "type_as", "half", "bfloat16"}
 SUMS = {"add", "add_"}
 LOSSES = {"cross_entropy", "nll_loss"}
 ATTENDING = {"scaled_dot_product_attention", "multi_head_attention_forward"}
