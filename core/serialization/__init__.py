@@ -31,8 +31,9 @@ def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2,
     """Save tensors, and dicts, lists and plain values with tensors in them: a state dict, a whole checkpoint.
 
     obj : tensors, parameters, NumPy arrays, numbers, texts, bytes, dtypes, devices, generators, and dicts, lists,
-        tuples, sets, OrderedDicts, defaultdicts, Counters and deques of them. Tensors that share memory share it again
-        after loading, and memory is written once.
+        tuples, sets, OrderedDicts, defaultdicts, Counters and deques of them; in "pt" modules and dataclasses too,
+        whose classes `load` finds by their names. Tensors that share memory share it again after loading, and memory
+        is written once.
     f : a path or a binary file. A path is replaced in one step once everything is written and on the disk: whoever is
         killed in the middle leaves the old file whole. What is open already is written straight.
     format : "safetensors" or "pt"; by default "pt" for the suffixes .pt, .pth, .bin, .ckpt, .tar and for files that
@@ -46,7 +47,7 @@ def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2,
     Raises
     ------
     TypeError
-        For modules, functions and objects of other classes: save their `state_dict()`.
+        For functions and objects of other classes.
     RuntimeError
         Where the folder does not exist, or one memory is seen as two dtypes.
     OSError
@@ -111,7 +112,8 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
         place, such as ``lambda storage, location: storage``. None: where they were.
     mmap : let the file be the memory of the tensors: it is read when they are, and not written. Only for paths.
     weights_only : no file runs code here, whatever is asked for: a pickle is read by our own interpreter, which makes
-        tensors, numbers, texts and containers and refuses everything else by name.
+        tensors, numbers, texts and containers and refuses everything else by name. With False it makes modules and
+        dataclasses too, of classes that the program has defined by then, without their `__init__`.
     pickle_module, pickle_load_args : as PyTorch's, without effect.
 
     Tensors of dtypes that `core` lacks, as float8_e8m0fnu, come as NumPy arrays.
@@ -138,14 +140,14 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
 
     with Source(f) as source:
         try:
-            return _loaded(source, map_location, bool(mmap))
+            return _loaded(source, map_location, bool(mmap), weights_only is not False)
         except LoadError as error:
             if source.own and source.name not in str(error):
                 raise LoadError(f"{error}\n  file: {source.name}") from error.__cause__
             raise
 
 
-def _loaded(source: Any, map_location: Any, mmap: bool) -> Any:
+def _loaded(source: Any, map_location: Any, mmap: bool, weights_only: bool) -> Any:
     from . import safetensors
 
     start = source.read(0, min(source.size, 16))
@@ -155,7 +157,7 @@ def _loaded(source: Any, map_location: Any, mmap: bool) -> Any:
     if start[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
         from .torch_file import read
 
-        return read(source, map_location, mmap)
+        return read(source, map_location, mmap, weights_only)
     if safetensors.looks_like(start, source.size):
         from .restructure import Decoder
 
@@ -163,7 +165,7 @@ def _loaded(source: Any, map_location: Any, mmap: bool) -> Any:
     if start[0] == 0x80:
         from .legacy import read as read_legacy
 
-        return read_legacy(source, map_location, mmap)
+        return read_legacy(source, map_location, mmap, weights_only)
     raise LoadError(text(f"this is no file that core.load reads: it begins with {start[:8]!r}", op="load",
                          came=source.name, needed="safetensors, or what torch.save wrote",
                          remedy=_REMEDIES.get(start[:4], "look where it came from")))  # fmt: skip

@@ -65,8 +65,9 @@ def refused(name: str) -> LoadError:
             "of this class, or calls this function, and no file runs code here (with weights_only=False neither)",
             op="load",
             needed="tensors, arrays, numbers, texts and containers",
-            remedy="save model.state_dict() instead of the model, where the file was made; or, for a class of data "
-            "that you trust, core.serialization.add_safe_globals([Class])",
+            remedy="save model.state_dict() instead of the model, where the file was made; or weights_only=False for "
+            "modules whose classes this program has defined; or core.serialization.add_safe_globals([Class]) for a "
+            "class of data that you trust",
         )
     )
 

@@ -26,7 +26,7 @@ def _plain(stream: Stream) -> Any:
                    persistent=_refuse).run()  # fmt: skip
 
 
-def read(source: Source, map_location: Any, mmap: bool) -> Any:
+def read(source: Source, map_location: Any, mmap: bool, weights_only: bool = True) -> Any:
     """Return the object in such a file. *Raises*: LoadError."""
     stream = Stream(source, 0, source.size)
     try:
@@ -59,7 +59,7 @@ def read(source: Source, map_location: Any, mmap: bool) -> Any:
         kinds[key] = (dtype, size_bytes)
         return np.empty(size_bytes, np.uint8)
 
-    unpickled(stream, Tensors("cpu", measured))
+    unpickled(stream, Tensors("cpu", measured), weights_only)
     names = _plain(stream)
     if not isinstance(names, list) or not all(isinstance(k, str) and k in kinds for k in names):
         raise broken("its list of memory is not that of its tensors")
@@ -79,4 +79,4 @@ def read(source: Source, map_location: Any, mmap: bool) -> Any:
             raise broken(f"it lacks the memory {key[:40]!r}")
         return memory[key]
 
-    return unpickled(Stream(source, begin, source.size), Tensors(map_location, found))
+    return unpickled(Stream(source, begin, source.size), Tensors(map_location, found), weights_only)

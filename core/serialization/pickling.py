@@ -17,6 +17,7 @@ from ..base.shape import Size
 from ..dispatch.sparse import SparseTensor
 from ..nn.parameter import Parameter
 from ..tensors.tensor import Tensor
+from . import classes
 from .memory import Block, address, array_of, blocks
 from .structure import FACTORIES, refused
 
@@ -170,13 +171,13 @@ class Pickler:
                 self.save(v, f"{path}[{i}]")
             self.out.append(b"e")
 
-    def _pairs(self, x: dict[Any, Any], path: str) -> None:
+    def _pairs(self, x: dict[Any, Any], path: str, named: bool = False) -> None:
         pairs = list(x.items())
         for start in range(0, len(pairs), _BATCH):
             self.out.append(b"(")
             for k, v in pairs[start : start + _BATCH]:
                 self.save(k, path)
-                self.save(v, f"{path}[{k!r:.40}]")
+                self.save(v, f"{path}{k}" if named else f"{path}[{k!r:.40}]")
             self.out.append(b"u")
 
     def _rarer(self, x: Any, path: str) -> None:
@@ -197,9 +198,31 @@ class Pickler:
             self._global(x.__module__, x.__name__)
         elif type(x) is np.ndarray or isinstance(x, np.generic | np.dtype):
             self._numpy(x, path)
+        elif (known := classes.name_of(x)) is not None:
+            self._global(*known)
         else:
-            raise refused(x, path)
+            self._object(x, path)
+            return
         self._remember(x)
+
+    def _object(self, x: Any, path: str) -> None:
+        """A module or a dataclass: an empty object of its class, and its attributes."""
+        state, name = classes.state_of(x), classes.name_of(type(x))
+        if state is None:
+            raise refused(x, path)
+        if name is None:
+            cls = type(x)
+            raise TypeError(text(f"cannot save an object of class {cls.__module__}.{cls.__qualname__}"
+                                 f"{f' at {path}' if path else ''}: load would not find the class by this name",
+                                 op="save",
+                                 remedy="define it at the top of a module, or save its state_dict()"))  # fmt: skip
+        self._global(*name)
+        self.out.append(b")\x81")
+        self._remember(x)
+        self.out.append(b"}")
+        self._put()
+        self._pairs(state, f"{path}." if path else "", named=True)
+        self.out.append(b"b")
 
     def _numpy(self, x: Any, path: str) -> None:
         reduced: Any = type(x).__reduce__

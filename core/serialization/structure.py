@@ -33,7 +33,7 @@ def refused(x: Any, path: str) -> TypeError:
     name = f"{type(x).__module__}.{type(x).__qualname__}"
     remedy = "turn it into dicts, lists, numbers, texts and tensors"
     if hasattr(x, "state_dict"):
-        remedy = "save its state_dict(), and load_state_dict() into a new one: a file of values outlives the code"
+        remedy = "save its state_dict(), which outlives the code; a whole module goes into a file named .pt"
     elif hasattr(x, "_asdict"):
         remedy = "tuple(x) or x._asdict()"
     elif callable(x):

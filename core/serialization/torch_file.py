@@ -16,7 +16,7 @@ from .unpickling import Stream
 from .zipped import Archive, Writer
 
 
-def read(source: Source, map_location: Any, mmap: bool) -> Any:
+def read(source: Source, map_location: Any, mmap: bool, weights_only: bool = True) -> Any:
     """Return the object in a file that `torch.save` wrote. *Raises*: LoadError."""
     archive = Archive(source)
     names = archive.records
@@ -40,7 +40,7 @@ def read(source: Source, map_location: Any, mmap: bool) -> Any:
         return found if order == sys.byteorder else swapped(found, dtype)
 
     tensors = Tensors(map_location, memory)
-    return unpickled(Stream.of(source, archive.read(f"{root}/data.pkl")), tensors)
+    return unpickled(Stream.of(source, archive.read(f"{root}/data.pkl")), tensors, weights_only)
 
 
 def swapped(memory: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> Any:

@@ -12,7 +12,7 @@ from ..base.errors import LoadError, text
 from ..nn.parameter import Parameter
 from ..sparse.making import sparse_compressed_tensor, sparse_coo_tensor
 from ..tensors.tensor import Tensor
-from . import allowed
+from . import allowed, classes
 from .loaded import KNOWN, Memory, Places
 from .source import broken, short
 from .unpickling import Machine, Stream
@@ -29,8 +29,11 @@ class Tensors:
         self.raw: dict[tuple[int, str], Memory] = {}
         self.seen: dict[tuple[int, bool, bool], Memory] = {}
 
-    def persistent(self, said: Any) -> Memory:
-        """Return the memory that an id names: ('storage', class, key, place, number of elements)."""
+    def persistent(self, said: Any) -> Any:
+        """Return the memory that an id names: ('storage', class, key, place, number of elements). Before 1.6 a class of
+        modules was named so too, with its text: ('module', class, file, text)."""
+        if isinstance(said, tuple) and len(said) == 4 and said[0] == "module":
+            return said[1]
         if not isinstance(said, tuple) or len(said) not in (5, 6) or said[0] != "storage":
             raise broken(f"it names {short(said)} where memory should be")
         _, kind, key, location, count = said[:5]
@@ -115,9 +118,11 @@ class Tensors:
         return allowed.call(function, args, {s: getattr(self, method) for s, method in _METHODS.items()})
 
 
-def unpickled(stream: Stream, tensors: Tensors) -> Any:
-    """Return the object that a pickle makes, with these tensors. *Raises*: LoadError."""
-    return Machine(stream, find=allowed.find, call=tensors.call, new=allowed.new, build=allowed.build,
+def unpickled(stream: Stream, tensors: Tensors, weights_only: bool) -> Any:
+    """Return the object that a pickle makes, with these tensors; unless `weights_only`, modules too. *Raises*:
+    LoadError."""
+    names: Any = allowed if weights_only else classes
+    return Machine(stream, find=names.find, call=tensors.call, new=names.new, build=names.build,
                    persistent=tensors.persistent).run()  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from ..events import observe
 from ..tensors.tensor import Tensor
+from .flops import flops
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
@@ -42,27 +43,14 @@ def flops_of(op: str, inputs: Sequence[Any], outputs: Sequence[Any], params: Any
     out = tuple(outputs[0].shape) if outputs and isinstance(outputs[0], Tensor) else ()
     if op in _own:
         return int(_own[op](*shapes, out_shape=out))
-    if op in ("matmul", "linear"):
-        return 2 * math.prod(out) * shapes[0][-1] if shapes[0] else 0
-    if op == "scaled_dot_product_attention":
-        q, k, v = shapes[:3]
-        return 2 * math.prod(q[:-1]) * k[-2] * (q[-1] + v[-1])
     if op == "einsum":
         sizes: dict[str, int] = {}
         for term, shape in zip(params["equation"].split("->")[0].split(","), shapes, strict=True):
             sizes.update(zip(term.replace("...", "").strip()[::-1], shape[::-1], strict=False))
         return 2 * math.prod(sizes.values()) if len(shapes) > 1 else 0
-    if op == "convolution":
-        x, w = shapes[:2]
-        if "kernel" in params:  # the gradient of a weight, from the input and the result's gradient
-            return 2 * math.prod(w) * math.prod(out[1:])
-        if "output_padding" in params:  # transposed: every input element meets a kernel
-            return 2 * math.prod(x) * math.prod(w[1:])
-        return 2 * math.prod(out) * math.prod(w[1:])
-    if op == "lstm" or op == "gru" or op == "rnn":
-        x, w, h = shapes[:3]
-        return 2 * math.prod(x[:-1]) * (math.prod(w) + math.prod(h))
-    return 0
+    if op == "convolution":  # with a kernel's size: the gradient of a weight, from the input and the result's gradient
+        op = "conv_weight" if "kernel" in params else "conv_transpose" if "output_padding" in params else "conv"
+    return flops(op, shapes, out) or 0
 
 
 class FlopCounterMode(observe.Observer):

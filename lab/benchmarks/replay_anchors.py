@@ -52,8 +52,12 @@ def _suggested(trial: Any, name: str, values: Sequence[Any]) -> int:
 
 def _kernel_tuner(trail: Trail, seed: int) -> None:
     """``adaptive_tabu_greywolf``, the best of Kernel Tuner's strategies in the study, on a runner of ours."""
+    by_kernel_tuner(trail, seed, importlib.import_module("kernel_tuner.strategies.gen_adaptive_tabu_greywolf"))
+
+
+def by_kernel_tuner(trail: Trail, seed: int, strategy: Any) -> None:
+    """Search a trail by a strategy of Kernel Tuner's, or one that was made for it."""
     searchspace = importlib.import_module("kernel_tuner.searchspace")
-    strategy = importlib.import_module("kernel_tuner.strategies.gen_adaptive_tabu_greywolf")
     util = importlib.import_module("kernel_tuner.util")
     options = importlib.import_module("kernel_tuner.interface").Options
     table = trail.table

@@ -12,11 +12,11 @@ from core.declare import op as declarations
 from core.dispatch import explain
 from core.events import observe
 from core.optim.update import table as updates
+from core.utils.flops import flops
 from widgets.figures import shape_text
 from widgets.record import KernelRow
 
 from .cell_trace import Leaf, Ref, Trace
-from .flops import flops
 from .tensor_types import TENSORS
 from .tunable_kernels import of_c
 

@@ -391,3 +391,50 @@ def test_files_that_torch_wrote_and_chance_changed():
             except core.serialization.LoadError:
                 refused += 1
         assert refused > 50
+
+
+MODULES = """Linear(4,3) Conv1d(2,3,3) Conv2d(2,3,3,padding=1,padding_mode='reflect') Conv2d(2,3,3,padding='same')
+ConvTranspose2d(2,3,3) BatchNorm2d(2) GroupNorm(1,2) LayerNorm(4) RMSNorm(4) InstanceNorm2d(2,affine=True)
+LSTM(4,5,2,bidirectional=True) GRU(4,5) RNN(4,5) MultiheadAttention(4,2) TransformerEncoderLayer(4,2)
+TransformerEncoder(nn.TransformerEncoderLayer(4,2),2) TransformerDecoderLayer(4,2) Transformer(4,2,1,1,8)
+Embedding(5,4) EmbeddingBag(5,4) PReLU() GELU() MaxPool2d(2) Upsample(scale_factor=2) ZeroPad2d(1)
+Bilinear(4,4,3) CrossEntropyLoss() Sequential(nn.Linear(4,3),nn.ReLU(),nn.Dropout(0.5))"""
+
+
+def inputs(said, lib):
+    """What such a module is called with."""
+    rng, name = np.random.default_rng(0), said.partition("(")[0]
+
+    def real(*shape):
+        return lib.from_numpy(rng.standard_normal(shape, dtype=np.float32))
+
+    if "2d" in name or name == "Upsample":
+        return (real(2, 2, 6, 6),)
+    if name in ("Conv1d", "GroupNorm"):
+        return (real(2, 2, 6),)
+    if name in ("LSTM", "GRU", "RNN", "TransformerEncoder", "TransformerEncoderLayer"):
+        return (real(3, 2, 4),)
+    if name in ("MultiheadAttention", "TransformerDecoderLayer", "Transformer"):
+        return (real(3, 2, 4),) * (3 if name == "MultiheadAttention" else 2)
+    if name.startswith("Embedding"):
+        return (lib.tensor([[0, 1], [2, 3]]),)
+    if name == "CrossEntropyLoss":
+        return real(2, 4), lib.tensor([0, 1])
+    return (real(2, 4),) * (2 if name == "Bilinear" else 1)
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor:UserWarning")
+@pytest.mark.parametrize("said", MODULES.split())
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_whole_module_of_pytorch_is_read(said, zipped):
+    made = eval(said, {**vars(torch.nn), "nn": torch.nn}).eval()
+    f = io.BytesIO()
+    torch.save(made, f, _use_new_zipfile_serialization=zipped)
+    f.seek(0)
+    got = core.load(f, weights_only=False)
+    with torch.no_grad():
+        wanted, found = made(*inputs(said, torch)), got(*inputs(said, core))
+    for a, b in zip(wanted, found, strict=True) if isinstance(wanted, tuple) else [(wanted, found)]:
+        if isinstance(a, torch.Tensor):
+            np.testing.assert_allclose(b.detach().numpy(), a.numpy(), atol=1e-5)
+    assert list(got.state_dict()) == list(made.state_dict())

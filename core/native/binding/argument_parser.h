@@ -35,7 +35,8 @@ static inline PyArrayObject *array_at(PyObject *object) {
     return PyArray_CheckExact(array) ? (PyArrayObject *)array : NULL;
 }
 
-enum { REAL_TYPES = 1 << NPY_FLOAT | 1 << NPY_DOUBLE, INT64_TYPE = 1 << NPY_INT64, BOOL_TYPE = 1 << NPY_BOOL };
+enum { REAL_TYPES = 1 << NPY_FLOAT | 1 << NPY_DOUBLE, FLOAT_TYPE = 1 << NPY_FLOAT, BYTE_TYPE = 1 << NPY_BYTE };
+enum { INT64_TYPE = 1 << NPY_INT64, BOOL_TYPE = 1 << NPY_BOOL };
 
 /* The same where it is of one of these types. */
 static inline PyArrayObject *array_of(PyObject *object, unsigned types) {

@@ -19,9 +19,8 @@ import numpy as np
 from ...backends import special
 from ...backends.reference import compiled
 from ...base import dtypes
-from ...base.device import cpu
-from ...base.device import kind as kind_of
 from ...base.errors import text
+from ...declare.signature import Fast
 from ...dispatch.declare import operation
 from ...dispatch.publish import public
 from ...tensors.tensor import Tensor, from_array
@@ -198,24 +197,17 @@ def scale_of(op: str, x: Tensor, input_scale: Any, zero: int | None) -> Tensor |
     return input_scale
 
 
-_FLOATS, _BYTES = kind_of(dtypes.float32, cpu), kind_of(dtypes.int8, cpu)
-
-
-def _is_plain(x: Any, weight: Any, scale: Any, bias: Any) -> bool:
-    """Whether these are the tensors of most calls, of which nothing needs to be looked at twice: one row by a small
-    layer takes no longer than the checks."""
-    try:
-        if x._kind is not _FLOATS or weight._kind is not _BYTES or scale._kind is not _FLOATS:
-            return False
-        shape, outputs = weight._a.shape, scale._a.shape
-        if bias is not None and (bias._kind is not _FLOATS or bias._a.shape != outputs):
-            return False
-    except AttributeError:  # no tensors
-        return False
-    return len(shape) == 2 and shape[:1] == outputs and shape[1:] == x._a.shape[-1:] and shape[1] <= MOST_TERMS
-
-
-@public(method=False, namespace=None)
+@public(
+    method=False,
+    namespace=None,
+    home="matmul",
+    fast=[
+        Fast(
+            body="int8_layer(op.int8_linear, input, weight, scale, bias, activation)",
+            raw=("input", "weight", "scale", "bias", "activation"),
+        )
+    ],
+)
 def int8_linear(input: Tensor, weight: Tensor, scale: Tensor, bias: Tensor | None = None,
                 input_scale: Tensor | float | None = None, input_zero: int | None = None, *,
                 activation: str | None = None) -> Tensor:  # fmt: skip
@@ -239,9 +231,6 @@ def int8_linear(input: Tensor, weight: Tensor, scale: Tensor, bias: Tensor | Non
     tensor([[0., 0.]])
     """
     op = "int8_linear"
-    dynamic = input_scale is None and not input_zero
-    if dynamic and (activation is None or activation in ACTIVATIONS) and _is_plain(input, weight, scale, bias):
-        return _linear(input, weight, scale, bias, None, input_zero=0, activation=activation or "")  # type: ignore
     check(op, input, weight, scale, bias, input_zero, activation, 2)
     if input._a.shape[-1] != weight._a.shape[1]:
         raise RuntimeError(

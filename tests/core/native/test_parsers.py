@@ -22,6 +22,7 @@ from core.declare.signature import Public, registered
 from core.dispatch.publish import namespaces
 from core.dispatch.type_errors import guarded
 from core.events import observe
+from core.ops.quantised import int8_linear
 from core.tensors.tensor import Tensor
 
 pytestmark = pytest.mark.skipif(native.module is None, reason="the parsers are in the extension")
@@ -68,6 +69,7 @@ PLAIN: dict[str, tuple[Any, ...]] = {
     "nn_functional_max_pool2d": (IMAGE, 2, 2, 1, 1), "nn_functional_avg_pool1d": (SERIES, 2, 2, 1),
     "nn_functional_avg_pool2d": (IMAGE, (2, 2), 2, 1),
     "backward": (X,),
+    "int8_linear": (X, core.tensor([[1, -2, 127], [-128, 0, 3]], dtype=core.int8), real(2), real(2)),
 }  # fmt: skip
 KEYWORDS: dict[str, dict[str, Any]] = {
     "backward": {"gradient": core.ones(4, 3), "retain_graph": False},
@@ -75,6 +77,7 @@ KEYWORDS: dict[str, dict[str, Any]] = {
     "var": {"correction": 2}, "nn_functional_cross_entropy": {"reduction": "sum", "label_smoothing": 0.1},
     "nn_functional_nll_loss": {"reduction": "sum", "ignore_index": -7}, "full": {"dtype": core.float64},
     "zeros": {"dtype": core.int64}, "ones_like": {"dtype": core.bool}, "eye": {"dtype": core.float64},
+    "int8_linear": {"activation": "relu"},
 }  # fmt: skip
 # The same of functions that have a second plain call.
 SECOND: dict[str, tuple[Any, ...]] = {
@@ -96,6 +99,8 @@ def public(f: Public) -> Any:
         return getattr(Tensor, f"__{f.symbol}__")
     if f.namespace is not None and f.name in namespaces[f.namespace]:
         return namespaces[f.namespace][f.name]
+    if f.symbol == "int8_linear":
+        return int8_linear
     return getattr(Tensor if hasattr(Tensor, f.name) else core, f.name)
 
 

@@ -179,11 +179,18 @@ class Note:
     pass
 
 
+def local_module():
+    class Local(core.nn.Module):
+        pass
+
+    return Local()
+
+
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: core.nn.Linear(2, 2), r"core.nn.modules.linear.Linear.*state_dict\(\)"),
+        (local_module, r"Local.*state_dict\(\)"),
         (lambda: core.optim.SGD([core.ones(1)]), r"core.optim.*SGD.*state_dict\(\)"),
         (Note, "test_saving.Note"),
         (lambda: print, "builtin_function.*save its name"),

@@ -12,7 +12,7 @@ import pytest
 import core
 import lab
 from core import native
-from lab.recorder.flops import flops
+from core.utils.flops import flops
 from lab.recorder.kernel_choices import Choice, tune_command
 from lab.report import peaks
 from lab.tuning import command as tuning

@@ -1,4 +1,5 @@
 /* Products of matrices and vectors: whether they fit, and the steps that those of vectors take. */
+#include "kernels/int8.h"
 #include "generated/parsers.h"
 
 /* A view of x as a matrix, or of a matrix as what vectors give: a reshape as a user would call it. */
@@ -90,6 +91,27 @@ static int is_layer(PyObject *input, PyObject *weight, PyObject *bias) {
     if (left_out(bias)) return 1;
     const PyArrayObject *b = array_in(bias);
     return same_kind(input, bias) && PyArray_NDIM(b) == 1 && PyArray_DIM(b, 0) == PyArray_DIM(w, 0);
+}
+
+/* A layer of 8 bits, where everything goes with its input; `activation` is a name or left out. */
+static PyObject *int8_layer(PyObject *op, PyObject *input, PyObject *weight, PyObject *scale, PyObject *bias,
+                            PyObject *activation) {
+    enum { MOST_TERMS = 65536 }; /* whose products of bytes always fit a sum of 32 bits */
+    static PyObject *zero, *nothing;
+    const PyArrayObject *x = array_of(input, FLOAT_TYPE), *w = array_of(weight, BYTE_TYPE);
+    const PyArrayObject *s = array_of(scale, FLOAT_TYPE), *b = left_out(bias) ? s : array_of(bias, FLOAT_TYPE);
+    if (!x || !w || !s || !b || !PyArray_NDIM(x) || PyArray_NDIM(w) != 2 || PyArray_NDIM(s) != 1 || PyArray_NDIM(b) != 1)
+        return NULL;
+    const npy_intp n = PyArray_DIM(w, 0), k = PyArray_DIM(w, 1);
+    if (PyArray_DIM(x, PyArray_NDIM(x) - 1) != k || k > MOST_TERMS || PyArray_DIM(s, 0) != n || PyArray_DIM(b, 0) != n)
+        return NULL;
+    if (left_out(activation)) activation = NULL;
+    else if (!PyUnicode_CheckExact(activation) || int8_activation(PyUnicode_AsUTF8(activation)) <= INT8_NOTHING) return NULL;
+    if (!zero && !(zero = PyLong_FromLong(0))) return NULL;
+    if (!nothing && !(nothing = PyUnicode_FromString(""))) return NULL;
+    PyObject *args[] = {input, weight, scale, left_out(bias) ? Py_None : bias, Py_None, zero,
+                        activation ? activation : nothing};
+    return operate_on(op, args, 5);
 }
 
 #include "generated/parse_matmul.h"
