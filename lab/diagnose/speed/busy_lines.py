@@ -57,8 +57,8 @@ def busy_lines(shares: Shares) -> list[Busy]:
 
 
 def in_loop_most(trace: Trace, lines: list[Busy], loop: Loop) -> Busy | None:
-    """Return where most of a loop's time passes: a line of what it calls, where one has half of it, else one of its
-    own; None where it was met nowhere."""
+    """Return where most of a loop's time passes: a line of what it calls, where one has half of it and is no layer's,
+    which has to run for whoever calls it, else one of its own; None where it was met nowhere."""
     inside: list[tuple[Busy, Chain]] = []
     for busy in lines:
         at = next((k for k, frame in enumerate(busy.chain) if loop in loops_around(trace, frame)), None)
@@ -67,8 +67,9 @@ def in_loop_most(trace: Trace, lines: list[Busy], loop: Loop) -> Busy | None:
     if not inside:
         return None
     whole = sum(busy.ns for busy, _ in inside)
-    longest = max(inside, key=lambda pair: pair[0].ns)[0]
-    if longest.ns >= MOST * whole:
+    longest, own_chain = max(inside, key=lambda pair: pair[0].ns)
+    called = longest.chain[: len(longest.chain) - len(own_chain)]
+    if longest.ns >= MOST * whole and not any(code.co_name == "forward" for code, _ in called):
         return longest
     own: dict[tuple[str, int], Busy] = {}
     for busy, chain in inside:

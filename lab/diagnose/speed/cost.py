@@ -255,7 +255,8 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
     on_gpu = [row for row in forward if row.device not in ("", "cpu")]
     launched = sum(row.runs for row in on_gpu)
     bound = launched >= MANY and sum(row.size * row.runs for row in on_gpu) / launched < SMALL_BYTES
-    few = sum(row.size * row.runs for row in forward) < FEW_BYTES * runs and spent <= 1e3 * SMALL_US * runs
+    shares = Shares(trace)
+    few = sum(row.size * row.runs for row in forward) < FEW_BYTES * runs and shares.ran * spent <= 1e3 * SMALL_US * runs
     if runs < MANY or not (bound or (idle >= IDLE and few)):
         return []
     by_line: dict[tuple[str, int], tuple[int, Row]] = {}
@@ -277,7 +278,6 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []  # a model's layers, one after another
     if busiest is not None and not calls & {"backward", "step"}:
         does = f"the loop at {busiest.words}, `{header(busiest.loop)}`, runs {busiest.runs:,} of {runs:,} ops"
-        shares = Shares(trace)
         longest = in_loop_most(trace, busy_lines(shares), busiest.loop)
         if longest is not None and not longest.rows and longest.python > ALONE * shares.total:
             return []  # no op is what takes the time

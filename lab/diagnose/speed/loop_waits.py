@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from types import CodeType
 
 import numpy as np
@@ -17,8 +18,8 @@ from ...recorder.user_files import is_users
 from ..finding import Found, capital, code_of, listed, spot, verb, where
 from ..order import rule
 from .cost import _inside
-from .slow_code import slow
-from .time_shares import Frame
+from .slow_code import savings
+from .time_shares import Frame, Shares
 
 HALF = 0.5  # share of a cell's time from which a loader is what it waits for
 LEAST_NS = 20_000_000  # waits shorter than this in all are over before anybody notices
@@ -31,15 +32,17 @@ FEW = 8  # calls that ask a GPU for a value, beside which one is not worth a wor
 SHARE = 0.02  # of the cell's time
 BIG = 1 << 20  # bytes copied again and again that are worth more than a note
 ASKING = ("item", "tolist", "numpy", "bool", "print")
+DRAWS = re.compile(r"(?i)(\b|_)(rand|augment|noise|jitter|choice|uniform|shuffle)")
 
 
 @rule(820)
 def waits(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A data loader, or a slow line of Python, that takes most of a loop's time."""
     if trace.error is None and trace.steps.beats >= TURNS and (timed := _timed(trace)) is not None:
-        if slow(trace, set()):
-            timed.severity = "note"  # what costs the time is told before it
-        return [timed]
+        of_loader, waited = timed
+        if any(saving.share >= waited / Shares(trace).total for saving in savings(trace)):
+            of_loader.severity = "note"  # what costs more of the time is told before it
+        return [of_loader]
     total = sum(s.ns for s in trace.samples.values() if s.kind != "import")  # those at the loop are a part of it
     total += trace.blind_ns
     scale = min(_spent(trace) / total, FEW_LOOKS) if total else 0.0
@@ -96,8 +99,8 @@ def _loader(trace: Trace, loops: dict[Chain, list[Sample]], total: int, scale: f
     return _waited(trace, samples, (line, col, words), code, share, net, each, loaded)
 
 
-def _timed(trace: Trace) -> Found | None:
-    """Of the loops over data loaders, which are timed, the one that waits longest."""
+def _timed(trace: Trace) -> tuple[Found, int] | None:
+    """Of the loops over data loaders, which are timed, the one that waits longest, and for how many ns."""
     loops = [(chain, f) for chain, f in trace.fetched.items() if f.batches >= TURNS and f.waited_ns >= LEAST_NS]
     for chain, fetched in sorted(loops, key=lambda pair: -pair[1].ns):
         line, col, words = where(trace, chain)
@@ -110,7 +113,7 @@ def _timed(trace: Trace) -> Found | None:
         each = spent / fetched.batches
         found = _waited(trace, samples, (line, col, words), code, share, spent, each, True, fetched)
         if found is not None:
-            return found
+            return found, spent
     return None
 
 
@@ -129,18 +132,23 @@ def _waited(
     line, col, words = at
     if each < SMALL_NS and spent < LONG_NS:
         return None
-    slow = _slowest(trace, [(s.ns, s.places[: loop_of(s)]) for s in samples])
-    where_slow, remedy_line = "", ""
-    if slow is not None:
+    met = [(s.ns, s.places[: loop_of(s)]) for s in samples]
+    deeper = slow = _slowest(trace, met)
+    if fetched is not None and (asks := _in_makers(trace, met, fetched)) is not None:
+        slow = asks
+    where_slow, remedy_line, drawn = "", "", False
+    if slow is not None and deeper is not None:
         there = spot(trace, slow)
-        where_slow = f"; {there}{_quoted(trace, slow)} in {slow[0].co_name} takes most of it"
-        remedy_line = f"Make {there} faster or do its work once, before the loop"
+        inside = "" if deeper[0] is slow[0] else f", in {_named(deeper)} ({spot(trace, deeper)})"
+        where_slow = f"; {there}{_quoted(trace, slow)} in {_named(slow)} takes most of it{inside}"
+        drawn = _draws(trace, met, slow)
+        remedy_line = f"Make {there} faster" + ("" if drawn else " or do its work once, before the loop")
     own = slow is not None and slow[0].co_filename in trace.files and not (fetched is not None and fetched.workers)
     if slow is not None and own:  # the line to change is this one
         line, col, _ = where(trace, (slow,))
         message = capital(
-            f"{there}{_quoted(trace, slow)} in {slow[0].co_name} is what {words} waits for: {share} passes in `{code}` "
-            f"before the batches come, {time_text(each / 1e6)} for each, most of it there."
+            f"{there}{_quoted(trace, slow)} in {_named(slow)} is what {words} waits for: {share} passes in `{code}` "
+            f"before the batches come, {time_text(each / 1e6)} for each, most of it there{inside}."
         )
     else:
         message = capital(
@@ -158,31 +166,64 @@ def _waited(
     ways.append("keep what fits into memory as one tensor" if loaded else "use a DataLoader with num_workers")
     remedy = capital("; or ".join(ways) + ".")
     plain = fetched is not None and slow is None and not fetched.makers and not fetched.workers  # nothing of the user's
-    severity = "warning" if each >= BATCH_NS and spent >= (PLAIN_NS if plain else MATTERS_NS) else "note"
+    matters = each >= BATCH_NS and spent >= (PLAIN_NS if plain else MATTERS_NS)
+    severity = "warning" if matters and not drawn else "note"  # what is drawn anew has to be computed anew
     return Found("data-loader", severity, line, col, message, remedy)
 
 
 def _slowest(trace: Trace, met: list[tuple[int, Chain]]) -> Frame | None:
     """Return the innermost place of the user's, in this cell before others, in which most of the time passes, or the
     slowest line of the function in which it does."""
-    inside: dict[tuple[str, int], tuple[int, Frame]] = {}
+    lines: dict[tuple[str, int], dict[Frame, int]] = {}
     functions: dict[CodeType, int] = {}
     for ns, places in met:
         within = [p for p in places if p[0].co_filename in trace.files or is_users(p[0].co_filename)]
         place = next((p for p in within if p[0].co_filename in trace.files), next(iter(within), None))
         if place is not None:
-            key = _at(trace, place)
-            inside[key] = (inside.get(key, (0, place))[0] + ns, place)
+            on_line = lines.setdefault(_at(trace, place), {})
+            on_line[place] = on_line.get(place, 0) + ns
             functions[place[0]] = functions.get(place[0], 0) + ns
     half = HALF * sum(ns for ns, _ in met)
-    ns, place = max(inside.values(), key=lambda pair: pair[0], default=(0, None))
-    if ns > half:
-        return place
+    longest = max(lines.values(), key=lambda places: sum(places.values()), default={})
+    if sum(longest.values()) > half:
+        return max(longest, key=lambda place: longest[place])
     # several lines of one function share it: the slowest of them
     code = max(functions, key=lambda code: functions[code], default=None)
     if code is None or functions[code] <= half:
         return None
-    return max((pair for pair in inside.values() if pair[1][0] is code), key=lambda pair: pair[0])[1]
+    own = [places for places in lines.values() if next(iter(places))[0] is code]
+    longest = max(own, key=lambda places: sum(places.values()))
+    return max(longest, key=lambda place: longest[place])
+
+
+def _named(frame: Frame) -> str:
+    """Return the name of the function that a frame runs in; of a comprehension, of that around it."""
+    return frame[0].co_qualname.partition(".<locals>.<")[0].rpartition(".")[2]
+
+
+def _in_makers(trace: Trace, met: list[tuple[int, Chain]], fetched: Fetched) -> Frame | None:
+    """Return the slowest line of what makes the samples, where most of the time passes in that: it asks for the work,
+    whatever does it."""
+    lines: dict[tuple[str, int], dict[Frame, int]] = {}
+    for ns, places in met:
+        asks = next((p for p in reversed(places) if any(p[0] is code for code in fetched.makers)), None)
+        if asks is not None:
+            on_line = lines.setdefault(_at(trace, asks), {})
+            on_line[asks] = on_line.get(asks, 0) + ns
+    if sum(sum(places.values()) for places in lines.values()) <= HALF * sum(ns for ns, _ in met):
+        return None
+    longest = max(lines.values(), key=lambda places: sum(places.values()))
+    return max(longest, key=lambda place: longest[place])
+
+
+def _draws(trace: Trace, met: list[tuple[int, Chain]], slow: Frame) -> bool:
+    """Return whether a line draws random numbers, by itself or in functions of the user's that it calls: its work is
+    another one each time."""
+    known = {trace.place(*slow).code: None}
+    for _, places in met:
+        at = next((k for k, p in enumerate(places) if p[0] is slow[0] and _at(trace, p) == _at(trace, slow)), 0)
+        known |= dict.fromkeys(name for code, _ in places[:at] for name in code.co_names)
+    return any(DRAWS.search(name) for name in known)
 
 
 def _own_at(trace: Trace, sample: Sample) -> int:

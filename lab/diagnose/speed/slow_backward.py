@@ -12,12 +12,13 @@ from widgets.figures import size_text
 from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
 from ..finding import Found, listed, where
 from ..reading.sources import Place, called, names_in, sources
-from .time_shares import Saving, Shares, around, begun, common, each, loop_around, quoted
+from .time_shares import LEAST, Saving, Shares, around, begun, common, each, loop_around, quoted
 
 TURNS = 4
 TABLE, TABLE_BYTES, TOUCHED = 10_000, 1 << 21, 0.1  # rows and bytes of a table, and the share of rows a batch reads
 SPARSE = "Make it nn.Embedding(..., sparse=True), with SGD or SparseAdam, or update only the rows that were read."
 DENSE = 0.8  # share of zeros in a gradient
+MOSTLY, STEPS_NS = 0.6, 200_000_000  # share of the steps, and time, from which a table is told in a cell of other work
 
 
 def wasted(shares: Shares) -> Iterator[Saving]:
@@ -180,8 +181,10 @@ def dense_tables(shares: Shares) -> Iterator[Saving]:
         ns = sum(row.backward_ns for row in rows)
         rest = max(trace.backward_ns - sum(row.backward_ns for row in shares.rows), 0)  # the gradients' adding up
         ns += round((steps + rest) * min(size / size_of_all, 1.0)) if table in trace.optimized else 0
-        share = shares.worth(0.9 * ns)
-        if not share:
+        share, of = shares.worth(0.9 * ns), "the cell"
+        if not share and shares.ran * ns > STEPS_NS:  # little of a cell that makes the table, and most of its steps
+            share, of = 0.9 * ns / max(_of_steps(shares), 1), "a step"
+        if not share or (of == "a step" and share < MOSTLY):
             continue
         made = _made(trace, table)
         line, col, place = made if made is not None else where(trace, rows[0].chain)
@@ -189,9 +192,17 @@ def dense_tables(shares: Shares) -> Iterator[Saving]:
         message = (
             f"{begun(place)} {what} dense ({table.name}), {size_text(size)} in each step and almost all zeros: of "
             f"{table.shape[0]:,} rows a batch reads about {touched:,.0f}, and backward() and step() go over them all. "
-            f"Without that the cell would take about {100 * share:.0f} % less time."
+            f"Without that {of} would take about {100 * share:.0f} % less time."
         )
+        share = share if of == "the cell" else max(0.9 * ns / shares.total, LEAST)
         yield Saving(share, Found("slow", "note", line, col, message, SPARSE, rows[:1], [table]))
+
+
+def _of_steps(shares: Shares) -> int:
+    """The time of the steps of training: forward, backward and update."""
+    trace = shares.trace
+    forward = sum(row.forward_ns for row in shares.rows if row.phase == "forward" and row.reached)
+    return forward + trace.backward_ns + trace.update_ns
 
 
 def _made(trace: Trace, table: Leaf) -> Place | None:

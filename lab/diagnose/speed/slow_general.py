@@ -107,7 +107,7 @@ def _line(shares: Shares, busy: Busy, share: float, loop: Loop | None = None) ->
         does = f"{code} runs in Python and hardly any op of tensors"
         if known is not None:
             does = f"{code} {known.does}"
-    elif ns < SMALL_NS * runs and runs >= 100 * TURNS:
+    elif shares.ran * ns < SMALL_NS * runs and runs >= 100 * TURNS:
         does = f"{code} ran {runs:,} ops, {time_text(ns / runs / 1e6)} each, and Python between them"
         remedy = ELEMENTS
     else:

@@ -10,7 +10,7 @@ from widgets.figures import size_text
 from ...recorder.cell_trace import Chain, Row
 from ...recorder.op_facts import JOINING
 from ...recorder.user_files import is_users
-from ..finding import Found, listed
+from ..finding import Found, caller, listed
 from ..reading.sources import called, sources
 from .time_shares import LEAST_NS, Saving, Shares, begun, in_loop, on_innermost, quoted, spent
 
@@ -64,7 +64,7 @@ def prefixes(shares: Shares) -> Iterator[Saving]:
     heads: dict[Chain, list[Row]] = {}
     for row in shares.rows:
         if not row.requires_grad and row.op in RECURRENT | ATTENDING | {"softmax"} | FEEDING:
-            chain = in_loop(trace, row.chain)
+            chain = in_loop(trace, caller(row.chain)) or in_loop(trace, row.chain)  # a loop over layers does not grow
             if chain:
                 heads.setdefault(chain, []).append(row)
     for chain, rows in heads.items():

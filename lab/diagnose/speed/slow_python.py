@@ -12,12 +12,13 @@ from typing import NamedTuple
 from ...recorder.cell_trace import Chain, Row, Trace
 from ...recorder.user_files import is_users
 from ..finding import spot
-from ..reading.sources import names_in
+from ..reading.sources import called, names_in
 from .busy_lines import busy_lines
 from .time_shares import Frame, Loop, Saving, Shares, around, in_loop, loop_around, quoted, spent, tree_of
 
 HOT = 0.15  # share of a cell's time from which a line of Python is
 STEPS = 48  # runs of a cell from which a layer is faster
+WRITING = re.compile(r"\b(save|savez|dump|to_csv)\(")
 PASSIVE = re.compile(r"\.(backward|step|zero_grad)\(|autograd\.grad\(|\bsleep\(|\binput\(")
 
 
@@ -154,6 +155,8 @@ def lines(shares: Shares) -> Iterator[Saving]:
             continue
         more = f" and {len(found) - 1} more like it" if len(found) > 1 else ""
         outer = in_loop(trace, chain) if known.rarely else chain
+        if known.rarely and _each_its_own(trace, outer, chain):
+            continue
         there = f" ({spot(trace, chain[0])})" if outer[0][0] is not chain[0][0] else ""
         yield from shares.saving(
             0.8 * net * shares.total,
@@ -170,6 +173,17 @@ def known_call(code: str) -> Costly | None:
     "makes a tensor of Python's values, element by element"
     """
     return next((call for call in CALLS if call.pattern.search(code)), None)
+
+
+def _each_its_own(trace: Trace, outer: Chain, chain: Chain) -> bool:
+    """Whether a loop that trains nothing writes a file of another name in each turn: the data that follows is made."""
+    loop, code = loop_around(trace, outer[0]), trace.place(*chain[0]).code
+    if not isinstance(loop, ast.For) or not WRITING.search(code) or outer[0] != chain[0]:
+        return False
+    trains = any(called(n) in ("backward", "step") for n in ast.walk(loop))
+    call = next((n for n in around(trace, chain[0]) if isinstance(n, ast.Call)), None)
+    turn = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    return call is not None and bool(names_in(call) & turn) and not trains
 
 
 def _few(trace: Trace, frame: Frame, known: Costly) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace
+from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
 from ...recorder.sampling import asks_for_next
 from ..finding import where
 from .time_shares import Saving, Shares, common, in_loop, quoted, spent
@@ -73,9 +73,20 @@ def _whole(shares: Shares, pairs: list[tuple[Row, float]], least: int) -> Chain:
         for k in range(len(row.chain) - least + 1):
             if row.chain[k:] in whole:  # what is trained changes from turn to turn
                 whole[row.chain[k:]] += spent([row]) if row in known or not row.reached else math.inf
+    for row in shares.rows:
+        others = [ref for ref in row.refs if isinstance(ref, Row) and ref not in known]
+        for k in range(1, len(row.chain) - least + 1):
+            chain = row.chain[k:]
+            if chain in whole and any(ref.chain[-len(chain) :] != chain and _renewed(ref) for ref in others):
+                whole[chain] = math.inf  # the call is given something else each time
     complete = [chain for chain, ns in repeated.items() if ns >= COMPLETE * whole[chain]]
     most = max((repeated[chain] for chain in complete), default=1.0)
     return max(complete, key=lambda chain: (repeated[chain] >= 0.8 * most, -len(chain)), default=())
+
+
+def _renewed(row: Row) -> bool:
+    """Whether a value was computed from one that is another tensor each time."""
+    return any(isinstance(ref, Leaf) and ref.renewed for ref in ancestors([row]))
 
 
 def frozen(shares: Shares) -> Iterator[Saving]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from types import CodeType
 
 from widgets.figures import time_text
 
@@ -12,7 +13,7 @@ from ...recorder.cell_trace import Chain, Leaf, Row, Trace, ancestors
 from ...recorder.loader_waits import Fetched
 from ..finding import Found, where
 from ..reading.sources import Function, called, sources
-from .time_shares import Saving, Shares, begun, spent
+from .time_shares import Frame, Saving, Shares, begun, quoted, spent
 
 STEPS, SAMPLES = 64, 16  # steps of single samples, and samples there are, from which they should be batches
 TAKING = {"getitem", "slice", "select", "index", "index_select", "narrow", "unbind", "unsqueeze", "view"}
@@ -46,7 +47,7 @@ def single_samples(shares: Shares) -> Iterator[Saving]:
             for node in source.nodes:
                 if called(node) == "DataLoader" and _by_one(node):
                     line, col, place = source.place(node)
-    if spent(shares.rows) / max(sum(row.runs for row in shares.rows), 1) > LONG_NS:
+    if shares.ran * spent(shares.rows) > LONG_NS * sum(row.runs for row in shares.rows):
         return  # the ops are long as they are
     message = (
         f"{begun(place)} gives the model one sample at a time: {trace.steps.ran:,} steps, each of ops that take "
@@ -110,4 +111,43 @@ def _row_of_self(node: ast.AST | None) -> bool:
     )
 
 
-IDIOMS = (single_samples, rows_fetched)
+def stacked(shares: Shares) -> Iterator[Saving]:
+    """``torch.cat(batch.state)`` of the single states that were drawn from a memory, in each step."""
+    trace = shares.trace
+    makers = {code for fetched in trace.fetched.values() for code in fetched.makers}
+    lines: dict[Frame, list[Row]] = {}
+    for row in shares.rows:
+        if row.op in ("cat", "stack") and row.chain and row.chain[0][0] not in makers and _of_samples(row):
+            lines.setdefault(row.chain[0], []).append(row)
+    functions: dict[CodeType, list[tuple[float, list[Row]]]] = {}
+    for frame, rows in lines.items():
+        line = shares.line_of(frame)
+        looks = sum(s.ns for s in trace.samples.values() if s.places and shares.line_of(s.places[0]) == line)
+        met = looks / shares.looked * shares.total
+        functions.setdefault(frame[0], []).append((max(met, float(spent(rows))), rows))
+    for found in functions.values():
+        ns, (_, rows) = sum(ns for ns, _ in found), max(found, key=lambda pair: pair[0])
+        runs = sum(row.runs for row in rows)
+        if runs < STEPS:
+            continue
+        more = f" and {len(found) - 1} more like it" if len(found) > 1 else ""
+        yield from shares.saving(
+            0.9 * ns,
+            rows[0].chain,
+            f"puts each of {runs:,} batches together from {rows[0].shape[0]:,} tensors of one sample each: "
+            f"{quoted(trace, rows[0].chain)}{more}, {time_text(ns / runs / 1e6)} a batch.",
+            "Keep the samples as rows of a few large tensors, written where the oldest stand, and take a batch by "
+            "index: index = torch.randint(0, size, (batch,)), states[index].",
+            rows[:1],
+        )
+
+
+def _of_samples(row: Row) -> bool:
+    """Whether an op puts many single samples together that nothing is trained through."""
+    if row.requires_grad or row.phase != "forward" or not row.shape or row.shape[0] < SAMPLES:
+        return False
+    single = row.shape[1:] if row.op == "stack" else (1, *row.shape[1:])
+    return bool(row.refs) and all(tuple(ref.shape) == single for ref in row.refs)
+
+
+IDIOMS = (single_samples, rows_fetched, stacked)

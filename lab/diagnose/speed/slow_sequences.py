@@ -81,9 +81,10 @@ def made_again(shares: Shares) -> Iterator[Saving]:
     for source, index in indices(trace):
         for call in (n for n in index.flow.nodes if isinstance(n, ast.Call)):
             function = source.functions.get(called(call)) if isinstance(call.func, ast.Name) else None
-            if function is None or not _fixed(call) or not _in_a_step(source, index.flow.scope, call):
+            if function is None or not _in_a_step(source, index.flow.scope, call) or not _fixed(source, call):
                 continue
-            if _changes(function) or not any(isinstance(n, ast.For | ast.ListComp) for n in ast.walk(function)):
+            loops = any(isinstance(n, ast.For | ast.ListComp) for n in ast.walk(function))
+            if not loops or _changes(source, function):
                 continue
             ns = shares.at_lines(source.name, function.lineno, function.end_lineno or function.lineno)
             chain = next((s.places[k:] for s in trace.samples.values() for k, place in enumerate(s.places)
@@ -99,10 +100,18 @@ def made_again(shares: Shares) -> Iterator[Saving]:
             return
 
 
-def _fixed(call: ast.Call) -> bool:
-    """Whether a call is given plain numbers and settings in capitals alone."""
+def _fixed(source: Source, call: ast.Call) -> bool:
+    """Whether a call is given plain numbers, settings in capitals and what its loop only gives to it alone."""
     values = [*call.args, *(k.value for k in call.keywords)]
-    return all(isinstance(v, ast.Constant) or (isinstance(v, ast.Name) and v.id.isupper()) for v in values)
+    loops = [a for a in source.around(call) if isinstance(a, ast.For | ast.While)]
+    inside = list(ast.walk(loops[-1])) if loops else []
+    own = {id(v) for v in values}
+    others = {n.id for n in inside if isinstance(n, ast.Name) and id(n) not in own}
+    free = bool(loops)  # in forward() a name is an argument, or what was computed
+    return all(
+        isinstance(v, ast.Constant) or (isinstance(v, ast.Name) and (v.id.isupper() or (free and v.id not in others)))
+        for v in values
+    )
 
 
 def _in_a_step(source: Source, scope: ast.AST, call: ast.Call) -> bool:
@@ -113,7 +122,7 @@ def _in_a_step(source: Source, scope: ast.AST, call: ast.Call) -> bool:
     return any(called(n) == "backward" for loop in loops for n in ast.walk(loop))
 
 
-def _changes(function: Function) -> bool:
+def _changes(source: Source, function: Function, depth: int = 3) -> bool:
     """Whether what a function gives may change from call to call."""
     nodes = list(ast.walk(function))
     own = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
@@ -122,7 +131,12 @@ def _changes(function: Function) -> bool:
     known = {"range", "len", "torch", "core", "np", "numpy", "math", "enumerate", "zip", "int", "float", "list", "min",
              "max", "sum", "abs", "round", "product", "itertools", "tuple", "sorted"}  # fmt: skip
     drawn = any(called(n) in CHANGES for n in nodes)
-    return drawn or any(not name.isupper() for name in outside - known)
+    imported = {a.asname or a.name for n in source.nodes if isinstance(n, ast.ImportFrom) for a in n.names}
+    for name in outside - known - imported:
+        helper = source.functions.get(name)
+        if not name.isupper() and (helper is None or not depth or _changes(source, helper, depth - 1)):
+            return True
+    return drawn
 
 
 def _is_at(trace: Trace, source: Source, place: tuple[object, int], call: ast.Call) -> bool:

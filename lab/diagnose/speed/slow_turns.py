@@ -20,6 +20,7 @@ TURNS, RUNS = 8, 400  # turns of a loop each time it is come to, and ops in all,
 SMALL_NS = 250_000  # an op, with its gradient, of which most is the call
 LEAST = 0.4  # share of a cell's time
 INNER = 0.8  # share of a loop's time that a loop inside it has, where that is the one to change
+ALONE = 0.5  # share of a loop's time on a line without ops, from which it is Python that takes it
 LAYERS = 8  # layers of one shape
 BATCH = 32  # rows of a batch, with which a model is run as it should be
 COMPARING = {"eq", "ne", "ge", "gt", "le", "lt", "index", "masked_select", "nonzero"}
@@ -52,6 +53,8 @@ def small_turns(shares: Shares) -> Iterator[Saving]:
     longest = max(turned.ns for turned in found)
     turned = min((t for t in found if t.ns >= INNER * longest), key=lambda t: t.ns)
     busy = in_loop_most(trace, turned.lines, turned.loop) or max(turned.lines, key=lambda busy: busy.ns)
+    if not busy.rows and busy.python > ALONE * turned.ns:
+        return
     turns, runs = _turns(shares, turned.rows), sum(row.runs for row in turned.rows)
     at = spot_of_loop(trace, busy.chain, turned.loop)
     layers = _layers(turned.rows)
@@ -117,7 +120,7 @@ def _many(shares: Shares, turned: Turned) -> bool:
     if not turned.lines or isinstance(turned.loop, ast.While):
         return False
     runs = sum(row.runs for row in turned.rows)
-    small = spent(turned.rows) <= SMALL_NS * runs or _scanned(turned.rows)
+    small = shares.ran * spent(turned.rows) <= SMALL_NS * runs or _scanned(turned.rows)
     if runs < RUNS or not small or shares.worth(turned.ns) < LEAST:
         return False
     if _whole_batches(turned):

@@ -46,6 +46,7 @@ class Shares:
         self.total = max(net, in_ops, 1)
         part = min(self.total / max(trace.wall_ns, 1), 1.0)  # of the recorder's own time some went to others as well
         self.queue = min(part * trace.starved_ns, self.total)  # ns, part of the total, in which other programs ran
+        self.ran = max(1 - self.queue / self.total, 0.05)  # what is left of a time, an op's too, without those
         # looks of C's fall on a line as often as the cell runs there, whoever else has the processors meanwhile
         self.fair = trace.sampled_ns > 0 or trace.starved_ns + trace.blind_ns <= UNKNOWN * max(trace.wall_ns, 1)
         self.looked = max(sum(s.ns for s in trace.samples.values() if s.kind != "import"), 1)
@@ -64,13 +65,18 @@ class Shares:
         return sum(s.beats for s in self.trace.samples.values() if self._on(s.places, name, line, line))
 
     def _on(self, places: Chain, name: str, first: int, last: int) -> bool:
-        for code, lasti in places:
-            own = code.co_filename in self.trace.files
-            if own if not name else (not own and shown_name(code.co_filename) == name):
-                line = self.trace.place(code, lasti).line + self.trace.files.get(code.co_filename, 0)
-                if first <= line <= last:
-                    return True
+        for frame in places:
+            file = frame[0].co_filename
+            own = file in self.trace.files
+            if (own if not name else not own and shown_name(file) == name) and first <= self.line_of(frame)[1] <= last:
+                return True
         return False
+
+    def line_of(self, frame: Frame) -> tuple[str, int]:
+        """Return the source (see `Source.name`) and the line of a frame."""
+        code, lasti = frame
+        line, offset = self.trace.place(code, lasti).line, self.trace.files.get(code.co_filename)
+        return (shown_name(code.co_filename), line) if offset is None else ("", line + offset)
 
     def worth(self, ns: float, chain: Chain = ()) -> float:
         """Return the share of the cell's time that `ns` are, and 0 where saving that is not worth a word.

@@ -22,6 +22,11 @@ TEXT = (
     "    loss = net(h).sum()\n    v = loss.item()\n    w = h.to(torch.float64)\n    z = w.to(torch.float32)"
 )
 
+ASKED = (
+    "net = nn.Linear(16, 4)\ndef load(k):\n    part = clean(k)\n    return x * 1.0\n"
+    "def clean(k): return sorted(range(k))\nfor k in range(12):\n    loss = net(load(k)).sum()"
+)
+
 
 def waiting(
     rule: Any, facts: Callable[[Trace], None], beats: int = 12, queue: bool = True
@@ -119,6 +124,12 @@ def loads(found: bool = True, beats: int = 12, **facts: Any) -> Case:
     return Case(waiting(loop_waits.waits, fetched(**facts), beats), TEXT, found)
 
 
+def asking(*given: tuple[tuple[int, ...], int], text: str = ASKED) -> Case:
+    """A loader whose samples `load` makes, with looks inside of it: (lines, milliseconds)."""
+    seen = [(lines, "loader", ms, 9, len(lines) - 1) for lines, ms in given]
+    return Case(waiting(loop_waits.waits, timed_with(*seen, made=True)), text)
+
+
 def asks(*given: Any, found: bool = True, queue: bool = True, **facts: Any) -> Case:
     return Case(waiting(loop_waits.asked, asked(*given, **facts), queue=queue), TEXT, found)
 
@@ -142,6 +153,7 @@ def ops(each_us: float, wall_ms: float, gpu: bool = False, size: int = 4) -> Cal
             row.device = "cuda:0" if gpu else row.device
         trace.samples.clear()
         trace.wall_ns, trace.own_ns, trace.backward_ns, trace.update_ns = int(wall_ms * MS), 0, 0, 0
+        trace.starved_ns = 0
         return cost.overhead(trace, explained)
 
     return look
@@ -215,6 +227,11 @@ WAITS = {
         waiting(loop_waits.waits, timed_with(((3, 6), "loader", 300, 9, 1), ((4, 6), "loader", 300, 9, 1))),
         TEXT.replace("return x", "return x * 1.0"),
     ),
+    "a loader whose samples ask a function for the work": asking(((5, 3, 7), 500), ((4, 7), 100)),
+    "a loader whose samples ask for another work each time": asking(
+        ((5, 3, 7), 600), text=ASKED.replace("clean", "augment")
+    ),
+    "a loader whose samples ask for less than half": asking(((5, 3, 7), 300), ((5, 7), 301)),
     "a value of a GPU": asks(100, 12),
     "a value of a GPU, eight times": asks(100, 8),
     "a value of a GPU, seven times": asks(100, 7, found=False),
