@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -247,11 +248,16 @@ class _Builder:
     def _judge(self, space: Space) -> Iterator[Callable[[Config], str]]:
         """Yield what says why a config is wrong, "" for one that is right, by a worker that interprets."""
         measure = self.measure(space, "interpret", "sm_90")
+        limit_s = _TRY_S
         with Worker(measure) as worker:
 
             def says(config: Config) -> str:
+                nonlocal limit_s
+                began = time.monotonic()
                 try:
-                    grid = worker.call("fit", config, limit_s=_TRY_S)
+                    grid = worker.call("fit", config, limit_s=limit_s)
+                    if config == space.default:  # one that hangs is not waited for as long
+                        limit_s = min(_TRY_S, 3.0 + 10.0 * (time.monotonic() - began))
                 except Failed as failure:
                     return failure.reason
                 if self._rules is not None:

@@ -293,3 +293,21 @@ def test_addresses_beyond_the_last_one_are_none_of_its_arguments(distance):
         far_away[(1,)](x, out, distance, BLOCK=4)
     assert out.tolist() == [x[0], 0.0, 0.0, 0.0]
     assert "3 of 4 unmasked lanes" in seen.launches[0].refused
+
+
+@triton.jit
+def waits(x, out, n, BLOCK: tl.constexpr):
+    done = 0
+    while done < n:  # for ever with a block of another size
+        done += 64 if BLOCK == 64 else 0
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, mask=at < n), mask=at < n)
+
+
+@pytest.mark.by_turns
+def test_a_proposal_that_hangs_is_not_waited_for():
+    with tune.capture() as seen:
+        waits[(1,)](floats(64), floats(64), 64, BLOCK=64)
+    problem = seen.problem(target="sm_90")
+    assert problem.space.names == ("num_warps", "num_stages")
+    assert "BLOCK stays 64: checking had no result after" in " ".join(problem.notes)
