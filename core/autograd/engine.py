@@ -25,7 +25,7 @@ from ..base.errors import text
 from ..base.modes import state as mode
 from ..base.source import describe, here
 from ..dispatch import saved_tensor_hooks, sparse
-from ..dispatch.sparse import SparseTensor, gradient_over
+from ..dispatch.sparse import SparseTensor, gradient_of_leaf, gradient_over
 from ..events import observe
 from ..events.lineage import story
 from ..graph.node import Node
@@ -323,7 +323,7 @@ def _accumulate(t: Tensor, entry: Entry, create_graph: bool) -> None:
     with _adding:
         before = t._grad
         if before is None and not create_graph:
-            first = gradient_over(entry[1] if _alone(entry) else native.copy_of(entry[1]), t._kind)
+            first = gradient_of_leaf(_alone(entry), entry[1], t)
             before = t._grad  # a pass that ends in C takes no lock: one may have come while this one was copied
             if before is None:
                 t._grad = first

@@ -78,7 +78,7 @@ def _four(a: Any) -> Any:
 def _like(a: Any, columns: int) -> Any:
     """Memory for what has the rows of `a`: laid out as it is, so that heads that lie side by side stay so."""
     b, h, n, _ = a.shape
-    if a.strides[1] < a.strides[2]:
+    if 0 < a.strides[1] < a.strides[2]:
         return c.empty((b, n, h, columns), a.dtype).transpose(0, 2, 1, 3)
     return c.empty((b, h, n, columns), a.dtype)
 

@@ -211,7 +211,7 @@ kernel(
 )
 kernel(
     "batch_norm_eval",
-    "x: real[samples, channels, *size], mean: real[channels], var: real[channels], weight: real[channels]?, "
+    "x: real[samples, channels, *size] whole, mean: real[channels], var: real[channels], weight: real[channels]?, "
     "bias: real[channels]?, eps: float",
     gives="y: real[samples, channels, *size]",
     scratch="scale: real[channels]",

@@ -185,9 +185,10 @@ class Operation(Op):
 
     def __init__(self, name: str, forward: Callable[..., Any], *, inputs: str, params: dict[str, Any],
                  outputs: str, returns: int, shape: str, over: str, vjp: Any, view: bool, samples: Any,
-                 doc: str, label: str) -> None:  # fmt: skip
+                 doc: str, label: str, contiguous: bool = False) -> None:  # fmt: skip
         super().__init__(name, inputs.split(), params, outputs.split(), vjp, doc, label)
         self.forward, self.view, self.returns, self.samples, self.over = forward, view, returns, samples, over
+        self.contiguous = contiguous
         self.rule: Rule | None = parse_rule(shape) if shape else None
 
     @cached_property

@@ -37,7 +37,7 @@ def elementwise(name: str, function: Callable[..., Any], *, vjp: Any = None, par
 def operation(name: str, forward: Callable[..., Any], *, inputs: str = "x", params: dict[str, Any] | None = None,
               outputs: str = "y", returns: int = 1, shape: str = "", over: str = "", vjp: Any = None,
               view: bool = False, recorded: bool = False, samples: Any = None, doc: str = "",
-              label: str = "", piecewise: bool = False) -> Callable[..., Any]:  # fmt: skip
+              label: str = "", piecewise: bool = False, contiguous: bool = False) -> Callable[..., Any]:  # fmt: skip
     """Declare a structured op; a callable `op(*tensors, **params)` comes back, on which a public function is built.
 
     forward : ``forward(xp, *arrays, **params)``, the reference for any array library `xp`.
@@ -49,9 +49,11 @@ def operation(name: str, forward: Callable[..., Any], *, inputs: str = "x", para
     samples : a function of a NumPy generator that gives argument sets for the tests: ``[(arrays, params), ...]``.
     label : what people read instead of `name`: "to_copy" of cast, PyTorch's ToCopyBackward0.
     piecewise : whether it is linear in pieces: the gradient's own gradient is then zeros.
+    contiguous : whether the results lie in row-major order however the inputs lie, as PyTorch's of the op do.
     """
     op = Operation(name, forward, inputs=inputs, params=dict(params or {}), outputs=outputs, returns=returns,
-                   shape=shape, over=over, vjp=vjp, view=view, samples=samples, doc=doc, label=label)  # fmt: skip
+                   shape=shape, over=over, vjp=vjp, view=view, samples=samples, doc=doc, label=label,
+                   contiguous=contiguous)  # fmt: skip
     op.recorded |= recorded
     op.piecewise = piecewise
     return callable_operation(op)

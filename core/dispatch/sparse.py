@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from .. import native
 from ..backends.sparse_array import SparseArray, refuse
 from ..base.device import Kind
 from ..base.device import kind as kind_of
@@ -149,6 +150,13 @@ def gradient_over(a: Any, k: Kind) -> Tensor:
     out = Tensor.__new__(SparseTensor)
     fill(out, a, tuple([wrap(i, kind_of(int64, k.device)) for i in a.index]), wrap(a.values, k))
     return out
+
+
+def gradient_of_leaf(own: bool, g: Any, leaf: Tensor) -> Tensor:
+    """Return a gradient as `.grad` keeps it: a copy where it is another's too (`own` is False), or lies neither in
+    row-major order nor as its leaf."""
+    kept = own and (g.__class__ is SparseArray or g.flags.c_contiguous or g.strides == leaf._a.strides)
+    return gradient_over(g if kept else native.copy_of(g), leaf._kind)
 
 
 def held_by(tensors: Sequence[Tensor]) -> list[Tensor]:

@@ -75,6 +75,8 @@ def operate(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], wat
     for j, r in enumerate(results[:returned]):
         if not hasattr(r, "strides") or isinstance(r, np.generic):  # a number instead of a 0-d array
             r = out_arrays[j] = backends.array_module(where.type).asarray(r)
+        elif op.contiguous and not r.flags.c_contiguous:
+            r = out_arrays[j] = r.copy()
         out = new(Tensor)
         out._a = r
         out._kind = known if r.dtype == known.dtype.numpy else kind_of(dtypes.from_numpy(r.dtype), where)
@@ -139,7 +141,8 @@ def callable_operation(op: Operation) -> Callable[..., Any]:
     elif native.module is not None:  # native/binding/graph/structured_call.c
         function = native.module.Structured(op, op.name, general, tuple(defaults), tuple(defaults.values()),
                                             op.forward if op.view else None if errstate.variable else _reference(op),
-                                            op.rule_codes(), op.view, op.recorded, op.variadic, op.returns)  # fmt: skip
+                                            op.rule_codes(), op.view, op.recorded, op.variadic, op.returns,
+                                            op.contiguous)  # fmt: skip
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = op.doc
     function.op = op  # type: ignore[attr-defined]

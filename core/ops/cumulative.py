@@ -66,7 +66,7 @@ def _cumprod_samples(rng: Any) -> list[Any]:
 
 
 _cumprod = operation("cumprod", lambda xp, x, dim: rounded(xp.cumprod(wide(x), axis=dim), x.dtype), params={"dim": 0},
-                     vjp=_cumprod_vjp, samples=_cumprod_samples)  # fmt: skip
+                     vjp=_cumprod_vjp, samples=_cumprod_samples, contiguous=True)  # fmt: skip
 
 
 @public(inplace=True)
@@ -99,7 +99,7 @@ def _running_extreme(name: str, ufunc: str) -> Any:
         return rounded(values, x.dtype), running(xp, "maximum", xp.where(hit, at, 0), dim).astype(xp.int64)
 
     return operation(name, forward, params={"dim": 0}, outputs="values indices", returns=2, vjp=(picked_vjp,),
-                     samples=_samples)  # fmt: skip
+                     samples=_samples, contiguous=True)  # fmt: skip
 
 
 _cummax, _cummin = _running_extreme("cummax", "maximum"), _running_extreme("cummin", "minimum")
@@ -147,7 +147,7 @@ def _logcumsumexp_vjp(g: Tensor, x: Tensor, y: Tensor, dim: int) -> Tensor:
 
 _logcumsumexp: Any = operation(
     "logcumsumexp", lambda xp, x, dim: rounded(running(xp, "logaddexp", wide(x), dim), x.dtype), params={"dim": 0},
-    vjp=_logcumsumexp_vjp, samples=_samples)  # fmt: skip
+    vjp=_logcumsumexp_vjp, samples=_samples, contiguous=True)  # fmt: skip
 
 
 @public()

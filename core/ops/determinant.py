@@ -39,7 +39,7 @@ def _samples(rng: Any) -> list[Any]:
 
 
 _det = operation("det", lambda xp, x: rounded(xp.asarray(xp.linalg.det(wide(x))), x.dtype), vjp=_det_vjp,
-                 label="linalg_det", samples=_samples)  # fmt: skip
+                 label="linalg_det", samples=_samples, contiguous=True)  # fmt: skip
 
 
 def _slogdet_forward(xp: Any, x: Any) -> Any:

@@ -19,7 +19,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 def _forward(xp: Any, *tensors: Any, equation: str) -> Any:
     y = xp.einsum(equation, *[wide(t) for t in tensors], optimize=len(tensors) > 1)
-    return rounded(xp.array(y), tensors[0].dtype)
+    return rounded(xp.array(y, order="C"), tensors[0].dtype)
 
 
 def _vjp(g: Tensor, tensors: tuple[Tensor, ...], equation: str, needs: tuple[bool, ...]) -> list[Tensor | None]:

@@ -205,4 +205,5 @@ _one_hot = operation(
     inputs="index",
     params={"classes": 1},
     samples=lambda rng: [((rng.integers(0, 4, (2, 3)),), {"classes": 4})],
+    contiguous=True,
 )

@@ -32,9 +32,11 @@ def _share(g: Tensor, x: Tensor, y: Tensor, dim: tuple[int, ...], keepdim: bool)
 
 
 _amax = operation("amax", lambda xp, x, dim, keepdim: rounded(wide(x).max(axis=dim, keepdims=keepdim), x.dtype),
-                  params={"dim": (), "keepdim": False}, vjp=_share, samples=reduction_samples)  # fmt: skip
+                  params={"dim": (), "keepdim": False}, vjp=_share, samples=reduction_samples,
+                  contiguous=True)  # fmt: skip
 _amin = operation("amin", lambda xp, x, dim, keepdim: rounded(wide(x).min(axis=dim, keepdims=keepdim), x.dtype),
-                  params={"dim": (), "keepdim": False}, vjp=_share, samples=reduction_samples)  # fmt: skip
+                  params={"dim": (), "keepdim": False}, vjp=_share, samples=reduction_samples,
+                  contiguous=True)  # fmt: skip
 
 
 def _samples_at(rng: Any) -> list[Any]:

@@ -60,6 +60,7 @@ _c2c: Any = operation(
     vjp=lambda g, dim, inverse, norm: _c2c(g, dim=dim, inverse=inverse, norm=norm),  # the matrix is symmetric
     samples=lambda rng: [((_sample_numbers(rng, 2, 3, 2),), {"dim": d, "inverse": i, "norm": n})
                          for d, i, n in [((1,), False, "backward"), ((0, 2), True, "ortho")]],
+    contiguous=True,
 )  # fmt: skip
 
 
@@ -72,6 +73,7 @@ _r2c = _declare(
     params={"dim": -1, "norm": "backward"},
     samples=lambda rng: [((rng.uniform(-1, 1, (3, 4)),), {"dim": d, "norm": n})
                          for d, n in [(1, "forward"), (0, "ortho")]],
+    contiguous=True,
 )  # fmt: skip
 
 
@@ -90,6 +92,7 @@ _c2r = _declare(
     "fft_c2r", lambda xp, x, n, dim, norm: xp.fft.irfft(x, n=n, axis=dim, norm=norm), _c2r_vjp,
     params={"n": 1, "dim": -1, "norm": "backward"},
     samples=lambda rng: [((_sample_numbers(rng, 3, 3),), {"n": n, "dim": d}) for n, d in [(4, 1), (5, 0)]],
+    contiguous=True,
 )  # fmt: skip
 
 

@@ -67,7 +67,8 @@ def _samples(rng: Any) -> Any:
 
 _gather = operation("gather", lambda xp, x, index, dim: x[along(xp, index, dim)], inputs="x index", params={"dim": 0},
                     vjp=(lambda g, x_shape, index, dim: _gather_backward(g, index, shape=x_shape, dim=dim), None),
-                    samples=lambda rng: [((_samples(rng)[0], _samples(rng)[1]), {"dim": 0})])  # fmt: skip
+                    samples=lambda rng: [((_samples(rng)[0], _samples(rng)[1]), {"dim": 0})],
+                    contiguous=True)  # fmt: skip
 _gather_backward: Any = operation("gather_backward",
                              lambda xp, g_, index, shape, dim:
                              _scatter_add_forward(xp, xp.zeros(shape, g_.dtype), index, g_, dim),

@@ -17,7 +17,7 @@ from ..dispatch.out import into
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor, from_array
 from .creation import arange
-from .movement import to
+from .movement import in_a_format, to
 from .pieces import _atleast, narrow, unbind
 from .view_ops import samples
 from .views import expand, permute, reshape, unsqueeze
@@ -206,6 +206,7 @@ _tril: Any = operation(
     params={"diagonal": 0},
     vjp=lambda g, diagonal: _tril(g, diagonal=diagonal),
     samples=samples({"diagonal": 0}, {"diagonal": -1}),
+    contiguous=True,
 )
 _triu: Any = operation(
     "triu",
@@ -213,6 +214,7 @@ _triu: Any = operation(
     params={"diagonal": 0},
     vjp=lambda g, diagonal: _triu(g, diagonal=diagonal),
     samples=samples({"diagonal": 0}, {"diagonal": 1}),
+    contiguous=True,
 )
 _repeat = operation(
     "repeat",
@@ -314,7 +316,7 @@ def roll(input: Tensor, shifts: Ints, dims: Dims | None = None) -> Tensor:
         raise RuntimeError(
             text(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(where)}", op="roll")
         )
-    return _roll(input, shifts=steps, dims=tuple(normalize_dim(d, input.ndim, "roll") for d in where))
+    return _roll(in_a_format(input), shifts=steps, dims=tuple(normalize_dim(d, input.ndim, "roll") for d in where))
 
 
 @public(namespace=None)

@@ -35,7 +35,7 @@ def _samples(rng: Any) -> list[Any]:
 
 
 _matmul = operation("matmul", _matmul_forward, inputs="a b", shape="(m,k),(k,n)->(m,n)", vjp=(_matmul_a, _matmul_b),
-                    samples=_samples)  # fmt: skip
+                    samples=_samples, contiguous=True)  # fmt: skip
 
 
 def _sizes(t: Tensor) -> str:
@@ -350,7 +350,7 @@ def _linear_samples(rng: Any) -> list[Any]:
 
 
 _linear = operation("linear", _linear_forward, inputs="x weight bias?", vjp=(_linear_x, _linear_weight, _linear_bias),
-                    samples=_linear_samples)  # fmt: skip
+                    samples=_linear_samples, contiguous=True)  # fmt: skip
 
 
 @public(method=False, namespace="nn.functional", home="matmul",

@@ -42,7 +42,7 @@ def _count_forward(xp: Any, x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
 # The "norm" of order 0: a number on the graph through which no gradient passes.
 _count = operation("norm_count", _count_forward, params={"dim": (), "keepdim": False}, vjp=lambda g: None,
                    label="linalg_vector_norm",
-                   samples=lambda rng: [((rng.uniform(0.5, 1, (2, 3)),), {"dim": (1,)})])  # fmt: skip
+                   samples=lambda rng: [((rng.uniform(0.5, 1, (2, 3)),), {"dim": (1,)})], contiguous=True)  # fmt: skip
 
 
 @linalg

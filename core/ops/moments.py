@@ -54,8 +54,8 @@ def _samples(rng: Any) -> list[Any]:
 
 
 _SPREAD: dict[str, Any] = {"dim": (), "correction": 1, "keepdim": False}
-_var = operation("var", _var_forward, params=_SPREAD, vjp=_var_vjp, samples=_samples)
-_std = operation("std", _std_forward, params=_SPREAD, vjp=_std_vjp, samples=_samples)
+_var = operation("var", _var_forward, params=_SPREAD, vjp=_var_vjp, samples=_samples, contiguous=True)
+_std = operation("std", _std_forward, params=_SPREAD, vjp=_std_vjp, samples=_samples, contiguous=True)
 
 
 def _moment(op: Any, name: str, input: Tensor, dim: Any, unbiased: Any, correction: Any,
@@ -195,7 +195,7 @@ def _norm_samples(rng: Any) -> list[Any]:
 
 
 _norm = operation("vector_norm", _norm_forward, params={"p": 2.0, "dim": (), "keepdim": False}, vjp=_norm_vjp,
-                  samples=_norm_samples)  # fmt: skip
+                  samples=_norm_samples, contiguous=True)  # fmt: skip
 
 
 @public(python=True, home="reduce",

@@ -26,7 +26,7 @@ from . import creation
 from .creation import as_dtype, available, zeros_like
 from .elementwise import where_
 from .legacy_types import TensorType
-from .queries import need_format
+from .queries import channels_last, channels_last_3d, need_format
 from .transfer import move
 
 Type = builtins.type  # the method of this name comes below
@@ -44,7 +44,7 @@ def _cast_forward(xp: Any, x: Any, dtype: Dtype) -> Any:
         x = x.real  # the imaginary parts are dropped, and NumPy need not warn of it
     if dtype is dtypes.float8_e4m3fn and x.dtype.kind in "fV":  # it has no infinity: PyTorch stops at the greatest
         x = xp.clip(x.astype("float32"), -HIGHEST[dtype.name], HIGHEST[dtype.name])
-    return x.astype(dtype.numpy)
+    return x.astype(dtype.numpy, order="C" if 0 in x.strides else "K")  # NumPy puts expanded dimensions last
 
 
 _cast = operation("cast", _cast_forward, params={"dtype": None},
@@ -258,6 +258,12 @@ def contiguous(input: Tensor, memory_format: MemoryFormat | None = None) -> Tens
     return input if input.is_contiguous() else _contiguous(input)
 
 
+def in_a_format(input: Tensor) -> Tensor:
+    """Return the input itself if it lies in a memory format, which results then keep; else a contiguous copy."""
+    kept = input.is_contiguous() or input.is_contiguous(channels_last) or input.is_contiguous(channels_last_3d)
+    return input if kept else _contiguous(input)
+
+
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
@@ -323,7 +329,13 @@ def zero_(input: Tensor) -> Tensor:
 @public(
     inplace=True,
     home="choice",
-    fast=[Fast(elementwise="where(mask, value, input)", types={"input": "any"}, check=("fills(input, value)",))],
+    fast=[
+        Fast(
+            elementwise="where(mask, value, input)",
+            types={"input": "any"},
+            check=("fills(input, value)", "fills_in_rows({input}, mask)"),
+        )
+    ],
 )
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Scalar) -> Tensor:
     """`value` (a number or a 0-d tensor) where `mask` is true, else `input`.
@@ -355,7 +367,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Scalar) -> Tensor:
             value = to(value, input._kind)
     else:
         value = element(value, input.dtype, "masked_fill")
-    return where_(mask, value, input)
+    return contiguous(where_(mask, value, contiguous(input)))  # a mask that is larger may lie in another order
 
 
 def set_chosen(x: Tensor, mask: Any, value: Scalar) -> bool:

@@ -20,6 +20,7 @@ from ..tensors.tensor import Tensor
 from . import norm_ops
 from .elementwise import rsqrt
 from .loss import torch_size
+from .movement import in_a_format
 from .norm_ops import accumulating
 from .precision import rounded, wide
 from .reduce import count
@@ -76,7 +77,7 @@ def _layer_norm_samples(rng: Any) -> list[Any]:
 
 _layer_norm = operation("layer_norm", _layer_norm_forward, inputs="x weight? bias?",
                         params={"normalized_ndim": 1, "eps": 1e-5}, outputs="y mean rstd", vjp=_layer_norm_vjp,
-                        samples=_layer_norm_samples)  # fmt: skip
+                        samples=_layer_norm_samples, contiguous=True)  # fmt: skip
 
 
 def _check_normalized(op: str, input: Tensor, normalized_shape: Any, star: str) -> tuple[int, ...]:
@@ -169,7 +170,7 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
             )
         )
     least = float(np.finfo(accumulating(input.dtype).numpy).eps) if eps is None else float(eps)
-    return norm_ops.rms_norm(input, weight, normalized_ndim=len(shape), eps=least)  # type: ignore[no-any-return]
+    return norm_ops.rms_norm(in_a_format(input), weight, normalized_ndim=len(shape), eps=least)  # type: ignore[no-any-return]
 
 
 # -- by channel --------------------------------------------------------------------------------------------------------
@@ -255,6 +256,7 @@ def batch_norm(
                 )
             )
     _need_floats("batch_norm", input)
+    input = in_a_format(input)
     if eps < 0 or (training and eps == 0):
         wanted = "positive" if training else "non-negative"
         raise ValueError(text(f"batch_norm eps must be {wanted}, but got {eps}", op="batch_norm"))

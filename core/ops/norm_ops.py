@@ -115,7 +115,7 @@ def _group_norm_samples(rng: Any) -> list[Any]:
 
 group_norm = operation("group_norm", _group_norm_forward, inputs="x weight? bias?",
                        params={"num_groups": 1, "eps": 1e-5}, outputs="y mean rstd", vjp=_group_norm_vjp,
-                       samples=_group_norm_samples)  # fmt: skip
+                       samples=_group_norm_samples, contiguous=True)  # fmt: skip
 
 # -- batch norm --------------------------------------------------------------------------------------------------------
 

@@ -54,6 +54,7 @@ def picking(name: str, places: Any, params: dict[str, Any], *sets: dict[str, Any
         vjp=(picked_vjp,),
         label=label,
         samples=lambda rng: [((rng.permutation(24).reshape(2, 3, 4) / 7.0,), s) for s in sets],
+        contiguous=True,
     )
 
 

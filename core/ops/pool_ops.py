@@ -243,6 +243,7 @@ _window_sum = operation(
     ],
     label="avg_pool",
     piecewise=True,
+    contiguous=True,
     doc="The sum of each window over the last dimensions.",
 )
 _window_spread: Any = operation(

@@ -195,6 +195,7 @@ _cross: Any = operation(
     vjp=(lambda g, b, dim: _cross(b, g, dim=dim), lambda g, a, dim: _cross(g, a, dim=dim)),
     samples=lambda rng: [((rng.uniform(-1, 1, s), rng.uniform(-1, 1, s)), {"dim": d})
                          for s, d in (((2, 3), -1), ((3, 2), 0))],
+    contiguous=True,
 )  # fmt: skip
 
 
@@ -334,7 +335,7 @@ def renorm(input: Tensor, p: float, dim: Dim, maxnorm: float) -> Tensor:
     dim = normalize_dim(dim, input.ndim, "renorm")
     others = tuple(d for d in range(input.ndim) if d != dim)
     size = (input.abs() if input.is_complex() else input).norm(p, others, keepdim=True)  # type: ignore[attr-defined]
-    return input * where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)  # type: ignore[no-any-return]
+    return input.contiguous() * where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)  # type: ignore[no-any-return]
 
 
 # -- joined along the diagonal; covariances ----------------------------------------------------------------------------

@@ -125,7 +125,7 @@ def rrelu(
             return leaky_relu(x, (lower + upper) / 2)  # type: ignore[no-any-return]
         return where(x <= 0, x * empty_like(x.detach()).uniform_(lower, upper), x)  # type: ignore[attr-defined, no-any-return]
 
-    return write(input, "rrelu_", compute) if inplace else compute(input)
+    return write(input, "rrelu_", compute) if inplace else compute(input.contiguous())  # type: ignore[attr-defined]
 
 
 bind(rrelu, "rrelu", method=False)  # of its own: PyTorch's takes other names than nn.functional's

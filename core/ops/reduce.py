@@ -76,9 +76,10 @@ def _mean_forward(xp: Any, x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
     return rounded(total / w.dtype.type(count(x.shape, dim)), x.dtype)  # of no elements: 0 / 0, which is NaN
 
 
-_sum = operation("sum", _sum_forward, params={"dim": (), "keepdim": False}, vjp=_sum_vjp, samples=reduction_samples)
+_sum = operation("sum", _sum_forward, params={"dim": (), "keepdim": False}, vjp=_sum_vjp, samples=reduction_samples,
+                 contiguous=True)  # fmt: skip
 _mean = operation("mean", _mean_forward, params={"dim": (), "keepdim": False}, vjp=_mean_vjp,
-                  samples=reduction_samples)  # fmt: skip
+                  samples=reduction_samples, contiguous=True)  # fmt: skip
 
 
 REAL, ANY = {"input": "real"}, {"input": "any"}
@@ -189,6 +190,7 @@ _prod = operation(
         ((_sample_with_zeros(rng, z),), {"dim": d, "keepdim": k})
         for z, d, k in [(0, (0, 1, 2), False), (0, (1,), True), (1, (1,), False), (2, (0, 2), False)]
     ],
+    contiguous=True,
 )
 
 
@@ -232,7 +234,7 @@ def _cumsum_vjp(g: Tensor, dim: int, reverse: bool) -> Tensor:
 _cumsum = operation("cumsum", _running, params={"dim": 0, "reverse": False},
                     vjp=_cumsum_vjp,
                     samples=lambda rng: [((rng.uniform(-2, 2, (2, 3, 4)),), {"dim": d, "reverse": r})
-                                         for d, r in [(0, False), (1, True), (2, False)]])  # fmt: skip
+                                         for d, r in [(0, False), (1, True), (2, False)]], contiguous=True)  # fmt: skip
 
 
 @public(inplace=True, home="index",
@@ -270,7 +272,7 @@ def _logsumexp_vjp(g: Tensor, x: Tensor, y: Tensor, dim: tuple[int, ...], keepdi
 
 
 _logsumexp = operation("logsumexp", _logsumexp_forward, params={"dim": (), "keepdim": False}, vjp=_logsumexp_vjp,
-                       samples=reduction_samples)  # fmt: skip
+                       samples=reduction_samples, contiguous=True)  # fmt: skip
 
 
 @public(home="reduce", fast=[Fast(op="logsumexp(input, dim, keepdim)", types=REAL)])
@@ -289,14 +291,15 @@ def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
 # -- truth -------------------------------------------------------------------------------------------------------------
 
 _all = operation("all", lambda xp, x, dim, keepdim: x.astype(bool).all(axis=dim, keepdims=keepdim),
-                 params={"dim": (), "keepdim": False}, samples=reduction_samples)  # fmt: skip
+                 params={"dim": (), "keepdim": False}, samples=reduction_samples, contiguous=True)  # fmt: skip
 _any = operation("any", lambda xp, x, dim, keepdim: x.astype(bool).any(axis=dim, keepdims=keepdim),
-                 params={"dim": (), "keepdim": False}, samples=reduction_samples)  # fmt: skip
+                 params={"dim": (), "keepdim": False}, samples=reduction_samples, contiguous=True)  # fmt: skip
 _count_nonzero = operation(
     "count_nonzero",
     lambda xp, x, dim: xp.asarray((x != 0).sum(axis=dim)).astype(xp.int64),
     params={"dim": ()},
     samples=lambda rng: [((rng.integers(0, 2, (2, 3)),), {"dim": (1,)})],
+    contiguous=True,
 )
 
 

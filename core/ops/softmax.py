@@ -52,9 +52,10 @@ def _samples(rng: Any) -> list[Any]:
 
 
 _softmax = operation("softmax", _softmax_forward, params={"dim": -1}, shape="(n)->(n)", over="dim", vjp=_softmax_vjp,
-                     samples=_samples, doc="exp(x) / Σ exp(x) over `dim`.")  # fmt: skip
+                     samples=_samples, contiguous=True, doc="exp(x) / Σ exp(x) over `dim`.")  # fmt: skip
 _log_softmax = operation("log_softmax", _log_softmax_forward, params={"dim": -1}, shape="(n)->(n)", over="dim",
-                         vjp=_log_softmax_vjp, samples=_samples, doc="x - log Σ exp(x) over `dim`.")  # fmt: skip
+                         vjp=_log_softmax_vjp, samples=_samples, contiguous=True,
+                         doc="x - log Σ exp(x) over `dim`.")  # fmt: skip
 
 
 def _run(op: Any, name: str, input: Tensor, dim: int, dtype: Dtype | None) -> Tensor:

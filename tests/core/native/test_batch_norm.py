@@ -62,8 +62,9 @@ def test_by_given_statistics(shape: tuple[int, ...], dtype: str, kernels: Module
         kernels.set_num_threads(before)
         assert np.abs(found[0] - want).max() <= (1e-6 if dtype == "f" else 2e-15) * (np.abs(want).max() + 1)
         np.testing.assert_array_equal(*found)
-    turned = kernels.entries["batch_norm_eval"](x[::-1], mean, var, None, None, 1e-3)
-    np.testing.assert_array_equal(turned, found[0][::-1])
+    assert (
+        kernels.entries["batch_norm_eval"](x[::-1], mean, var, None, None, 1e-3) is NotImplemented
+    )  # maps keep its order
 
 
 def test_the_threads_do_not_change_a_bit(kernels: ModuleType) -> None:

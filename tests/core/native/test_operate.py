@@ -11,7 +11,7 @@ import pytest
 import core
 from core import native
 from core.base.source import locate
-from core.declare.op import functions, table
+from core.declare.op import Operation, functions, table
 from core.dispatch import structured
 
 pytestmark = pytest.mark.skipif(native.module is None, reason="the C extension is not built")
@@ -68,6 +68,43 @@ def native_form(op):
     found = structured.callable_operation(op)
     assert isinstance(found, native.module.Structured)
     return found
+
+
+@pytest.mark.parametrize(("name", "params"), [("sum", {"dim": (0,)}), ("softmax", {"dim": 0}), ("cummax", {"dim": 0}),
+                                              ("all", {"dim": (1,)}), ("median", {"dim": 1})])  # fmt: skip
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (2, 1, 0)])
+def test_results_are_contiguous_in_both_ways(name, params, order):
+    op = table[name]
+    x = core.randn(3, 4, 5).permute(order).requires_grad_()
+    for found in (native_form(op)(x, **{**op.params, **params}),
+                  structured.call_operation(op, (x,), {**op.params, **params})):  # fmt: skip
+        for y in found if isinstance(found, tuple) else (found,):
+            assert y.is_contiguous()
+        if name == "softmax":  # which saves its result: that one and no other
+            assert any(saved is found._a for saved in found.grad_fn.saved)
+
+
+@pytest.fixture
+def kept_and_its_op():
+    """The arrays that an op with contiguous results has made, and the op."""
+    made = []
+
+    def forward(xp, x):
+        made.append(x + 1)
+        return made[-1]
+
+    yield made, Operation("contiguous_op_of_a_test", forward, inputs="x", params={}, outputs="y", returns=1, shape="",
+                          over="", vjp=None, view=False, samples=None, doc="", label="", contiguous=True)  # fmt: skip
+    for names in (table, functions, structured.declarations.structured):
+        names.pop("contiguous_op_of_a_test", None)
+
+
+def test_what_is_contiguous_is_not_copied(kept_and_its_op):
+    made, op = kept_and_its_op
+    call = native_form(op)
+    assert call(core.ones(2, 3))._a is made[0]
+    assert structured.call_operation(op, (core.ones(2, 3),), {})._a is made[1]
+    assert call(core.ones(2, 3).t())._a is not made[2]
 
 
 def test_views_share_the_counter_and_know_the_way():

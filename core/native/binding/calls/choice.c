@@ -44,6 +44,12 @@ static int fills(PyObject *input, PyObject *value) {
     return a && !PyArray_NDIM(a) && same_kind(value, input);
 }
 
+/* Whether the result of filling lies in row-major order as it comes. */
+static int fills_in_rows(PyArrayObject *input, PyObject *mask) {
+    const PyArrayObject *m = array_at(mask);
+    return PyArray_IS_C_CONTIGUOUS(input) && m && (PyArray_IS_C_CONTIGUOUS(m) || PyArray_SIZE((PyArrayObject *)m) <= PyArray_SIZE(input));
+}
+
 static PyObject *powered(PyObject *square, PyObject *root, PyObject *by_number, PyObject *by_tensor, PyObject *base,
                          PyObject *exponent) {
     PyObject *args[] = {base, exponent};

@@ -95,11 +95,20 @@ static int has_hooks(Tensor *t) {
     return 0;
 }
 
-/* The gradient as memory of nobody else: itself where no other name knows it and it is no view (takes the reference). */
-static PyObject *alone(PyObject *g) {
+/* Whether a gradient lies as `.grad` does: in row-major order or as its leaf. */
+static int lies_well(PyArrayObject *a, PyObject *leaf) {
+    if (PyArray_IS_C_CONTIGUOUS(a)) return 1;
+    PyArrayObject *x = (PyArrayObject *)leaf;
+    return PyArray_Check(leaf) && PyArray_NDIM(x) == PyArray_NDIM(a) &&
+           PyArray_CompareLists(PyArray_STRIDES(x), PyArray_STRIDES(a), PyArray_NDIM(a));
+}
+
+/* The gradient as memory of nobody else: itself where no other name knows it, it is no view and lies well (takes the
+   reference). */
+static PyObject *alone(PyObject *g, PyObject *leaf) {
     PyArrayObject *a = (PyArrayObject *)g;
     PyObject *base = PyArray_BASE(a);
-    if (Py_REFCNT(g) == 1 && !(base && PyArray_Check(base))) return g;
+    if (Py_REFCNT(g) == 1 && !(base && PyArray_Check(base)) && lies_well(a, leaf)) return g;
     PyObject *copy = array_copied(a);
     Py_DECREF(g);
     return copy;
@@ -109,7 +118,7 @@ static int arrive(Walk *walk, Entry *entry) {
     Tensor *t = (Tensor *)entry->what;
     if (t->grad == Py_None && !has_hooks(t) && PyArray_CheckExact(entry->g)) {
         if (!t->requires_grad) return 0; /* it was detached since */
-        PyObject *g = alone(entry->g);
+        PyObject *g = alone(entry->g, t->array);
         entry->g = NULL;
         Tensor *gradient = g ? tensor_over(Py_NewRef(g), t->kind) : NULL;
         if (gradient && t->grad == Py_None) {

@@ -25,6 +25,7 @@ typedef struct {
     long age;
     Py_ssize_t returns;            /* how many outputs reach the caller; 0: as many as come */
     char view, recorded, variadic;
+    char contiguous;               /* whether the results are in row-major order however the inputs lie */
     char bare;                     /* whether the reference is the op's forward */
 } Structured;
 
@@ -279,6 +280,22 @@ static inline int is_moved(PyArrayObject *a) {
     return PyTypeNum_ISUSERDEF(type) && (!binding.bfloat16 || type != binding.bfloat16->type_num);
 }
 
+/* Bring the shown results into row-major order. 0 where that is left to Python, -1 on an error. */
+static int made_contiguous(PyObject **results, Py_ssize_t shown) {
+    const int many = PyTuple_CheckExact(*results);
+    for (Py_ssize_t k = 0; k < shown; k++) {
+        PyObject *array = many ? PyTuple_GET_ITEM(*results, k) : *results;
+        if (PyArray_IS_C_CONTIGUOUS((PyArrayObject *)array)) continue;
+        if (many && Py_REFCNT(*results) != 1) return 0;
+        PyObject *copy = array_copied((PyArrayObject *)array);
+        if (!copy) return -1;
+        if (many) PyTuple_SET_ITEM(*results, k, copy);
+        else *results = copy;
+        Py_DECREF(array);
+    }
+    return 1;
+}
+
 /* The op where ops run plainly. */
 static PyObject *operate(Structured *self, PyObject *const *given, size_t nargsf, PyObject *keywords) {
     Py_ssize_t count = PyVectorcall_NARGS(nargsf), named = PyTuple_GET_SIZE(self->names);
@@ -324,6 +341,7 @@ static PyObject *operate(Structured *self, PyObject *const *given, size_t nargsf
     if (recording < 0) goto done;
     Py_ssize_t shown = self->returns ? self->returns : PyTuple_Check(results) ? PyTuple_GET_SIZE(results) : 1;
     int usual = active || shown > MOST_OUTPUTS ? 0 : results_as_arrays(&results, shown);
+    if (usual > 0 && self->contiguous) usual = made_contiguous(&results, shown);
     if (usual < 0) goto done;
     if (usual && self->returns != 1) {
         outs = several(self, first, given, arrays, count, results, values, shown, recording);
@@ -375,12 +393,12 @@ PyObject *operate_on(PyObject *structured, PyObject *const *args, Py_ssize_t ten
 
 static PyObject *structured_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"op", "name", "general", "names", "defaults", "reference", "rule", "view", "recorded",
-                            "variadic", "returns", NULL};
+                            "variadic", "returns", "contiguous", NULL};
     PyObject *op, *name, *general, *params, *defaults, *reference, *rule;
-    int view, recorded, variadic;
+    int view, recorded, variadic, contiguous = 0;
     Py_ssize_t returns = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OUOO!O!OOppp|n", names, &op, &name, &general, &PyTuple_Type, &params,
-                                     &PyTuple_Type, &defaults, &reference, &rule, &view, &recorded, &variadic, &returns))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OUOO!O!OOppp|np", names, &op, &name, &general, &PyTuple_Type, &params,
+                                     &PyTuple_Type, &defaults, &reference, &rule, &view, &recorded, &variadic, &returns, &contiguous))
         return NULL;
     if (PyTuple_GET_SIZE(params) > MOST_PARAMS || PyTuple_GET_SIZE(params) != PyTuple_GET_SIZE(defaults)) {
         PyErr_Format(PyExc_ValueError, "a structured op takes up to %d parameters and a default for each", MOST_PARAMS);
@@ -400,6 +418,7 @@ static PyObject *structured_new(PyTypeObject *type, PyObject *args, PyObject *kw
     self->recorded = (char)recorded;
     self->variadic = (char)variadic;
     self->returns = returns;
+    self->contiguous = (char)contiguous;
     self->bare = (char)(view || quiet_known());
     self->layouts = PyDict_New();
     if (!self->layouts) Py_CLEAR(self);
@@ -440,8 +459,8 @@ static PyGetSetDef structured_fields[] = {
 
 PyTypeObject Structured_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "core.native._native.Structured",
-    .tp_doc = "Structured(op, name, general, names, defaults, reference, rule, view, recorded, variadic, returns=1): a "
-              "structured op on its commonest path, op(*tensors, **params); `general` elsewhere.",
+    .tp_doc = "Structured(op, name, general, names, defaults, reference, rule, view, recorded, variadic, returns=1, "
+              "contiguous=False): a structured op on its commonest path, op(*tensors, **params); `general` elsewhere.",
     .tp_basicsize = sizeof(Structured),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_new = structured_new,
