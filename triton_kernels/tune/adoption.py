@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import calls
-from .adopted import AdoptedMeasure, Variant, key_of
+from .measure_adopted import AdoptedMeasure, Variant, key_of
 from .arguments import Call, Described, Regions, Unreadable, View, is_pointer
 from .attempt import BUILD_LIMIT_S
 from .devices import DEVICES
