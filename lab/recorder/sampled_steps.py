@@ -2,7 +2,7 @@
 
 A recorder that hears every op makes a small model's step seven times as long. But steps of a loop are alike: the first
 ones are recorded, and then again some, as soon as what they took is a small share of what the loop has taken: a
-fiftieth under `%autograd on`, half under `%%autograd`. Listening begins and ends where a step does, so that what is
+hundredth under `%autograd on`, half under `%%autograd`. Listening begins and ends where a step does, so that what is
 recorded is always whole steps. Where recording a step takes no more than that share, all of them are recorded.
 
 Between them the loss of each step is read, and at a share of a hundredth of the time is seen whether gradients were
@@ -31,7 +31,7 @@ from .unseen_losses import look
 
 FIRST, FIRST_NS = 8, 50_000_000  # the least that is recorded at first: steps, and time
 BURST, CLOSELY = 3, 8  # steps that are recorded together, now and then and where something changed
-SHARE = 0.02  # of the loop's own time, which recording may take
+SHARE = 0.01  # of the loop's own time, which recording may take
 TWICE = 2  # how often a change of one kind has steps recorded
 MODES = 4  # modules whose mode is looked at
 RATE = 10.0  # a learning rate that has changed by this factor is another one

@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import calls
-from .adopted import AdoptedMeasure, Variant, key_of
 from .arguments import Call, Described, Regions, Unreadable, View, is_pointer
 from .attempt import BUILD_LIMIT_S
 from .devices import DEVICES
 from .grids import Rules
 from .launches import Captured, Launch, again, capture, hooked
 from .measure import Failed
+from .measure_adopted import AdoptedMeasure, Variant, key_of
 from .problem import Problem, Unknown
 from .sources import source_of
 from .space import Config, Space, Tunable, without_hooks

@@ -87,7 +87,7 @@ def buffers_left_behind(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 of = averaged_models(loop)
                 if of is None or not any("deepcopy" in other.calls for other in sources(trace)):
                     continue
-                if not any(called(n) == "eval" for other in sources(trace) for n in other.nodes):
+                if not _evaluated(trace, of[0].rpartition(".")[2]):
                     continue
                 line, col, place = source.place(loop)
                 message = capital(
@@ -98,6 +98,22 @@ def buffers_left_behind(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 remedy = f"Copy them as well: for a, b in zip({of[0]}.buffers(), {of[1]}.buffers()): a.copy_(b)."
                 return [Found("evaluation", "warning", line, col, message, remedy)]
     return []
+
+
+def _evaluated(trace: Trace, name: str) -> bool:
+    """Whether a model of this name is put into evaluation mode, or given to a function that does so."""
+    calls = [n for source in sources(trace) for n in source.nodes if isinstance(n, ast.Call)]
+    puts = {f.name for source in sources(trace) for f in source.nodes
+            if isinstance(f, Function) and any(called(n) == "eval" for n in ast.walk(f))}  # fmt: skip
+    for call in calls:
+        whom = [call.func.value] if called(call) == "eval" and isinstance(call.func, ast.Attribute) else []
+        whom += call.args if called(call) in puts else []
+        if any(ast.unparse(one).rpartition(".")[2] == name for one in whom):
+            return True
+    made = [
+        n for source in sources(trace) for n in source.nodes if isinstance(n, ast.Assign) and called(n.value) == "eval"
+    ]
+    return any(ast.unparse(target).rpartition(".")[2] == name for n in made for target in n.targets)
 
 
 def averaged_models(loop: ast.For) -> tuple[str, str] | None:

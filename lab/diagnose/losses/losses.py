@@ -9,6 +9,7 @@ from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ...recorder.variable_names import operand
 from ..finding import Found, capital, code_of, where
 from ..order import rule
+from ..reading.sources import sources as texts
 from ..values.nonfinite_effects import sources
 
 DIFFERENCES = {"sub", "squared_error", "absolute_error", "smooth_l1_error", "huber_error", "binary_entropy",
@@ -179,6 +180,8 @@ def log_target(trace: Trace, row: Row) -> Found | None:
     target = _source(row.refs[1]) if row.op in ("kl_div", "divergence") and len(row.refs) > 1 else None
     s = target.stats if target is not None else None
     if target is None or s is None or s.max is None or s.max > 0 or not s.min:
+        return None
+    if any("log_target" in source.text for source in texts(trace)):  # PyTorch's rows do not say which of the two ran
         return None
     line, col, place = where(trace, row.chain)
     message = capital(

@@ -290,7 +290,8 @@ def made_unlike(trace: Trace, explained: set[Leaf]) -> list[Found]:
         inner, passed = _inside(root, AVERAGES)
         entered = trace.entered[inner.path] if isinstance(inner, Row) and inner.path < len(trace.entered) else ()
         ends = isinstance(inner, Row) and (
-            "cosine_similarity" in code_of(trace, inner) or any(kind == "CosineSimilarity" for kind, _ in entered)
+            re.match(r"[\w.]*cosine_similarity\(", code_of(trace, inner)) is not None
+            or any(kind == "CosineSimilarity" for kind, _ in entered)
         )
         averaged = "mean" in passed or {"sum", "div"} <= set(passed)
         if not ends or not averaged or not isinstance(inner, Row):

@@ -106,7 +106,7 @@ def _chosen_by(node: ast.expr, inner: ast.AST) -> bool:
 
 
 def _log_sigmoids(index: Index) -> list[tuple[ast.Call, ast.expr, int]]:
-    """Logarithms of sigmoids: the call, what of, and whether it grows or falls with that."""
+    """Logarithms of sigmoids, and softplus, minus one of them: the call, what of, and that it grows with that."""
     calls = index.called("logsigmoid", "log_sigmoid")
     found = [(c, operands(c)[0], 1) for c in calls if operands(c)]
     for call in index.called("log"):
@@ -115,7 +115,7 @@ def _log_sigmoids(index: Index) -> list[tuple[ast.Call, ast.expr, int]]:
             of = index.flow.inner(of.left)
         if called(of) == "sigmoid" and operands(of):
             found.append((call, operands(of)[0], 1))
-    found += [(c, operands(c)[0], -1) for c in index.called("softplus") if operands(c)]
+    found += [(c, operands(c)[0], 1) for c in index.called("softplus") if operands(c)]
     return found
 
 

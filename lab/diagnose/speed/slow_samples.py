@@ -126,7 +126,7 @@ def stacked(shares: Shares) -> Iterator[Saving]:
         met = looks / shares.looked * shares.total
         functions.setdefault(frame[0], []).append((max(met, float(spent(rows))), rows))
     for found in functions.values():
-        ns, (_, rows) = sum(ns for ns, _ in found), max(found, key=lambda pair: pair[0])
+        ns, (_, rows) = sum(ns for ns, _ in found), found[0]
         runs = sum(row.runs for row in rows)
         if runs < STEPS:
             continue

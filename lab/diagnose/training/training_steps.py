@@ -430,8 +430,11 @@ def clipped_late(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if len(clips) != 1 or step is None or back is None:
         return []
     (line, col), clears = clips[0], [at for at, _ in calls(trace, "zero_grad")]
-    if len({_function(trace, at) for at in (line, step, back)}) > 1:
+    function = _function(trace, line)
+    if {_function(trace, step), _function(trace, back)} != {function}:
         return []
+    if sum(_function(trace, at) == function for at, _ in calls(trace, "backward")) > 1:
+        return []  # of several losses, each with its own optimizer: which of them is clipped, the lines do not say
     if _outside(trace, step, back) or _outside(trace, line, back):
         return []
     order = sorted(

@@ -12,7 +12,7 @@ from ...recorder.value_facts import EPS
 from ..data.padding_read import cut_to_whole
 from ..finding import Found, capital, code_of, listed, where
 from ..order import rule, text_rule
-from ..reading.scope import Scope, flow_around, indices
+from ..reading.scope import Index, Scope, flow_around, indices
 from ..reading.sources import Function, called, sources
 
 SHARE = re.compile(
@@ -39,13 +39,28 @@ def share_of_whole_numbers(scope: Scope) -> Iterator[Found]:
         floored = [n for n in ast.walk(inner) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.FloorDiv)]
         if not floored or floored[0] is not inner:
             continue
-        if isinstance(floored[0].right, ast.Constant) and name.lower() in ("p", "scale", "weight", "factor"):
-            continue
+        if isinstance(floored[0].right, ast.Constant):
+            if name.lower() in ("p", "scale", "weight", "factor"):
+                continue
+            if not _counted(index, floored[0].left):  # a tenth of all steps is a number of steps
+                continue
         message = (
             f"divides whole numbers without a rest (`{ast.unparse(node)}`): {name} is 0 as long as "
             f"{ast.unparse(floored[0].left)} is below {ast.unparse(floored[0].right)}, and never in between."
         )
         yield scope.tell(node, "dtype", message, f"Divide with a rest: {ast.unparse(inner).replace('//', '/')}.")
+
+
+def _counted(index: Index, node: ast.expr) -> bool:
+    """Whether an expression has a name that a loop counts, or a function is given."""
+    loops = [n.target for n in index.kinds.get(ast.For, ())]
+    loops += [n.target for n in index.kinds.get(ast.AugAssign, ())]
+    counted = {n.id for target in loops for n in ast.walk(target) if isinstance(n, ast.Name)}
+    function = index.flow.scope
+    if isinstance(function, Function):
+        counted |= {a.arg for a in [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]}
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    return bool(names & counted) or any(isinstance(n, ast.Attribute) for n in ast.walk(node))
 
 
 @rule(375)

@@ -56,7 +56,7 @@ import os
 import tempfile
 folder = tempfile.mkdtemp()
 for k in range(60):
-    torch.save({f"part {i}": torch.randn(8) for i in range(40)}, os.path.join(folder, f"{k}.pt"))
+    torch.save({f"part {i}": x[k] * i for i in range(40)}, os.path.join(folder, f"{k}.pt"))
 print(len(os.listdir(folder)))
 """,
 }

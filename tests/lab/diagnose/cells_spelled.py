@@ -80,6 +80,21 @@ for _ in range(6):
 """,
         (("mf(user, other) - mf(user, liked)", "mf(user, liked) - mf(user, other)"),),
     ),
+    "ranks turned, by softplus": Mistake(
+        "loss",
+        7,
+        """
+people, things = nn.Embedding(20, 8), nn.Embedding(30, 8)
+opt = torch.optim.Adam([*people.parameters(), *things.parameters()], 1e-2)
+user, liked = torch.arange(64) % 20, torch.arange(64) % 30
+for _ in range(6):
+    pos = (people(user) * things(liked)).sum(1)
+    neg = (people(user) * things(torch.randint(0, 30, (64,)))).sum(1)
+    loss = F.softplus(pos - neg).mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+        (("pos - neg", "neg - pos"),),
+    ),
     "one number before a log-sigmoid layer": Mistake(
         "loss",
         7,

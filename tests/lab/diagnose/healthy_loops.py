@@ -323,4 +323,81 @@ for step in range(8):
     optimizer.step()
     total = total + loss.item()
 """,
+    "two parts of a series that meet in one sample": """
+emb, rnn, out = nn.Embedding(6, 8), nn.GRU(8, 16), nn.Linear(16, 6)
+opt = torch.optim.Adam([*emb.parameters(), *rnn.parameters(), *out.parameters()], lr=1e-2)
+stream = torch.randint(0, 6, (81, 4))
+train, valid = stream[:61], stream[60:]
+for lo in range(0, 60, 20):
+    said, _ = rnn(emb(train[lo:lo + 20]))
+    loss = F.cross_entropy(out(said).flatten(0, 1), train[lo + 1:lo + 21].flatten())
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+with torch.no_grad():
+    print(F.cross_entropy(out(rnn(emb(valid[:-1]))[0]).flatten(0, 1), valid[1:].flatten()).item())
+""",
+    "a target in training mode, whose statistics are its batch's": """
+import copy
+online = nn.Sequential(nn.Linear(16, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 8))
+judge = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
+target = copy.deepcopy(online).requires_grad_(False)
+opt = torch.optim.Adam([*online.parameters(), *judge.parameters()], lr=1e-3)
+for step in range(4):
+    a, b = x + 0.1 * torch.randn_like(x), x + 0.1 * torch.randn_like(x)
+    with torch.no_grad():
+        ta, tb = target(a), target(b)
+    loss = (4 - 2 * F.cosine_similarity(judge(online(a)), tb) - 2 * F.cosine_similarity(judge(online(b)), ta)).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    with torch.no_grad():
+        for t, o in zip(target.parameters(), online.parameters()):
+            t.mul_(0.9).add_(o, alpha=0.1)
+online.eval()
+print(online(x).std().item())
+""",
+    "two losses, of which the first is clipped": """
+policy, value = nn.Linear(16, 4), nn.Linear(16, 1)
+pi_opt = torch.optim.Adam(policy.parameters(), lr=5e-3)
+v_opt = torch.optim.Adam(value.parameters(), lr=1e-2)
+for episode in range(4):
+    dist = torch.distributions.Categorical(logits=policy(x))
+    baseline = value(x).squeeze(1)
+    pi_loss = -(dist.log_prob(labels) * (y - baseline.detach())).mean()
+    v_loss = F.mse_loss(baseline, y)
+    pi_opt.zero_grad()
+    pi_loss.backward()
+    nn.utils.clip_grad_norm_(policy.parameters(), 1.0)
+    pi_opt.step()
+    v_opt.zero_grad()
+    v_loss.backward()
+    v_opt.step()
+""",
+    "a tenth of all steps to warm up": """
+model = nn.Linear(16, 4)
+opt = torch.optim.AdamW(model.parameters(), lr=1e-2)
+steps = 40
+warm = steps // 10
+sched = torch.optim.lr_scheduler.LambdaLR(
+    opt, lambda s: (s + 1) / warm if s < warm else max(0.05, (steps - s) / (steps - warm)))
+for step in range(steps):
+    loss = F.cross_entropy(model(x), labels)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    sched.step()
+""",
+    "a ranking by softplus": """
+users, items = nn.Embedding(32, 8), nn.Embedding(64, 8)
+opt = torch.optim.Adam([*users.parameters(), *items.parameters()], lr=1e-2)
+u, liked = torch.randint(0, 32, (64,)), torch.randint(0, 64, (64,))
+for step in range(4):
+    pos = (users(u) * items(liked)).sum(1)
+    neg = (users(u) * items(torch.randint(0, 64, (64,)))).sum(1)
+    loss = F.softplus(neg - pos).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
 }
