@@ -54,7 +54,7 @@ def _forward(xp: Any, q: Any, k: Any, v: Any, mask: Any, scale: float, causal: b
     if p:
         kept = philox.uniform(xp, seed, offset, w.size).reshape(w.shape) >= np.float32(p)
         w = xp.where(kept, w * w.dtype.type(1 / (1 - p) if p < 1 else 0), w.dtype.type(0))
-    y = xp.matmul(w, wv)
+    y = xp.ascontiguousarray(xp.matmul(w, wv))
     return rounded(y, q.dtype), logs.astype(wq.dtype)
 
 
