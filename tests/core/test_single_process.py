@@ -86,13 +86,14 @@ def test_settings_of_state_dicts_are_kept_for_a_block():
     assert FSDP.get_state_dict_type(m).state_dict_type is fsdp.StateDictType.FULL_STATE_DICT
 
 
-@pytest.mark.parametrize("wrap", [
-    lambda: FSDP(model(), mixed_precision=fsdp.MixedPrecision(param_dtype=core.float16)),
-    lambda: fsdp.fully_shard(model(), mp_policy=fsdp.MixedPrecisionPolicy(param_dtype=core.bfloat16)),
+@pytest.mark.parametrize(("wrap", "dtype"), [
+    (lambda: FSDP(model(), mixed_precision=fsdp.MixedPrecision(param_dtype=core.float16)), core.float16),
+    (lambda: fsdp.fully_shard(model(), mp_policy=fsdp.MixedPrecisionPolicy(param_dtype=core.bfloat16)), core.bfloat16),
 ])  # fmt: skip
-def test_a_second_dtype_of_parameters_is_refused(wrap):
-    with pytest.raises(NotImplementedError, match="param_dtype"):
-        wrap()
+def test_a_second_dtype_of_parameters_is_what_is_computed_in(wrap, dtype):
+    m = wrap()
+    assert m(core.ones(1, 2)).dtype is dtype
+    assert {p.dtype for p in m.parameters()} == {core.float32}
 
 
 def test_fully_shard_adds_its_methods():

@@ -132,7 +132,9 @@ def _shared_rows(source: Source, nodes: list[ast.AST], pairs: list[Pair], splits
                 if not _trains(train.name) or not _tests(test.name):
                     continue
                 common = min(end, last) - max(begin, first)
-                if common > 1 and min(end, last) < OPEN:  # of a series, the last input is the next part's first
+                if common == 1 and re.search(r"\[:-1\]|\[1:\]", source.text):  # a series, whose targets are the next
+                    continue
+                if common > 0 and min(end, last) < OPEN:
                     says = (
                         f"takes {common:,} {verb(range(common), 'sample', 'samples')} of {name} for {test.name} that "
                         f"{train.name} holds too ({source.place(train.node).words}): a model is judged by what it has "
