@@ -11,6 +11,7 @@ give is part of the launch. Nothing of Triton or PyTorch is left changed.
 from __future__ import annotations
 
 import contextlib
+import gc
 import inspect
 import os
 import sys
@@ -368,8 +369,6 @@ def _behind_tables(bound: Mapping[str, Any]) -> list[Any]:
             addresses |= {int(n) for n in view.array(regions[0].content()).reshape(-1) if n > _ADDRESS}
     if not addresses:
         return []
-    import gc
-
     found = []
     for each in gc.get_objects():
         if type(each).__name__ in ("Tensor", "Parameter") and hasattr(each, "untyped_storage"):

@@ -14,6 +14,7 @@ from .measure import SMALLEST, Failed, judge, tolerance
 from .own import OPTIONS, OwnMeasure
 from .space import Config
 from .watch import READ, WRITTEN, Seen, watched
+from .worker import Worker
 
 _COARSE = {"fp8e4nv": (2.0**-4, 2.0**-9), "fp8e4b8": (2.0**-4, 2.0**-10), "fp8e5": (2.0**-3, 2.0**-16),
            "fp8e5b16": (2.0**-3, 2.0**-17)}  # fmt: skip  # unit roundoff, and the distance of neighbours near 0
@@ -183,8 +184,6 @@ class AdoptedMeasure(OwnMeasure):
 
     def _flags(self, k: int) -> list[np.ndarray]:
         """Return the flags of the default's bytes, by an interpreter beside the GPU."""
-        from .worker import Worker
-
         with Worker(replace(self, kind="interpret")) as worker:
             seen = worker.call("dry", k, limit_s=120.0)
         self._terms, self._rounded = seen.terms, seen.rounded

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .arguments import FLOATING, Call, View, address_of, laid
+from .arguments import FLOATING, Address, Call, View, address_of, laid, with_pointers
 from .texts import made
 
 READ, WRITTEN, ATOMIC = 1, 2, 4  # READ: before anything was written there
@@ -144,7 +144,6 @@ def watched(
 ) -> Seen:
     """Run a launch in the interpreter on regions that lie at `addresses`. *Raises*: what the kernel raises."""
     from ..interpreter import run
-    from .arguments import Address, with_pointers
 
     watch = Watch([(n, a, len(m)) for n, a, m in zip(call.names, addresses, memory, strict=True)], lenient)
     ready = {

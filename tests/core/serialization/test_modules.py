@@ -71,7 +71,9 @@ def test_a_module_comes_back_whole(tmp_path):
     optimizer = core.optim.SGD(got.parameters(), 0.1)
     got(x).sum().backward()
     optimizer.step()
-    assert got.embedding.weight.grad is not None
+    moved = got.embedding.weight.detach() - model.embedding.weight.detach()
+    np.testing.assert_allclose(moved.numpy(), -0.1 * got.embedding.weight.grad.numpy(), atol=1e-6)
+    assert moved.abs().max() > 0
 
 
 def test_a_checkpoint_with_a_module_in_it():
