@@ -140,9 +140,9 @@ def test_a_model_that_does_not_fit_is_divided_or_refused() -> None:
 
 def test_a_machine_of_a_file_is_the_one_that_was_written(tmp_path: Path) -> None:
     file = tmp_path / "net.json"
-    known = {"crowding": {2: 1.5}, "gradients": Level("in training", 0, 1e-4, 1e9)}
-    file.write_text(json.dumps(replace(MACHINES["h100-ib400"], **known).plain()))
-    assert machine_of(str(file)) == replace(MACHINES["h100-ib400"], **known)
+    mine = replace(MACHINES["h100-ib400"], crowding={2: 1.5}, gradients=Level("in training", 0, 1e-4, 1e9))
+    file.write_text(json.dumps(mine.plain()))
+    assert machine_of(str(file)) == mine
     file.write_text('{"name": "x"}')
     with pytest.raises(ValueError, match=r"net\.json describes no machine: KeyError: 'levels'"):
         machine_of(str(file))
