@@ -37,7 +37,7 @@ from . import (
 )
 from .cpu_maps import map, name
 
-__all__ = ["absent", "map", "name", "rows"]
+__all__ = ["absent", "get_convolution_method", "map", "name", "rows", "set_convolution_method"]
 
 c: Any = native.module
 
@@ -138,3 +138,31 @@ add(DeviceBackend("cpu", lambda: (sys.modules[__name__], reference.numpy_backend
 def get_cpu_capability() -> str:
     """Return PyTorch's name of what its kernels use of the processor: "DEFAULT"; core's choose for themselves."""
     return "DEFAULT"
+
+
+def get_convolution_method() -> str:
+    """Return how 3 x 3 convolutions of stride 1 are made in float32; see `set_convolution_method`."""
+    return c.get_convolution_method() if c is not None else "direct"
+
+
+def set_convolution_method(method: str) -> None:
+    """Set how 3 x 3 convolutions of stride 1 are made in float32, from 16 channels on, and their gradients.
+
+    method : ``"direct"``: the sum as it is defined; ``"F2"`` and ``"F4"``: Winograd's minimal filtering by tiles of 2 x 2
+        and 4 x 4 outputs, with 2.25 and 4 times fewer multiplications; ``"chosen"``: by shape and numbers, as it is at
+        first. F2 errs as the direct sum does, F4 about twice as much (rms 7e-7 of the result's). F4 is chosen unless
+        tiles are few, or an input's largest is 1000 times the typical one. What is not finite is always summed directly.
+
+    *Raises*: ValueError for another name, RuntimeError without the C kernels.
+
+    Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, arXiv:1509.09308.
+
+    >>> import core
+    >>> core.backends.cpu.set_convolution_method("direct")
+    >>> core.backends.cpu.get_convolution_method()
+    'direct'
+    >>> core.backends.cpu.set_convolution_method("chosen")
+    """
+    if c is None:
+        raise RuntimeError(f"set_convolution_method: core has no C kernels here: {native.reason}")
+    c.set_convolution_method(method)

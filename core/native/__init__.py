@@ -26,7 +26,7 @@ def _load() -> tuple[ModuleType | None, str]:
         return None, "GRADLAB_NATIVE=0 in the environment turns the C kernels off"
     try:
         found = importlib.import_module("core.native._native")
-        if hasattr(found, "StorageBase"):  # one of the newest things in it
+        if hasattr(found, "set_convolution_method"):  # one of the newest things in it
             return found, ""
         reason = "the C extension was built from older sources than these; install again"
     except ModuleNotFoundError:

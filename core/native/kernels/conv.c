@@ -16,6 +16,7 @@
 #include "runtime/paths.h"
 #include "kernels/real.h"
 #include "kernels/tiling.h"
+#include "kernels/winograd.h"
 
 enum { PANELS = 4, DEPTH = 640, ROWS = 256, PLACES = 64, SORTED_TAPS = 64, SOON = 8, AHEAD = 36 };
 
@@ -406,6 +407,10 @@ static void NAME(conv_chunk)(NAME(conv) * c, REAL *planes, const REAL *x) {
 
 int NAME(conv_forward)(const conv_shape *s, const void *x, const void *weights, const void *bias, void *y) {
     conv_plan plan;
+    if (sizeof(REAL) == 4) {
+        const int done = winograd_forward(s, x, weights, bias, y);
+        if (done != WINOGRAD_DECLINED) return done == WINOGRAD_DONE;
+    }
     const ptrdiff_t inside = s->channels / s->groups, kernel = s->kernel[0] * s->kernel[1] * s->kernel[2];
     const ptrdiff_t of_weights = s->transposed ? s->groups * pieces_of(s->rows, 8) * 8 * inside * kernel : 0;
     NAME(conv) c = {.s = s, .plan = &plan, .weights = weights, .bias = bias, .inside = inside};

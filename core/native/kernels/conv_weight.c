@@ -13,6 +13,7 @@
 #include "runtime/paths.h"
 #include "kernels/real.h"
 #include "kernels/tiling.h"
+#include "kernels/winograd.h"
 
 enum { PIXELS = 320, MOST_TILES = 72 };
 static const size_t CHUNK_BYTES = (size_t)4 << 20;
@@ -147,6 +148,10 @@ static ptrdiff_t *NAME(places_of_terms)(const NAME(by_weight) * c) {
 
 int NAME(conv_weight)(const conv_shape *s, const void *x, const void *g, void *gw) {
     conv_plan plan;
+    if (sizeof(REAL) == 4) {
+        const int done = winograd_weight(s, x, g, gw);
+        if (done != WINOGRAD_DECLINED) return done == WINOGRAD_DONE;
+    }
     const ptrdiff_t W = NAME(PANEL), threads = parallel_get_threads();
     NAME(by_weight) c = {.s = s, .plan = &plan, .g = g, .gw = gw, .inside = s->channels / s->groups};
     REAL *scratch = NULL;

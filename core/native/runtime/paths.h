@@ -59,6 +59,8 @@
     _(conv_paired)         /* two passes of a transpose whose outputs alternate */                   \
     _(conv_chunks)         /* samples in several chunks */                                           \
     _(conv_weight_chunks)                                                                            \
+    _(conv_winograd_2)     /* by tiles of 2 x 2 outputs, */                                          \
+    _(conv_winograd_4)     /* or of 4 x 4 */                                                         \
     _(rnn_weight_depths)   /* more rows than are summed at once */                                   \
     _(int8_panels)         /* 8-bit products: so many rows that w is turned into panels */           \
     _(int8_conv_taps)      /* 8-bit convolutions: few channels a group, with VNNI */                 \

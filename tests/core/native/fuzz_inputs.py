@@ -116,10 +116,12 @@ def window(rng: Any) -> tuple[dict[str, Any], tuple[int, ...], tuple[int, ...]]:
     kernel = tuple(int(k) for k in rng.integers(1, 6 if axes < 3 else 4, axes))
     stride, dilation = (tuple(int(s) for s in rng.integers(1, 4, axes)) for _ in range(2))
     padding = tuple(int(p) for p in rng.integers(0, 4, axes))
+    groups = int(rng.choice([1, 1, 1, 2, 3]))
+    if axes == 2 and rng.random() < 0.3:  # those that are made by tiles
+        kernel, stride, dilation, groups = (3, 3), (1, 1), (1, 1), 1
     most = {1: 200, 2: 40, 3: 12}[axes]
     outer = tuple(int(n) for n in rng.integers(1, most, axes))
     image = tuple(max(n, d * (k - 1) + 1 - 2 * p) for n, k, d, p in zip(outer, kernel, dilation, padding, strict=True))
-    groups = int(rng.choice([1, 1, 1, 2, 3]))
     return {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}, image, kernel
 
 

@@ -499,6 +499,8 @@ CASES: list[tuple[str, Case, Case]] = [
     ("conv_by_item", convolution(2, 3, 8, 34, 3, padding=1), convolution(2, 3, 8, 3, 3, padding=1, height=8)),
     ("conv_paired", transposed(7, 0), transposed(7, 1)),
     ("conv_chunks", convolution(2, 8, 3, 64, 3, padding=1), convolution(40, 8, 3, 64, 3, padding=1)),
+    ("conv_winograd_2", convolution(1, 16, 16, 8, 3), convolution(1, 16, 16, 10, 3)),
+    ("conv_winograd_4", convolution(1, 16, 16, 12, 3), convolution(1, 16, 16, 16, 3)),
     ("conv_weight_chunks", convolution_weight(8), convolution_weight(9)),
     ("rnn_weight_depths", recurrent_weight(32), recurrent_weight(33)),
     *(

@@ -1,7 +1,8 @@
-/* Arrays: making them over cached memory, and checking those that come in. */
+#include "kernels/winograd.h"
 #include "binding/module.h"
 
 #include "kernels/copy.h"
+#include "kernels/winograd.h"
 #include "runtime/memory.h"
 #include "runtime/parallel.h"
 
@@ -199,6 +200,21 @@ static PyObject *set_num_threads(PyObject *module, PyObject *count_object) {
     Py_RETURN_NONE;
 }
 
+static const char *const methods[CONVOLUTION_METHODS] = {"chosen", "direct", "F2", "F4"};
+
+static PyObject *get_convolution_method(PyObject *module, PyObject *ignored) {
+    return PyUnicode_FromString(methods[convolution_get_method()]);
+}
+
+static PyObject *set_convolution_method(PyObject *module, PyObject *name) {
+    for (int i = 0; i < CONVOLUTION_METHODS; i++)
+        if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, methods[i]) == 0) {
+            convolution_set_method(i);
+            Py_RETURN_NONE;
+        }
+    return PyErr_Format(PyExc_ValueError, "set_convolution_method takes 'chosen', 'direct', 'F2' or 'F4', got %R", name);
+}
+
 static PyMethodDef array_methods[] = {
     {"empty", empty, METH_VARARGS,
      "empty(shape, dtype)\n--\n\nA C-contiguous array of undefined items, its memory from the cache when large."},
@@ -211,6 +227,10 @@ static PyMethodDef array_methods[] = {
     {"get_num_threads", get_num_threads, METH_NOARGS, "get_num_threads()\n--\n\nHow many threads a kernel may use."},
     {"set_num_threads", set_num_threads, METH_O,
      "set_num_threads(count)\n--\n\nLet kernels use so many threads; results do not depend on it."},
+    {"get_convolution_method", get_convolution_method, METH_NOARGS,
+     "get_convolution_method()\n--\n\nHow 3 x 3 convolutions of stride 1 are made in float32."},
+    {"set_convolution_method", set_convolution_method, METH_O,
+     "set_convolution_method(name)\n--\n\nMake them directly, by Winograd's F2 or F4, or 'chosen' by shape and numbers."},
     {NULL, NULL, 0, NULL},
 };
 
