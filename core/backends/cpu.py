@@ -148,10 +148,11 @@ def get_convolution_method() -> str:
 def set_convolution_method(method: str) -> None:
     """Set how 3 x 3 convolutions of stride 1 are made in float32, from 16 channels on, and their gradients.
 
-    method : ``"direct"``: the sum as it is defined; ``"F2"`` and ``"F4"``: Winograd's minimal filtering by tiles of 2 x 2
-        and 4 x 4 outputs, with 2.25 and 4 times fewer multiplications; ``"chosen"``: by shape and numbers, as it is at
-        first. F2 errs as the direct sum does, F4 about twice as much (rms 7e-7 of the result's). F4 is chosen unless
-        tiles are few, or an input's largest is 1000 times the typical one. What is not finite is always summed directly.
+    method : ``"direct"``: the sum as it is defined; ``"F2"`` and ``"F4"``: Winograd's minimal filtering by tiles of
+        2 x 2 and 4 x 4 outputs, with 2.25 and 4 times fewer multiplications; ``"chosen"``: by shape and numbers, as it
+        is at first. F2 errs as the direct sum does, F4 about twice as much (rms 7e-7 of the result's). F4 is chosen
+        unless tiles are few or an input's largest is 1000 times the typical one; what is not finite is always summed
+        directly.
 
     *Raises*: ValueError for another name, RuntimeError without the C kernels.
 

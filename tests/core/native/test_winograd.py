@@ -28,7 +28,8 @@ def method_as_before() -> Iterator[None]:
 def given(n: int, ins: int, outs: int, high: int, wide: int, padding: int, seed: int = 0) -> tuple[Any, Any, Any, Any]:
     """Return x, weights, bias, and a gradient of the result."""
     rng = np.random.default_rng(seed)
-    shapes = ((n, ins, high, wide), (outs, ins, 3, 3), (outs,), (n, outs, high + 2 * padding - 2, wide + 2 * padding - 2))
+    out = high + 2 * padding - 2, wide + 2 * padding - 2
+    shapes = ((n, ins, high, wide), (outs, ins, 3, 3), (outs,), (n, outs, *out))
     x, w, b, g = (rng.standard_normal(shape, np.float32) for shape in shapes)
     return x, w, b, g
 
@@ -132,7 +133,7 @@ def test_what_is_not_finite_stands_where_the_direct_sum_has_it(value: float) -> 
 
 @pytest.mark.parametrize("large", [1e3, 1e6, 1e20, 3e38])
 def test_beside_a_large_number_the_others_keep_their_digits(large: float) -> None:
-    x, w, b, g = given(1, 16, 16, 24, 24, 1)
+    x, w, b, _ = given(1, 16, 16, 24, 24, 1)
     for y, at in ((8, 8), (9, 10), (11, 11), (0, 23)):
         x[0, 3, y, at] = large
         right = convolve.conv(x.astype("d"), w.astype("d"), b.astype("d"), padding=(1, 1), **ONE)
@@ -145,7 +146,7 @@ def test_beside_a_large_number_the_others_keep_their_digits(large: float) -> Non
 
 
 def test_numbers_at_the_ends_of_the_range_are_those_of_the_direct_sum() -> None:
-    x, w, b, g = given(1, 16, 16, 16, 16, 1)
+    x, w, _, _ = given(1, 16, 16, 16, 16, 1)
     for scale in (1e-42, 1e-30, 1e30, 1e37):
         settings = {**ONE, "padding": (1, 1)}
         cpu.set_convolution_method("direct")
