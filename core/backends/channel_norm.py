@@ -1,4 +1,4 @@
-"""Group, batch and RMS norm on the CPU: the C kernels of reductions, layer norm and maps, a pass over the data each.
+"""Group, batch and RMS norm on the CPU: C kernels of their own, or of reductions and maps, a pass over the data each.
 
 Statistics are a few numbers and are joined by NumPy. Half types are widened first and their results narrowed.
 """
@@ -143,34 +143,26 @@ def _eval_backward(g: Any, x: Any, mean: Any, var: Any, weight: Any, x_dtype: An
 # -- group norm --------------------------------------------------------------------------------------------------------
 
 
+def _in_groups(num_groups: int, x: Any, *others: Any) -> list[Any]:
+    """Return an array (samples, groups, channels of a group, size) and vectors of channels by group, as views."""
+    groups = (num_groups, x.shape[1] // num_groups)
+    return [x.reshape(x.shape[0], *groups, -1), *(None if a is None else a.reshape(groups) for a in others)]
+
+
 def _group(x: Any, weight: Any, bias: Any, num_groups: int, eps: float) -> Any:
-    w, weight, bias = _wide(x, weight, bias)
-    y, mean, rstd = c.entries["layer_norm"](w.reshape(w.shape[0], num_groups, -1), None, None, 1, eps)
-    y = y.reshape(w.shape)
-    if weight is not None:
-        y = _affine(y, _along(weight, w.ndim), bias)
-    elif bias is not None:
-        y = _map("add", y.dtype)(y, _along(bias, w.ndim))
-    return _as(y, x.dtype), mean, rstd
+    y, mean, rstd = c.kernels["group_norm_forward"](*_in_groups(num_groups, *_wide(x, weight, bias)), eps)
+    return _as(y.reshape(x.shape), x.dtype), mean, rstd
 
 
 def _group_backward(g: Any, x: Any, weight: Any, mean: Any, rstd: Any, weight_dtype: Any, bias_dtype: Any,
                     num_groups: int, needs: Any, **_: Any) -> Any:  # fmt: skip
-    dtype = x.dtype
-    x, g, weight = _wide(x, g, weight)
-    grouped = x.reshape(x.shape[0], num_groups, -1)
-    gx = gw = gb = None
-    if needs[0]:
-        h = (g if weight is None else _times(g, _along(weight, g.ndim))).reshape(grouped.shape)
-        of_groups = c.entries["layer_norm.backward"](h, grouped, None, mean, rstd, None, None, 1, None, None)
-        gx = _as(of_groups[0].reshape(x.shape), dtype)
-    if needs[1]:
-        off = _less(grouped, mean.reshape(*mean.shape, 1)).reshape(x.shape)
-        each = c.entries["sum"](_times(g, off), tuple(range(2, x.ndim)), False) if x.ndim > 2 else _times(g, off)
-        gw = _as((each * rstd.repeat(x.shape[1] // num_groups, 1)).sum(0), weight_dtype)
-    if needs[2]:
-        gb = _as(c.entries["sum"](g, _dims(x), False), bias_dtype)
-    return gx, gw, gb
+    wide, weight = _in_groups(num_groups, *_wide(x, weight))
+    gx, gw, gb = c.kernels["group_norm_backward"](
+        half.widened(g).reshape(wide.shape), wide, weight, mean, rstd, needs[0]
+    )
+    return (_as(gx.reshape(x.shape), x.dtype) if needs[0] else None,
+            _as(gw.reshape(-1), weight_dtype) if needs[1] else None,
+            _as(gb.reshape(-1), bias_dtype) if needs[2] else None)  # fmt: skip
 
 
 # -- RMS norm ----------------------------------------------------------------------------------------------------------
@@ -230,6 +222,28 @@ kernel(
     gives="gx: real[samples, channels, *size] if wanted, gw: real[channels], gb: real[channels]",
     call="batch_norm_backward.T(struct('batch_shape', samples, channels, size), g, gmean, gvar, x, weight, mean, var,"
     " gx, gw, gb, eps)",
+    quiet="x.size > 65536",
+    takes=("x.size",),
+    run=False,
+)
+kernel(
+    "group_norm_forward",
+    "x: real[samples, groups, inside, size], weight: real[groups, inside]?, bias: real[groups, inside]?, eps: float",
+    gives="y: real[samples, groups, inside, size], mean: real[samples, groups], rstd: real[samples, groups]",
+    call="group_norm_forward.T(struct('group_shape', samples, groups, inside, size), x, weight, bias, y, mean, rstd,"
+    " eps)",
+    quiet="x.size > 65536",
+    takes=("x.size",),
+    run=False,
+)
+kernel(
+    "group_norm_backward",
+    "g: real[samples, groups, inside, size], x: real[samples, groups, inside, size], weight: real[groups, inside]?, "
+    "mean: real[samples, groups], rstd: real[samples, groups], wanted: flag",
+    gives="gx: real[samples, groups, inside, size] if wanted, gw: real[groups, inside], gb: real[groups, inside]",
+    scratch="sums: real[samples, groups, inside], products: real[samples, groups, inside]",
+    call="group_norm_backward.T(struct('group_shape', samples, groups, inside, size), g, x, weight, mean, rstd, gx, gw,"
+    " gb, sums, products)",
     quiet="x.size > 65536",
     takes=("x.size",),
     run=False,

@@ -41,6 +41,11 @@ typedef struct {
     ptrdiff_t samples, channels, size;
 } batch_shape;
 
+/* What group norm goes over: (samples, groups, inside, size), `inside` the channels of a group. */
+typedef struct {
+    ptrdiff_t samples, groups, inside, size;
+} group_shape;
+
 enum { RNN_LSTM, RNN_GRU, RNN_TANH, RNN_RELU };
 
 /* A recurrent layer. Row starts[t] + b * stride holds step t of sequence b, which has that step when
@@ -123,6 +128,12 @@ typedef struct {
                              T *scale, T *y, double eps); /* scale (channels,) is scratch */                           \
     void batch_norm_backward_##S(const batch_shape *s, const T *g, const T *gmean, const T *gvar, const T *x,          \
                                  const T *w, const T *mean, const T *var, T *gx, T *gw, T *gb, double eps);            \
+    /* x, y, g, gx (samples, groups, inside, size); w, b, gw, gb (groups, inside); mean, rstd (samples, groups); sums and  \
+       products (samples, groups, inside) are scratch; w, b, gx may be NULL */                                       \
+    void group_norm_forward_##S(const group_shape *s, const T *x, const T *w, const T *b, T *y, T *mean, T *rstd,       \
+                                double eps);                                                                         \
+    void group_norm_backward_##S(const group_shape *s, const T *g, const T *x, const T *w, const T *mean,              \
+                                 const T *rstd, T *gx, T *gw, T *gb, T *sums, T *products);                          \
     /* x, gx (rows, classes); target, loss, lse, g (rows,); weight (classes,) or NULL. lse is the log of the sum   \
        of exponentials. Returns the first row whose target is out of range, or -1. */   \
     ptrdiff_t cross_entropy_forward_##S(const T *x, const int64_t *target, const T *weight, T *loss, T *lse,           \
