@@ -117,8 +117,8 @@ class _Writer:
         elif isinstance(value, types.BuiltinFunctionType | type) and home == "builtins":
             return
         else:
-            raise Unknown(f"{reader} reads the global {used}, a {kind}: needed a number, a text, tl.constexpr, a "
-                          "module or a @triton.jit function")  # fmt: skip
+            raise Unknown(f"{reader} reads the global {used}, a {kind}, which no other process can be told. Remedy: a "
+                          "number, a text, tl.constexpr, a module or a @triton.jit function in its place")  # fmt: skip
 
     def _stand_in(self, used: str, module: types.ModuleType, reader: str, tree: ast.AST) -> None:
         """Write down what is asked of a module that a worker need not have."""
@@ -147,7 +147,8 @@ class _Writer:
 def _bare(source: str, name: str, decorator: str) -> ast.FunctionDef:
     """Return a function's tree with one decorator, and the annotations that Triton reads."""
     tree = ast.parse(source).body[0]
-    assert isinstance(tree, ast.FunctionDef), f"{name}: its text is no function"
+    if not isinstance(tree, ast.FunctionDef):
+        raise Unknown(f"the text of {name} is no function of its own. Remedy: def {name}(...) in a file or a cell")
     kept = next((_literal(each) for each in tree.decorator_list if _is_jit(each)), [])
     made = ast.parse(f"{decorator}\ndef f(): pass").body[0]
     assert isinstance(made, ast.FunctionDef)
