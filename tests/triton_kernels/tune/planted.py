@@ -229,7 +229,8 @@ def verdicts(name: str) -> Iterator[Verdict]:
 
 
 def proposals(name: str) -> Iterator[Verdict]:
-    """Yield what becomes of the blocks that the tuner proposes by two sizes: each is held to the third."""
+    """Yield what becomes of the blocks that the tuner proposes by two sizes: each is held to the third, where the
+    program has the same block by itself; where it has another, as for a longer row, results are not carried over."""
     program, *sizes = PROGRAMS[name]
     spaces = []
     for asked in (sizes[:2], sizes):
@@ -237,11 +238,13 @@ def proposals(name: str) -> Iterator[Verdict]:
             for each in asked:
                 program(*each)
         problem = seen.problem(name, target="sm_90")
-        spaces.append({(t.name, v) for t in problem.space.tunables if t.name not in _WARPS for v in t.values
-                       if v != t.default})  # fmt: skip
-    for constant, value in sorted(spaces[0]):
-        became = "right" if (constant, value) in spaces[1] else "accepted"
-        yield Verdict(name, f"{constant}={value}", became, "" if became == "right" else "it is wrong at a third size")
+        spaces.append({t.name: t for t in problem.space.tunables if t.name not in _WARPS})
+    defaults = {n: v for x in seen.of(name)[-1:] if x.call for n, v in x.call.arguments.items()}
+    for constant, tunable in spaces[0].items():
+        for value in tunable.values:
+            if value != tunable.default and defaults[constant] == tunable.default:
+                right = constant in spaces[1] and value in spaces[1][constant].values
+                yield Verdict(name, f"{constant}={value}", "right" if right else "accepted", "wrong at a third size")
 
 
 def main(names: Sequence[str]) -> int:
