@@ -215,10 +215,7 @@ class _Builder:
         self.default = space.default
         self._choose_others(space)
         if self.rerun is not None:
-            table = Table(space)
-            with self._judge(space) as says:
-                for config in {own_key(c): c for c in map(table.config, range(len(table)))}.values():
-                    says(config)
+            self._run_program(space, lambda config: True)
             self._tell_of_the_program()
         return space
 
@@ -287,14 +284,22 @@ class _Builder:
         if self.own:  # of what was changed by itself; together with others it is judged anew
             theirs = {(n, v) for key in self.own for n, v in key if v != proposed[n]}
             self.own = {}
-            table = Table(space)
-            with self._judge(space) as says:
-                for config in {own_key(c): c for c in map(table.config, range(len(table)))}.values():
-                    if theirs & set(config.items()):
-                        says(config)
+            self._run_program(space, lambda config: bool(theirs & set(config.items())))
         if self.rerun is not None:
             self._tell_of_the_program()
         return space
+
+    def _run_program(self, space: Space, asked: Callable[[Config], bool]) -> None:
+        """Judge those configs of a space that are asked for, by the whole program where a launch alone is wrong."""
+        table = Table(space)
+        every = {own_key(c): c for c in map(table.config, range(len(table)))}.values()
+        found = [config for config in every if asked(config)]
+        with self._judge(space) as says:
+            for config in found[:_MOST_RUNS]:
+                says(config)
+        if len(found) > _MOST_RUNS:
+            self.notes.append(f"{len(found) - _MOST_RUNS} configs after the first {_MOST_RUNS} were judged launch by "
+                              "launch. Remedy: fewer configs")  # fmt: skip
 
     def _tell_of_the_program(self) -> None:
         """Say which configs the whole program has judged."""
@@ -329,7 +334,6 @@ class _Builder:
         """Yield what says why a config is wrong, "" for one that is right, by a worker that interprets."""
         measure = self.measure(space, "interpret", "sm_90")
         limit_s = _TRY_S
-        judged: set[Any] = set()
         with Worker(measure) as worker:
 
             def says(config: Config) -> str:
@@ -341,9 +345,8 @@ class _Builder:
                         limit_s = min(_TRY_S, 3.0 + 10.0 * (time.monotonic() - began))
                 except Failed as failure:
                     key = own_key(config)
-                    if self.rerun is None or self.rerun.over or config == space.default or len(judged) >= _MOST_RUNS:
+                    if self.rerun is None or self.rerun.over or config == space.default:
                         return failure.reason
-                    judged.add(key)
                     variant = measure.variants[0][key_of(config)]
                     grids = () if isinstance(variant, str) or callable(self.tuned.grid) else variant.grids
                     try:

@@ -4,7 +4,7 @@ One launch alone does not tell where a wrapper allots by a kernel's block what a
 another block the partial sums are others, and the program's result is the same. The program is changed in no line: the
 config stands in the place of the launch's own, and where the program has the block as a constant (a name that is set to
 a number, a parameter's default, a number of its module or class) that constant is the config's while it runs, so that
-buffers and grids follow.
+buffers and grids follow. Random numbers begin alike in every run, and memory without content holds NaN.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .arguments import DTYPES, FLOATING, Unreadable, as_numpy, is_pointer
+from .arguments import DTYPES, FLOATING, Regions, Unreadable, as_numpy, is_pointer
 from .constants import Constant, constants_of, replaced
 from .hooks import hooked
 from .launches import Launch, Recorder, Substitution, place_of
@@ -96,7 +96,7 @@ class Rerun:
         """Run the program; what it returns, flat. *Raises*: Failed."""
         began = time.monotonic()
         try:
-            with hooked(seen), _random_numbers_alike():
+            with hooked(seen), _random_numbers_alike(), _fresh_memory_poisoned():
                 return dict(_flat("", self.program()))
         except Failed:
             raise
@@ -170,6 +170,33 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield name, np.array([value], np.float32)
     elif isinstance(value, int | str | bool | np.generic):
         yield name, value
+
+
+@contextlib.contextmanager
+def _fresh_memory_poisoned() -> Iterator[None]:
+    """Have memory that a program asks for without content hold NaN, not what an earlier run has left there: a config
+    that writes less than it should would seem right."""
+
+    def poisoned(make: Any) -> Any:
+        def made(*args: Any, **named: Any) -> Any:
+            found, regions = make(*args, **named), Regions()
+            with contextlib.suppress(Exception):  # of another kind, as meta and sparse tensors are
+                regions.plain("", found)
+                regions[0].put(np.full(regions[0].size, 0xFF, np.uint8))
+            return found
+
+        return made
+
+    torch: Any = sys.modules.get("torch")
+    owners = [(np, ("empty", "empty_like")), (torch, ("empty", "empty_like", "empty_strided"))]
+    owners += [(getattr(torch, "Tensor", None), ("new_empty",)), (sys.modules.get("core"), ("empty", "empty_like"))]
+    with contextlib.ExitStack() as undo:
+        for owner, names in owners:
+            for name in names:
+                if name in getattr(owner, "__dict__", ()):
+                    undo.callback(setattr, owner, name, getattr(owner, name))
+                    setattr(owner, name, poisoned(getattr(owner, name)))
+        yield
 
 
 @contextlib.contextmanager

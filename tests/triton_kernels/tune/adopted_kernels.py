@@ -21,6 +21,22 @@ def halved(x):
 
 helpers = types.ModuleType("helpers_of_a_library")
 helpers.halved = halved  # type: ignore[attr-defined]
+helpers.version = types.ModuleType("helpers_of_a_library.version")  # type: ignore[attr-defined]
+helpers.version.hip, helpers.version.cuda = None, "12.8"  # type: ignore[attr-defined]
+
+
+@triton.jit
+def of_this_gpu(x):
+    return x if helpers.version.cuda else 0.0 * x
+
+
+@triton.jit
+def asked_of_modules(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    v = of_this_gpu(tl.load(x + at))
+    if helpers.version.hip is None:
+        v = helpers.halved(v)
+    tl.store(out + at, v)
 
 
 @triton.jit

@@ -38,13 +38,14 @@ class Fault:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a fault: "refused", "accepted" though it is wrong at a size, or "same" where it is wrong at
-    none."""
+    """What became of a fault: "refused", "accepted" though it is wrong at a size, or "same" where it is wrong at none.
+    size : the first that shows it, from 0."""
 
     kernel: str
     fault: str
     became: str
     why: str = ""
+    size: int = 0
 
 
 # -- faults ------------------------------------------------------------------------------------------------------------
@@ -202,7 +203,8 @@ class Judge:
             try:
                 measure._beside_default(k, {}, 0, 0)
             except Failed as failure:
-                return Verdict(self.name, fault.what, "refused" if k < self.count else "accepted", failure.reason[:90])
+                became = "refused" if k < self.count else "accepted"
+                return Verdict(self.name, fault.what, became, failure.reason[:90], k)
         return Verdict(self.name, fault.what, "same")
 
 
@@ -254,6 +256,7 @@ def main(names: Sequence[str]) -> int:
         for kind, each in (("fault", verdicts(name)), ("proposed", proposals(name))):
             found = list(each)
             total.update(f"{kind} {v.became}" for v in found)
+            total.update("fault that the second size alone shows" for v in found if v.size == 1)
             print(f"{name}: {kind}: {dict(Counter(v.became for v in found))}", flush=True)
             for v in found:
                 if v.became == "accepted":

@@ -143,6 +143,11 @@ def test_a_text_stands_alone():
     with tune.capture():
         kernel[(1,)](np.ones(3, np.float32), out, 4, 3, 5.0)
     assert out.tolist() == [2.5, 2.5, 2.5]
+    with tune.capture():
+        made(text_of(theirs.asked_of_modules), "asked_of_modules")[(1,)](
+            np.full(4, 3.0, np.float32), out := floats(4), 4
+        )
+    assert out.tolist() == [1.5] * 4  # what two functions ask of modules within a module
 
 
 @pytest.mark.by_turns

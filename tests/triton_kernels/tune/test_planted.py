@@ -17,10 +17,11 @@ def test_no_fault_is_accepted_that_is_wrong_at_either_size(name):
     found = list(verdicts(name))
     assert Counter(v.became for v in found)["refused"] >= 4
     assert not [v for v in found if v.became == "accepted"]
+    assert any(v.size == 1 for v in found)  # one size alone would have let it pass
 
 
 @pytest.mark.by_turns
-@pytest.mark.parametrize("name", ["scaled", "layer_norm", "row_softmax"])
+@pytest.mark.parametrize("name", ["scaled", "layer_norm"])
 def test_no_block_is_proposed_that_is_wrong_at_a_third_size(name):
     assert not [v for v in proposals(name) if v.became == "accepted"]
 

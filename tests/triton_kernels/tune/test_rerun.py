@@ -66,6 +66,13 @@ def test_what_is_wrong_by_the_whole_program_is_refused():
     assert values(problem, "BLOCK") == (128, 256)
 
 
+def test_what_an_earlier_run_has_left_in_memory_is_no_result():
+    stock = np.empty
+    problem = problem_of(programs.copied, floats(1000), "half_if_halved")
+    assert values(problem, "BLOCK") == (128, 256)
+    assert np.empty is stock
+
+
 def test_without_the_program_it_is_said_that_each_launch_was_judged_alone():
     with tune.capture() as seen:
         programs.total(floats(1000))

@@ -90,6 +90,20 @@ def wrong_if_halved(x, parts, n, BLOCK: tl.constexpr):
     tl.store(parts + tl.program_id(0), tl.sum(v if BLOCK >= 128 else tl.abs(v), 0))
 
 
+@triton.jit
+def half_if_halved(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    done = (at < n) & ((BLOCK >= 128) | (at % 2 == 0))
+    tl.store(out + at, tl.load(x + at, mask=at < n), mask=done)
+
+
+def copied(x):
+    """A copy, of which a smaller block leaves out each second number; and memory that nobody writes to."""
+    out = np.empty_like(x)
+    half_if_halved[lambda meta: (cdiv(x.size, meta["BLOCK"]),)](x, out, x.size, BLOCK=128)
+    return out, np.empty(7, np.float32)
+
+
 def total_wrong_if_halved(x):
     """Partial sums that are wrong with a smaller block."""
     BLOCK = 128
