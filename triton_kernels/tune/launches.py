@@ -448,7 +448,7 @@ def again(seen: Recorder, launch: Launch, config: Mapping[str, Any]) -> tuple[di
             for name, value in launch._bound.items():
                 regions.plain(name, value)
         named = {k: v for k, v in named.items() if k not in config}
-        seen.here.forced = config
+        seen.here.forced = {**launch.config, **config}  # what stays is what had been chosen, not the first config's
     else:
         args, named = _replaced(launch.kernel.arg_names, args, named, config)
     contents = [region.content() for region in regions]

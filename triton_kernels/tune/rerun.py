@@ -82,7 +82,7 @@ class Rerun:
         for constants, grid in ways:
             if self.over:
                 break
-            seen = Recorder(Substitution(self.place, config, grid))
+            seen = Recorder(Substitution(self.place, {**self.launch.config, **config}, grid))
             try:
                 with replaced(constants, config):
                     found = self._result(seen)

@@ -80,6 +80,19 @@ def test_an_autotuner_takes_the_first_config_that_its_pruning_leaves_and_its_hoo
     assert launch.call.arguments["EVEN"] is False
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_what_stays_is_of_the_config_that_the_pruning_has_left(again):
+    x = floats(300)
+    with tune.capture() as seen:
+        np.testing.assert_array_equal(theirs.multiply(x), 8 * x)
+    problem = seen.problem(target="sm_90", program=(lambda: theirs.multiply(x)) if again else None)
+    assert {t.name: t.values for t in problem.space.tunables if t.name.isupper()} == {"BLOCK": (32, 64, 128)}
+    for block in (32, 64, 128):
+        measure = Here(problem.check).measure
+        assert measure._changed(0, {**problem.space.default, "BLOCK": block}).arguments["FACTOR"] == 8
+        assert not why(problem, {"BLOCK": block})
+
+
 def test_what_is_read_first_is_restored_and_parts_that_are_left_stay():
     x, seen_ = floats(100), np.full(100, 9.0, np.float32)
     before = x.copy()
