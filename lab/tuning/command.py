@@ -95,6 +95,8 @@ def _shared(made: argparse.ArgumentParser, prog: str) -> argparse.ArgumentParser
     made.add_argument("--evaluations", type=int, help="try at most so many configs")
     made.add_argument("--tolerance", type=float, help="the error allowed, relative to the result's size")
     made.add_argument("--fresh", action="store_true", help="do not take over what earlier runs have measured")
+    judged = "of a program: run again with each config that one launch finds wrong, its result compared"
+    made.add_argument("--judge-by", dest="result_of", metavar="FUNCTION", help=judged)
     if prog == "%tune":
         made.add_argument("--wait", action="store_true", help="give the prompt back at the end, not at once")
     return made
@@ -119,7 +121,7 @@ def understood(words: Sequence[str], prog: str = "%tune") -> tuple[argparse.Name
             if options.shape:
                 raise Wrong(f"{options.kernel} has the shapes that it is launched with; came besides: {options.shape}")
             cuda.availability()  # connects the GPU, if there is one
-            return options, programs.problem_of(options.kernel, options.target, options.tolerance)
+            return options, programs.problem_of(options.kernel, options.target, options.tolerance, options.result_of)
         if not options.shape or not options.dtype:
             raise Wrong(
                 f"the following arguments are required: {'DTYPE' if options.shape else 'SHAPE, DTYPE'}\n{USAGE}"

@@ -48,6 +48,16 @@ def test_a_gpu_is_pretended_and_nothing_of_it_stays():
     assert "_cuda_getCurrentRawStream" not in vars(torch._C)
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the GPU is here")
+def test_a_library_s_own_tuner_times_nothing_and_takes_its_first_config():
+    stock = triton.testing.do_bench
+    with tune.capture():
+        times = {c: triton.testing.do_bench(lambda: 1 / 0, quantiles=(0.5, 0.2, 0.8)) for c in (128, 64)}
+        assert triton.testing.do_bench(lambda: 1 / 0, rep=40) == 1.0
+    assert min(times, key=times.get) == 128
+    assert triton.testing.do_bench is stock
+
+
 def test_half_precision_and_views_of_a_tensor():
     packed = torch.arange(256, dtype=torch.bfloat16).reshape(2, 128)
     with tune.capture() as seen:

@@ -9,7 +9,8 @@ what to try; `measure` is the protocol of those that measure (`measure_cpu`, `me
 `replay`), each in a `worker` that may crash; `trials`, `race`, `final` and `session` run it; `store` and `lookup` keep
 and find results; `problem` knows the kernels by name.
 
-`launches` records those of any program and `adoption` makes a problem of them. `dispatch` tunes several shapes together
+`hooks` lets any program's launches be recorded (`launches`) and `adoption` makes a problem of them, judged by each
+launch or by the whole program (`rerun`, `constants`). `dispatch` tunes several shapes together
 and leaves a tree of configs (`dispatching`, `dispatch_tree`). `guests` lets Kernel Tuner and Optuna search by our
 strategies. `own` takes a kernel of the user's with a reference, `own_c` a C function, `stored` launches it with what
 was found, `exchange` writes and reads results.
@@ -23,11 +24,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .adoption import adopt
+    from .adoption import Captured, adopt, capture
     from .dispatching import Dispatch, dispatch
     from .events import Result
     from .guests import kernel_tuner_strategy, optuna_sampler
-    from .launches import Captured, capture
     from .lookup import best
     from .problem import Problem, find, known
     from .session import Session, run
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from .stored import auto
 
 _HOME = {
-    "Captured": "launches", "Dispatch": "dispatching", "Problem": "problem", "Result": "events", "Session": "session",
-    "Store": "store", "adopt": "adoption", "auto": "stored", "best": "lookup", "capture": "launches",
+    "Captured": "adoption", "Dispatch": "dispatching", "Problem": "problem", "Result": "events", "Session": "session",
+    "Store": "store", "adopt": "adoption", "auto": "stored", "best": "lookup", "capture": "adoption",
     "dispatch": "dispatching", "find": "problem", "kernel_tuner_strategy": "guests", "known": "problem",
     "optuna_sampler": "guests", "run": "session",
 }  # fmt: skip

@@ -1,8 +1,13 @@
 """Anyone's Triton kernel as a problem, from its launches: its space, what each config changes, and a reference.
 
+``with tune.capture() as seen: program()`` records every Triton launch of a program, in which no line is changed, and
+``seen.problem("kernel")`` is what `tune.run` takes. Nothing of Triton or PyTorch is left changed.
+
 The default config is the reference, unless one is given: what it writes, every other config must write, at the launch
 that is tuned and at the others that were captured. Arguments that are read before they are written are restored before
-each call, and what is only written is poisoned, byte by byte as the interpreter saw it (`watch`).
+each call, and what is only written is poisoned, byte by byte as the interpreter saw it (`watch`). What one launch alone
+does not tell, as of partial sums that a wrapper allots by a block, the whole program does, if it is given:
+``seen.problem("kernel", program=f)`` (`rerun`).
 
 Tunables are those of the autotuner's configs. A kernel without any has the constants that are powers of two proposed,
 each half and twice as large, and keeps those that give the same; besides, warps and stages.
@@ -21,10 +26,12 @@ from .arguments import Call, Described, Regions, Unreadable, View, is_pointer
 from .attempt import BUILD_LIMIT_S
 from .devices import DEVICES
 from .grids import Rules
-from .launches import Captured, Launch, again, capture, hooked
+from .hooks import hooked
+from .launches import Launch, Recorder, again
 from .measure import Failed
-from .measure_adopted import AdoptedMeasure, Variant, key_of
+from .measure_adopted import AdoptedMeasure, Variant, key_of, own_key
 from .problem import Problem, Unknown
+from .rerun import Rerun
 from .sources import source_of
 from .space import Config, Space, Tunable, without_hooks
 from .table import Table
@@ -36,6 +43,33 @@ _WARPS, _STAGES = (1, 2, 4, 8), (1, 2, 3, 4)
 _TRY_S = 60.0
 _MOST = 1024  # configs of what is proposed, warps and stages apart
 _OPTIONS = {"num_warps": 4, "num_stages": 3}
+_MOST_RUNS = 64  # of a program, warps and stages apart
+
+
+class Captured(Recorder):
+    """The launches that a capture has seen; ``print(seen)`` lists them, each with its arguments."""
+
+    def problem(self, name: str | None = None, **options: Any) -> Problem:
+        """Return the problem of a kernel's launches, for `tune.run`; without a name of the only kernel. options :
+        `problem_of`'s: target, configs, tolerance, program. *Raises*: Unknown."""
+        names = list(dict.fromkeys(each.name for each in self.launches))
+        if name is None and len(names) != 1:
+            raise Unknown(f"{len(names)} kernels were launched ({', '.join(names) or 'none'}). Remedy: the name of one")
+        return problem_of(self, self.of(name or names[0]), **options)
+
+
+@contextlib.contextmanager
+def capture() -> Iterator[Captured]:
+    """Record every Triton launch within, of all threads; see this module.
+
+    *Raises*: RuntimeError where another capture is open.
+    """
+    seen = Captured()
+    with hooked(seen):
+        try:
+            yield seen
+        finally:
+            seen.close()
 
 
 def adopt(
@@ -81,14 +115,18 @@ def adopt(
 
 
 def problem_of(
-    seen: Captured,
+    seen: Recorder,
     launches: Sequence[Launch],
     *,
     configs: Any = None,
     target: str | None = None,
     tolerance: float | None = None,
+    program: Callable[[], Any] | None = None,
 ) -> Problem:
     """Return the problem of a kernel's captured launches: of the largest, the others being checked at.
+
+    program : launches the kernel, and returns what its configs can be judged by; it is run again with each config that
+    one launch alone does not find right.
 
     *Raises*: Unknown, with what is missing or cannot be tuned, and what to do.
     """
@@ -104,8 +142,10 @@ def problem_of(
     call = tuned.call
     assert call is not None
     if not call.regions:
-        raise Unknown(f"{tuned.name}: no argument points to memory, so that nothing says whether a config is right")
+        raise Unknown(f"{tuned.name}: no argument points to memory, so that nothing says whether a config is right. "
+                      "Needed: a kernel that writes into an array")  # fmt: skip
     builder = _Builder(seen, tuned, [each for each in kept if each is not tuned], text_of(tuned.kernel), tolerance)
+    builder.rerun = Rerun(program, tuned, tolerance) if program is not None else None
     space = builder.space(configs)
     where = DEVICES[target if target not in (None, "cuda") else "sm_90"]
     on_gpu = runtime.mode() == "cuda" and target in (None, "cuda")
@@ -138,7 +178,7 @@ class _Builder:
     """What becomes of launches: a space, and for each config what it changes of each launch."""
 
     def __init__(
-        self, seen: Captured, tuned: Launch, others: Sequence[Launch], text: str, tolerance: float | None
+        self, seen: Recorder, tuned: Launch, others: Sequence[Launch], text: str, tolerance: float | None
     ) -> None:
         self.seen, self.tuned, self.text, self.tolerance = seen, tuned, text, tolerance
         self.every = [tuned, *others]
@@ -146,6 +186,9 @@ class _Builder:
         self.layers = chain_of(tuned.outer)
         self.default: Config = {}
         self.others: list[Launch] = []
+        self.rerun: Rerun | None = None
+        self.own: dict[Any, Launch] = {}  # of configs that the whole program was found right with
+        self.alone: dict[Any, str] = {}  # what their launches alone were found wrong for
         self._rules: Rules | None = None  # of a grid that is a tuple
         self.listed: list[Config] = []  # what an autotuner offered
         self._computed = {n for layer in self.layers for n in getattr(layer, "values", ())}
@@ -171,6 +214,9 @@ class _Builder:
                           f"{', '.join(names)}")  # fmt: skip
         self.default = space.default
         self._choose_others(space)
+        if self.rerun is not None:
+            self._run_program(space, lambda config: True)
+            self._tell_of_the_program()
         return space
 
     def fitting(self, space: Space, target: str) -> Space:
@@ -198,6 +244,7 @@ class _Builder:
         proposed = {n: arguments[n] for n in named if _is_block(arguments[n])}
         options = {n: int(self.tuned.config.get(n) or unset) for n, unset in _OPTIONS.items()}
         kept, stays = {}, []
+        alone = False  # whether one launch alone has judged a result wrong
         if proposed:
             tunables = [Tunable(n, (v // 2, v, 2 * v), v) for n, v in proposed.items()]
             each = [{**proposed, t.name: v} for t in tunables for v in t.values]
@@ -216,6 +263,7 @@ class _Builder:
                         kept[tunable.name] = right
                     else:
                         why = reasons[tunable.values[0]] or reasons[tunable.values[-1]]
+                        alone = alone or self.rerun is None
                         stays.append(f"{tunable.name} stays {tunable.default}: {why}")
         while math.prod(map(len, kept.values())) > _MOST:
             name, _ = kept.popitem()
@@ -224,13 +272,50 @@ class _Builder:
             self.notes.append("; ".join(stays))
         if not kept:
             self.notes.append("warps and stages only: no constant of the kernel can be another without another result")
+        if alone:
+            self.notes.append("each launch was judged alone; where the program allots or reads by such a constant, "
+                              "problem(..., program=f) runs f again with it and judges what f returns")  # fmt: skip
         found = [Tunable(n, values, proposed[n]) for n, values in kept.items()]
         for name, values in (("num_warps", _WARPS), ("num_stages", _STAGES)):
             found.append(Tunable(name, tuple(sorted({*values, options[name]})), options[name]))
         space = Space(found)
         self.default = space.default
         self._choose_others(space)
+        if self.own:  # of what was changed by itself; together with others it is judged anew
+            theirs = {(n, v) for key in self.own for n, v in key if v != proposed[n]}
+            self.own = {}
+            self._run_program(space, lambda config: bool(theirs & set(config.items())))
+        if self.rerun is not None:
+            self._tell_of_the_program()
         return space
+
+    def _run_program(self, space: Space, asked: Callable[[Config], bool]) -> None:
+        """Judge those configs of a space that are asked for, by the whole program where a launch alone is wrong."""
+        table = Table(space)
+        every = {own_key(c): c for c in map(table.config, range(len(table)))}.values()
+        found = [config for config in every if asked(config)]
+        with self._judge(space) as says:
+            for config in found[:_MOST_RUNS]:
+                says(config)
+        if len(found) > _MOST_RUNS:
+            self.notes.append(f"{len(found) - _MOST_RUNS} configs after the first {_MOST_RUNS} were judged launch by "
+                              "launch. Remedy: fewer configs")  # fmt: skip
+
+    def _tell_of_the_program(self) -> None:
+        """Say which configs the whole program has judged."""
+        assert self.rerun is not None
+        if self.own:
+            told = "; ".join(" ".join(f"{n}={v}" for n, v in key) for key in list(self.own)[:8])
+            more = f" and {len(self.own) - 8} others" if len(self.own) > 8 else ""
+            why = self.alone[next(iter(self.own))]
+            self.notes.append(f"judged by what the whole program returns: {told}{more}; the rest launch by launch. "
+                              f"Alone, the launch of the first of these differs: {why}")  # fmt: skip
+        else:
+            self.notes.append("every config was judged launch by launch: none that a launch alone finds wrong is right "
+                              "by what the whole program returns")  # fmt: skip
+        if self.rerun.over:
+            self.notes.append("the program takes too long to be run with every config: those left were judged launch "
+                              "by launch. Remedy: a program of less work")  # fmt: skip
 
     def _choose_others(self, space: Space) -> None:
         """Choose the launches that a config is checked at besides: those that had the same default."""
@@ -259,7 +344,17 @@ class _Builder:
                     if config == space.default:  # one that hangs is not waited for as long
                         limit_s = min(_TRY_S, 3.0 + 10.0 * (time.monotonic() - began))
                 except Failed as failure:
-                    return failure.reason
+                    key = own_key(config)
+                    if self.rerun is None or self.rerun.over or config == space.default:
+                        return failure.reason
+                    variant = measure.variants[0][key_of(config)]
+                    grids = () if isinstance(variant, str) or callable(self.tuned.grid) else variant.grids
+                    try:
+                        _, self.own[key] = self.rerun.judge(dict(key), grids)
+                        self.alone[key] = failure.reason
+                    except Failed as whole:
+                        return f"{failure.reason}; and by the whole program: {whole.reason}"
+                    return ""
                 if self._rules is not None:
                     variant = measure.variants[0][key_of(config)]
                     assert isinstance(variant, Variant)
@@ -272,13 +367,17 @@ class _Builder:
         """Return who measures, with what every config changes of every launch."""
         launches = [self.tuned, *self.others]
         every = [each.call for each in launches if each.call is not None]
-        with hooked(self.seen):
+        with hooked(self.seen, alone=True):
             variants = [self._variants(each, space) for each in launches]
+        own = {key: (each.call, each.seen) for key, each in self.own.items() if each.roles and each.call and each.seen}
         grids = {key: variant.grid for key, variant in variants[0].items() if isinstance(variant, Variant)}
+        for config in map(Table(space).config, range(len(Table(space)))):
+            if (key := own_key(config)) in own:
+                grids[key_of(config)] = own[key][0].grid
         dtype = _floating(every[0])
         return AdoptedMeasure(self.text, self.tuned.name, {}, {}, grids, dtype, kind=kind, target=target, host=host,
                               calls=every, variants=variants, default=dict(space.default),
-                              allowed=self.tolerance)  # fmt: skip
+                              allowed=self.tolerance, own=own)  # fmt: skip
 
     def _variants(self, launch: Launch, space: Space) -> dict[Any, Variant | str]:
         """Return what each config changes of a launch, or why it cannot be launched with it."""

@@ -1,20 +1,17 @@
-"""`tune.capture()`: every Triton launch of a program is recorded, with the arguments, the grid and the config it had.
+"""What a program launches while it is recorded (`hooks`): each launch with its arguments, its grid and its config.
 
-``with tune.capture() as seen: program()`` changes no line of the program. A launch runs in Triton's interpreter: here
-where TRITON_INTERPRET=1 was set, else in a worker process, which may crash; where a GPU is connected it runs there as
-always. `Captured.problem` makes of a kernel's launches what `tune.run` takes (see `adoption`).
-
-Autotuners take the first config that their own pruning leaves and time nothing; their hooks run, and what heuristics
-give is part of the launch. Nothing of Triton or PyTorch is left changed.
+A launch runs in Triton's interpreter: here where TRITON_INTERPRET=1 was set, else in a worker process, which may crash;
+where a GPU is connected it runs there as always. Autotuners take the first config that their own pruning leaves and
+time nothing; their hooks run, and what heuristics give is part of the launch.
 """
 
 from __future__ import annotations
 
 import contextlib
-import gc
 import inspect
 import os
 import sys
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,25 +19,25 @@ from typing import Any
 
 import numpy as np
 
-from .arguments import Call, Regions, Unreadable, View, is_pointer
+from . import calls
+from .addresses import behind_tables, tables_in
+from .arguments import Call, Described, Regions, Unreadable, View
 from .measure import Failed
-from .pretend import pretended
-from .problem import Problem, Unknown
+from .problem import Unknown
 from .texts import chain_of, text_of
 from .watch import Interpreted, Seen, watched
 from .worker import Worker
 
 KEPT = 4  # launches of a kernel, of different shapes or integers, whose memory is kept
 _LIMIT_S = 600.0
-_TABLE = 4096  # an array of at most so many 64-bit integers may be a table of addresses
-_ADDRESS = 1 << 32
 _OURS = os.path.dirname(os.path.abspath(__file__))
 
 
 @dataclass
 class Launch:
     """One launch. outer : what was called by a grid. given : the caller's arguments, in their order and by name.
-    config : what an autotuner chose of the configs `offered`, and options such as num_warps. call : as plain data."""
+    config : what an autotuner chose of the configs `offered`, and options such as num_warps. call : as plain data.
+    caller : the code that launched it, the line, and its globals."""
 
     kernel: Any
     outer: Any
@@ -53,6 +50,7 @@ class Launch:
     seen: Seen | None = None
     refused: str = ""
     count: int = 1
+    caller: tuple[Any, int, dict[str, Any]] | None = field(default=None, repr=False)
     _bound: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -76,25 +74,51 @@ class Launch:
     def __str__(self) -> str:
         if self.refused:
             return f"{self.name}: not recorded: {self.refused}"
-        roles = ", ".join(f"{name} {role}" for name, role in self.roles.items())
+        roles, arguments = self.roles, self.call.arguments if self.call else {}
+        given = ", ".join(part for name, value in arguments.items() for part in _in_words(name, value, roles))
         grid = "x".join(map(str, self.call.grid)) if self.call else ""
-        chosen = " ".join(f"{k}={v}" for k, v in self.config.items())
+        chosen = " ".join(f"{k}={v}" for k, v in self.config.items() if k not in arguments)
         times = f", {self.count} times" if self.count > 1 else ""
-        return f"{self.name} [{grid}]{times} {chosen} ({roles}) at {self.where}".replace("  ", " ")
+        return f"{self.name} [{grid}]{times} {chosen} ({given}) at {self.where}".replace("  ", " ")
 
 
-class Captured:
-    """The launches that a capture has seen; ``print(seen)`` lists them."""
+@dataclass(frozen=True)
+class Substitution:
+    """A config in the place of what a program would launch a kernel with. place : of the kernel's text (`place_of`).
+    grid : in the place of a tuple; None for the program's own, or what its function gives."""
+
+    place: tuple[str, int]
+    config: Mapping[str, Any]
+    grid: tuple[int, ...] | None = None
+
+    def of(self, layer: Any) -> bool:
+        """Return whether a layer, or what it is around, is the kernel."""
+        try:
+            return place_of(layer) == self.place
+        except Unknown:  # no kernel that we know
+            return False
+
+
+class _Here(threading.local):
+    """What one thread is launching."""
 
     def __init__(self) -> None:
-        self.launches: list[Launch] = []
+        self.stack: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = []
+        self.config: dict[str, Any] = {}
+        self.offered: tuple[Any, ...] = ()
         self.forced: Mapping[str, Any] | None = None  # a config in the place of an autotuner's choice
-        self.dry: Callable[[dict[str, Any], tuple[int, ...]], None] | None = (
-            None  # takes a launch in place of running it
-        )
-        self._stack: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = []
-        self._config: dict[str, Any] = {}
-        self._offered: tuple[Any, ...] = ()
+        self.dry: Callable[[dict[str, Any], tuple[int, ...]], None] | None = None  # takes a launch, which is not run
+
+
+class Recorder:
+    """The launches that were seen while it was hooked in. substituted : a config that a kernel gets instead of its
+    own."""
+
+    def __init__(self, substituted: Substitution | None = None) -> None:
+        self.launches: list[Launch] = []
+        self.substituted = substituted
+        self.here = _Here()
+        self._lock = threading.RLock()  # PyTorch's backward pass launches from a thread of its own
         self._worker: Worker | None = None  # that interprets
 
     def __str__(self) -> str:
@@ -114,41 +138,48 @@ class Captured:
             raise Unknown(f"no kernel {name} was launched while it was captured; launched were: {names}")
         return found
 
-    def problem(self, name: str | None = None, **options: Any) -> Problem:
-        """Return the problem of a kernel's launches, for `tune.run`; without a name of the only kernel. options :
-        `adoption.problem_of`'s: target, configs, tolerance. *Raises*: Unknown."""
-        from .adoption import problem_of
-
-        names = list(dict.fromkeys(each.name for each in self.launches))
-        if name is None and len(names) != 1:
-            raise Unknown(f"{len(names)} kernels were launched ({', '.join(names) or 'none'}). Remedy: the name of one")
-        return problem_of(self, self.of(name or names[0]), **options)
-
     # -- what the hooks call -------------------------------------------------------------------------------------------
 
     def outermost(self, kernel: Any, args: tuple[Any, ...], named: dict[str, Any]) -> contextlib.ExitStack:
         """Note what is being launched, for the layers below; left again with what is returned."""
         leave = contextlib.ExitStack()
-        if not self._stack:
-            self._stack.append((kernel, args, dict(named)))
+        if not self.here.stack:
+            self.here.stack.append((kernel, args, dict(named)))
             leave.callback(self._left)
         return leave
 
     def _left(self) -> None:
-        self._stack.clear()
-        self._config, self._offered = {}, ()
+        self.here.stack.clear()
+        self.here.config, self.here.offered = {}, ()
+
+    def changed(
+        self, layer: Any, args: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return what a layer is to be called with: where it is the outermost and no autotuner chooses, the substituted
+        config's values stand in the place of the program's."""
+        wanted = self.substituted
+        if wanted is None or self.here.stack or not wanted.of(layer):
+            return args, named
+        chain = chain_of(layer)
+        if any(hasattr(each, "configs") for each in chain):
+            return args, named
+        args, named = _replaced(chain[-1].arg_names, args, named, wanted.config)
+        return args, named if wanted.grid is None or callable(named["grid"]) else {**named, "grid": wanted.grid}
 
     def tuned(self, tuner: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Stand for an autotuner's `run`: one config, and its hooks."""
-        with self.outermost(tuner, args, named):
+        with self.outermost(tuner, args, named), self._lock:  # a tuner holds one call's arguments
             tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
-            if self.forced is None:
-                self._offered = tuple(tuner.prune_configs(named))
-                config = self._offered[0]
+            forced = self.here.forced
+            if forced is None and self.substituted is not None and self.substituted.of(tuner):
+                forced = self.substituted.config
+            if forced is None:
+                self.here.offered = tuple(tuner.prune_configs(named))
+                config = self.here.offered[0]
             else:
-                config = _config_like(tuner.configs, self.forced)
+                config = _config_like(tuner.configs, forced)
             chosen = {k: v for k, v in config.all_kwargs().items() if k != "ir_override"}
-            self._config = chosen
+            self.here.config = chosen
             tuner.best_config = config
             full = {**tuner.nargs, **named, **chosen}
             if tuner.user_defined_pre_hook or tuner.reset_to_zero:
@@ -170,23 +201,36 @@ class Captured:
         bound = _bound(kernel, args, given)
         options = {k: v for k, v in given.items() if k not in kernel.arg_names}
         grid = _sizes(named["grid"], bound)
-        if self.dry is not None:
-            self.dry(bound, grid)
+        if self.here.dry is not None:
+            self.here.dry(bound, grid)
             return _Nothing()
-        outer, first, called = self._stack[0] if self._stack else (kernel, args, dict(named))
+        outer, first, called = self.here.stack[0] if self.here.stack else (kernel, args, dict(named))
         called = {k: v for k, v in called.items() if k not in ("grid", "warmup")}
-        config = {k: v for k, v in {**options, **self._config}.items() if (k, v) != ("num_ctas", 1)}
-        launch = Launch(kernel, outer, (tuple(first), called), named["grid"], config, self._offered, None, _place(),
+        config = {k: v for k, v in {**options, **self.here.config}.items() if (k, v) != ("num_ctas", 1)}
+        caller = _caller()
+        launch = Launch(kernel, outer, (tuple(first), called), named["grid"], config, self.here.offered, None,
+                        _place(caller), caller=(caller.f_code, caller.f_lineno, caller.f_globals) if caller else None,
                         _bound=bound)  # fmt: skip
+        with self._lock:
+            return self._recorded(launch, args, given, original)
+
+    def _recorded(
+        self, launch: Launch, args: tuple[Any, ...], given: dict[str, Any], original: Callable[..., Any]
+    ) -> Any:
+        """Keep a launch, and run it."""
+        kernel, bound = launch.kernel, launch._bound
+        grid = _sizes(launch.grid, bound)
+        options = {k: v for k, v in given.items() if k not in kernel.arg_names}
+        named = {**given, "grid": launch.grid, "warmup": False}
         try:
             regions = Regions()
             plain = {n: regions.plain(n, bound[n]) for n in kernel.arg_names}
-            others = _behind_tables(bound)
-            tables = _tables(regions, plain, others)
+            others = behind_tables(bound)
+            tables = tables_in(regions, plain, others)
         except Unreadable as error:
             launch.refused = str(error)
             self.launches.append(launch)
-            return original(kernel, *args, **{**given, "grid": named["grid"], "warmup": False})
+            return original(kernel, *args, **named)
         call = Call(plain, [], ["/".join(r.names) for r in regions], grid, options, tables)
         if self._keep(launch, call):
             call.regions = [r.content() for r in regions]
@@ -198,7 +242,7 @@ class Captured:
             launch.seen = self._run(kernel, call, regions)
             if launch.seen.strays:
                 launch.refused = (f"it asks for memory that is none of its arguments' ({launch.seen.strays}). Remedy: "
-                                  "a larger array, or .contiguous() for one that was expanded")  # fmt: skip
+                                  f"{_remedy_of_strays(call)}")  # fmt: skip
         except Exception as error:
             launch.refused = f"it failed: {type(error).__name__}: {error}"[:400]
             if not any(each is launch for each in self.launches):
@@ -248,13 +292,24 @@ class Captured:
         if len(same) < KEPT:
             launch.call = call
             return True
-        launch.refused = f"its memory was not kept, since {KEPT} launches of the kernel had been before it"
+        launch.refused = (f"the memory of {KEPT} launches of a kernel is kept, and this is a later one. Remedy: a "
+                          "capture around it alone")  # fmt: skip
         return False
 
     def close(self) -> None:
         """End the worker."""
         if self._worker is not None:
             self._worker.close()
+
+
+def _remedy_of_strays(call: Call) -> str:
+    """Return what to do about a launch that asks for memory beside its arrays: on a GPU it gets what lies there."""
+    expanded = [name for name, view in call.views()
+                if any(n > 1 and not s for n, s in zip(view.shape, view.strides, strict=True))]  # fmt: skip
+    if expanded:
+        return (f".contiguous() for {', '.join(expanded)}, expanded to more elements than its memory has, as the "
+                "gradient of a sum is")  # fmt: skip
+    return "an array as large as the kernel takes it for, or a mask"
 
 
 def _dry(worker: Worker, kernel: Any, call: Call) -> Seen:
@@ -347,131 +402,43 @@ def _sizes(grid: Any, bound: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(int(n) for n in (sizes if isinstance(sizes, tuple | list) else (sizes,)))
 
 
-def _place() -> str:
-    """Return the file and line of the program that is launching."""
-    frame = sys._getframe(1)
+def _caller() -> Any:
+    """Return the frame of the program that is launching."""
+    frame: Any = sys._getframe(1)
     while frame.f_back is not None:
         file = frame.f_code.co_filename
         if not file.startswith(_OURS) and "/triton/" not in file and "/torch/" not in file:
-            return f"{file.rpartition('/')[2]}:{frame.f_lineno}"
+            return frame
         frame = frame.f_back
-    return ""
+    return None
 
 
-def _behind_tables(bound: Mapping[str, Any]) -> list[Any]:
-    """Return the tensors that a small array of 64-bit integers holds the addresses of, as grouped products have."""
-    tables = [v for v in bound.values() if is_pointer(v) and str(v.dtype).endswith(("int64", "uint64"))]
-    addresses: set[int] = set()
-    for table in tables:
-        regions = Regions()
-        view = regions.plain("", table)
-        if 0 < len(regions[0].content()) <= 8 * _TABLE:
-            addresses |= {int(n) for n in view.array(regions[0].content()).reshape(-1) if n > _ADDRESS}
-    if not addresses:
-        return []
-    found = []
-    for each in gc.get_objects():
-        if type(each).__name__ in ("Tensor", "Parameter") and hasattr(each, "untyped_storage"):
-            with contextlib.suppress(Exception):
-                start, size = each.untyped_storage().data_ptr(), each.untyped_storage().nbytes()
-                if any(start <= a < start + size for a in addresses):
-                    found.append(each)
-    return found
+def _place(frame: Any) -> str:
+    return f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}" if frame else ""
 
 
-def _tables(regions: Regions, plain: Mapping[str, Any], others: list[Any]) -> list[tuple[int, int, int, int]]:
-    """Add tensors that are pointed to from memory to the regions; say where their addresses lie."""
-    if not others:
-        return []
-    views = [v for v in plain.values() if isinstance(v, View) and v.dtype in ("i64", "u64")]
-    for k, each in enumerate(others):
-        regions.plain(f"array {k} of a table", each)
-    found = []
-    for view in views:
-        memory = regions[view.region].content()
-        for at in range(0, len(memory) - 7, 8):
-            address = int(memory[at : at + 8].view(np.int64)[0])
-            for k, region in enumerate(regions):
-                if address > _ADDRESS and region.start <= address < region.start + region.size:
-                    found.append((view.region, at, k, address - region.start))
-                    break
-    return found
+def place_of(kernel: Any) -> tuple[str, int]:
+    """Return the file and line of a kernel's function, which it has in every run of its program. *Raises*: Unknown."""
+    code = chain_of(kernel)[-1].fn.__code__
+    return code.co_filename, code.co_firstlineno
 
 
-# -- the hooks ---------------------------------------------------------------------------------------------------------
-
-_open: list[Captured] = []
-
-
-@contextlib.contextmanager
-def capture() -> Iterator[Captured]:
-    """Record every Triton launch within; see this module.
-
-    *Raises*: RuntimeError where another capture is open.
-    """
-    if _open:
-        raise RuntimeError("tune.capture: another capture is open in this process. Remedy: one at a time")
-    seen = Captured()
-    with hooked(seen):
-        try:
-            yield seen
-        finally:
-            seen.close()
-
-
-@contextlib.contextmanager
-def hooked(seen: Captured) -> Iterator[None]:
-    """Have launches go to a capture, and a GPU be pretended where none is."""
-    from triton.runtime.autotuner import Autotuner, Heuristics
-
-    from .. import interpreting
-
-    if interpreting():
-        from triton.runtime.interpreter import InterpretedFunction as kind
-
-        from .. import runtime  # noqa: F401  it mends the interpreter
+def _in_words(name: str, value: Any, roles: Mapping[str, str]) -> Iterator[str]:
+    """Yield an argument, an array with its role."""
+    if isinstance(value, Described):
+        value = value.base
+    if isinstance(value, View):
+        yield f"{name} {calls.of({name: value}).partition('=')[2]} {roles.get(name, '')}".rstrip()
+    elif isinstance(value, tuple):
+        for i, each in enumerate(value):
+            yield from _in_words(f"{name}[{i}]", each, roles)
     else:
-        from triton.runtime.jit import JITFunction as kind
-
-    original, layered = kind.run, Heuristics.run
-    _open.append(seen)
-
-    def run(self: Any, *args: Any, **named: Any) -> Any:
-        return seen.launched(self, args, named, original)
-
-    def tuned(self: Any, *args: Any, **named: Any) -> Any:
-        return seen.tuned(self, args, named)
-
-    def computed(self: Any, *args: Any, **named: Any) -> Any:
-        with seen.outermost(self, args, named):
-            return layered(self, *args, **named)
-
-    def defined(cls: type, **_: Any) -> None:  # a library's own tuner that is imported meanwhile
-        if "run" in vars(cls):
-            undo.callback(setattr, cls, "run", vars(cls)["run"])
-            cls.run = tuned  # type: ignore[attr-defined]
-
-    with contextlib.ExitStack() as undo, pretended():
-        undo.callback(_open.remove, seen)
-        hooks: list[tuple[Any, Any]] = [(kind, run), (Heuristics, computed), *((c, tuned) for c in _below(Autotuner))]
-        for cls, hook in hooks:
-            if "run" in vars(cls):
-                undo.callback(setattr, cls, "run", cls.run)
-                cls.run = hook
-        Autotuner.__init_subclass__ = classmethod(defined)  # type: ignore[arg-type]
-        undo.callback(delattr, Autotuner, "__init_subclass__")
-        yield
+        yield f"{name}={value!r:.60}"
 
 
-def _below(kind: Any) -> Iterator[Any]:
-    yield kind
-    for each in kind.__subclasses__():
-        yield from _below(each)
-
-
-def again(seen: Captured, launch: Launch, config: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[int, ...]]:
+def again(seen: Recorder, launch: Launch, config: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[int, ...]]:
     """Return the arguments and the grid that a launch would have with another config, by its own heuristics, hooks and
-    grid; nothing runs, and what hooks write is put back."""
+    grid; nothing runs, and what hooks write is put back. To be called while `seen` is hooked in."""
     taken: list[tuple[dict[str, Any], tuple[int, ...]]] = []
     args, named = launch.given
     regions = Regions()
@@ -481,15 +448,15 @@ def again(seen: Captured, launch: Launch, config: Mapping[str, Any]) -> tuple[di
             for name, value in launch._bound.items():
                 regions.plain(name, value)
         named = {k: v for k, v in named.items() if k not in config}
-        seen.forced = config
+        seen.here.forced = {**launch.config, **config}  # what stays is what had been chosen, not the first config's
     else:
         args, named = _replaced(launch.kernel.arg_names, args, named, config)
     contents = [region.content() for region in regions]
-    seen.dry = lambda bound, grid: taken.append((bound, grid))
+    seen.here.dry = lambda bound, grid: taken.append((bound, grid))
     try:
         launch.outer.run(*args, **named, grid=launch.grid, warmup=False)
     finally:
-        seen.dry = seen.forced = None
+        seen.here.dry = seen.here.forced = None
         for region, content in zip(regions, contents, strict=True):
             region.put(content)
     if not taken:

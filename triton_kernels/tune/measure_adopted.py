@@ -42,23 +42,27 @@ def key_of(config: Mapping[str, Any]) -> tuple[Any, ...]:
 class AdoptedMeasure(OwnMeasure):
     """See `measure.Measure` and `own.OwnMeasure`. calls : the launch that is tuned, and others to check at. variants :
     for each what a config changes, or why it cannot be launched with it. allowed : None for what the kernel's
-    arithmetic allows."""
+    arithmetic allows. own : launches of configs that a whole program was found right with, by `own_key`, and what they
+    did there: memory that the program allots by a config is another's with another (`rerun`)."""
 
     calls: Sequence[Call] = ()
     variants: Sequence[Mapping[Any, Variant | str]] = ()
     default: Config = field(default_factory=dict)
+    own: Mapping[Any, tuple[Call, Seen]] = field(default_factory=dict)
 
     def open(self) -> dict[str, str]:
         facts = super().open()
         self._told: dict[tuple[int, int], Seen] = {}
         self._ready: dict[tuple[Any, ...], dict[str, Any]] = {}
-        self._timed: list[Any] | None = None  # the memory that is timed on
+        self._timed: dict[Any, list[Any]] = {}  # the memory that is timed on
         return facts
 
     # -- what is launched ----------------------------------------------------------------------------------------------
 
     def _changed(self, k: int, config: Config, grid: int = 0) -> Call:
         """Return a launch with a config, and with one of the grids that it may need. *Raises*: Failed."""
+        if not k and (own := self.own.get(own_key(config))) is not None:
+            return own[0]
         variant = self.variants[k][key_of(config)]
         if isinstance(variant, str):
             raise Failed("constraints", variant)
@@ -82,11 +86,13 @@ class AdoptedMeasure(OwnMeasure):
         return float(sum(len(r) for r in self.calls[0].regions))
 
     def _call(self, config: Config) -> None:
-        if self._timed is None:
-            self._timed = self._laid(self.calls[0], self.calls[0].regions)
         key = key_of(config)
         if key not in self._ready:
-            self._ready[key] = self._pointed(self._changed(0, config), self._timed)
+            call = self._changed(0, config)
+            theirs = own_key(config) if own_key(config) in self.own else None
+            if theirs not in self._timed:
+                self._timed[theirs] = self._laid(call, call.regions)
+            self._ready[key] = self._pointed(call, self._timed[theirs])
         self._kernel[self.grids[key]](**self._ready[key], **self._options(config))
 
     def _laid(self, call: Call, content: Sequence[np.ndarray]) -> list[Any]:
@@ -125,6 +131,8 @@ class AdoptedMeasure(OwnMeasure):
         raise failed
 
     def _checked(self, config: Config, seed: int, odd: bool, grid: int) -> float:
+        if own_key(config) in self.own:
+            return self._as_in_the_program(config)
         every = range(len(self.calls)) if odd or self.kind == "interpret" else range(1)
         worst = 0.0
         for k in every:
@@ -138,17 +146,23 @@ class AdoptedMeasure(OwnMeasure):
                 raise Failed(failure.status, f"at {words.of(_named(self.calls[k]))}: {failure.reason}") from None
         return worst
 
+    def _as_in_the_program(self, config: Config) -> float:
+        """Return the error beside what the launch did when the program was run with the config."""
+        call, told = self.own[own_key(config)]
+        return self._compared(call, told, self._run(0, config, 0, told), call.regions)
+
     def _beside_default(self, k: int, config: Config, seed: int, grid: int) -> float:
         if (k, seed) not in self._told:
             self._told[k, seed] = self._run(k, self.default, seed, None)
         told = self._told[k, seed]
-        return self._compared(k, told, self._run(k, config, seed, told, grid), self._content(k, seed))
+        call = self.calls[k]
+        return self._compared(call, told, self._run(k, config, seed, told, grid), self._content(call, seed))
 
-    def _content(self, k: int, seed: int) -> list[np.ndarray]:
+    def _content(self, call: Call, seed: int) -> list[np.ndarray]:
         """Return the regions before a launch; with a seed three quarters of each floating number that is read."""
-        content = [r.copy() for r in self.calls[k].regions]
+        content = [r.copy() for r in call.regions]
         if seed:
-            distinct = dict.fromkeys(view for _, view in self.calls[k].views() if view.dtype in FLOATING)
+            distinct = dict.fromkeys(view for _, view in call.views() if view.dtype in FLOATING)
             for view in distinct:
                 numbers = view.array(content[view.region])
                 with np.errstate(all="ignore"):
@@ -157,7 +171,8 @@ class AdoptedMeasure(OwnMeasure):
 
     def _run(self, k: int, config: Config, seed: int, told: Seen | None, grid: int = 0) -> Seen:
         """Run a launch with a config; what is known to be only written is poisoned. *Raises*: Failed."""
-        call, content = self._changed(k, config, grid), self._content(k, seed)
+        call = self._changed(k, config, grid)
+        content = self._content(call, seed)
         if told is not None:
             for place, flags in zip(content, told.flags, strict=True):
                 place[(flags & (READ | WRITTEN)) == WRITTEN] = 0xFF
@@ -189,9 +204,8 @@ class AdoptedMeasure(OwnMeasure):
         self._terms, self._rounded = seen.terms, seen.rounded
         return seen.flags  # type: ignore[no-any-return]
 
-    def _compared(self, k: int, told: Seen, found: Seen, before: Sequence[np.ndarray]) -> float:
+    def _compared(self, call: Call, told: Seen, found: Seen, before: Sequence[np.ndarray]) -> float:
         """Return the largest error as a share of what is allowed. *Raises*: Failed."""
-        call = self.calls[k]
         for name, flags, now, was in zip(call.names, told.flags, found.after, before, strict=True):
             left = (flags & WRITTEN) == 0
             if not call.tables and (now[left] != was[left]).any():
@@ -202,24 +216,32 @@ class AdoptedMeasure(OwnMeasure):
             if written.any():
                 right, now = view.array(told.after[view.region])[written], view.array(found.after[view.region])[written]
                 try:
-                    worst = max(worst, self._error(view, told, now, right))
+                    worst = max(worst, error_of(view.dtype, now, right, told.terms, told.rounded, self.allowed))
                 except Failed as failure:
                     raise Failed(failure.status, f"{name}: {failure.reason}") from None
         return worst
 
-    def _error(self, view: View, told: Seen, found: np.ndarray, right: np.ndarray) -> float:
-        if view.dtype not in FLOATING:
-            return judge(found, right, np.zeros(()), 0.0)
-        expected = right.astype(np.float64)
-        finite = np.abs(expected[np.isfinite(expected)])
-        scale = np.abs(expected) + (float(finite.mean()) if finite.size else 0.0)
-        coarse, smallest = _COARSE.get(view.dtype, (0.0, SMALLEST.get(view.numpy.name, 0.0)))
-        allowed = self.allowed
-        if allowed is None:
-            kinds = {view.dtype, told.rounded} - set(_COARSE)
-            units = [tolerance(_NUMPY[kind], told.terms) for kind in kinds if kind in _NUMPY]
-            allowed = max([4.0 * coarse, *units])
-        return judge(found, expected, scale, allowed, smallest)
+
+def own_key(config: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return a config as a key without what the interpreter does not see, as warps and stages."""
+    return key_of({n: v for n, v in config.items() if n not in OPTIONS})
+
+
+def error_of(
+    kind: str, found: np.ndarray, right: np.ndarray, terms: int, rounded: str, allowed: float | None = None
+) -> float:
+    """Return the largest error as a share of what is allowed. kind : Triton's name of the results' dtype. terms,
+    rounded : of the arithmetic, as `Seen` has them. *Raises*: Failed."""
+    if kind not in FLOATING:
+        return judge(found, right, np.zeros(()), 0.0)
+    expected = right.astype(np.float64)
+    finite = np.abs(expected[np.isfinite(expected)])
+    scale = np.abs(expected) + (float(finite.mean()) if finite.size else 0.0)
+    coarse, smallest = _COARSE.get(kind, (0.0, SMALLEST.get(right.dtype.name, 0.0)))
+    if allowed is None:
+        units = [tolerance(_NUMPY[each], terms) for each in {kind, rounded} if each in _NUMPY]
+        allowed = max([4.0 * coarse, *units])
+    return judge(found, expected, scale, allowed, smallest)
 
 
 _NUMPY = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}

@@ -61,9 +61,13 @@ class _Driver:
     def get_device_interface(self) -> Any:
         return self._torch.cuda
 
-    def get_benchmarker(self) -> Callable[..., list[float]]:
-        """A tuner of a library's own takes its first config."""
-        return lambda kernel_call, quantiles=None, **_: [1.0, 1.0, 1.0]
+    def get_benchmarker(self) -> Callable[..., Any]:
+        return _timed
+
+
+def _timed(kernel_call: Callable[[], Any], *_: Any, quantiles: Any = None, **__: Any) -> Any:
+    """Stand for `triton.testing.do_bench`: nothing runs, and of equal times a library's own tuner takes the first."""
+    return [1.0] * len(quantiles) if quantiles is not None else 1.0
 
 
 def _is_gpu(device: Any) -> bool:
@@ -85,6 +89,8 @@ def pretended(target: Any = None) -> Iterator[None]:
         for owner, name, value in [*_answers(torch), *_redirections(torch)]:
             _put(undo, owner, name, value)
         _put(undo, _active(), "_active", _Driver(torch, target or _h100()))
+        for name in ("do_bench", "do_bench_cudagraph"):
+            _put(undo, _testing(), name, _timed)
         yield
 
 
@@ -143,6 +149,12 @@ def _active() -> Any:
     from triton.runtime import driver
 
     return getattr(driver, "driver", driver)
+
+
+def _testing() -> Any:
+    from triton import testing
+
+    return testing
 
 
 def _h100() -> Any:

@@ -92,15 +92,17 @@ class _Writer:
         tree.name = name  # its module may know it by another
         self.bodies[name] = ast.unparse(tree) + "\n"
 
-    def value(self, used: str, value: Any, reader: str, tree: ast.AST, constant: bool = False) -> None:
-        """Add what a function reads. *Raises*: Unknown."""
+    def value(
+        self, used: str, value: Any, reader: str, tree: ast.AST, constant: bool = False, asked_as: str = ""
+    ) -> None:
+        """Add what a function reads. asked_as : the words in its text, for what a module has. *Raises*: Unknown."""
         kind = type(value).__name__
         home = getattr(value, "__module__", None) or ""
         if isinstance(value, types.ModuleType):
             if _importable(value):
                 self._head(used, value, f"import {value.__name__} as {used}")
-            elif self._new(used, value):
-                self._stand_in(used, value, reader, tree)
+            else:
+                self._stand_in(used, value, reader, tree, asked_as or used)
         elif isinstance(getattr(value, "fn", None), types.FunctionType) and not _triton_s(value.fn):
             self.add(value.fn, used, "@triton.constexpr_function" if kind == "ConstexprFunction" else "@triton.jit")
         elif kind == "constexpr" and isinstance(value.value, _PLAIN):
@@ -117,16 +119,18 @@ class _Writer:
         elif isinstance(value, types.BuiltinFunctionType | type) and home == "builtins":
             return
         else:
-            raise Unknown(f"{reader} reads the global {used}, a {kind}: needed a number, a text, tl.constexpr, a "
-                          "module or a @triton.jit function")  # fmt: skip
+            raise Unknown(f"{reader} reads the global {used}, a {kind}, which no other process can be told. Remedy: a "
+                          "number, a text, tl.constexpr, a module or a @triton.jit function in its place")  # fmt: skip
 
-    def _stand_in(self, used: str, module: types.ModuleType, reader: str, tree: ast.AST) -> None:
+    def _stand_in(self, used: str, module: types.ModuleType, reader: str, tree: ast.AST, words: str) -> None:
         """Write down what is asked of a module that a worker need not have."""
-        self.heads[used] = f"import types\n{used} = types.ModuleType({used!r})"
-        for asked in _asked_of(used, tree):
+        if self._new(used, module):
+            self.heads[used] = f"import types\n{used} = types.ModuleType({used!r})"
+        for asked in _asked_of(words, tree):
             value = getattr(module, asked, None)
-            self.value(f"{used}__{asked}", value, reader, tree)
-            self.tails.append(f"{used}.{asked} = {used}__{asked}\n")
+            self.value(f"{used}__{asked}", value, reader, tree, asked_as=f"{words}.{asked}")
+            if (line := f"{used}.{asked} = {used}__{asked}\n") not in self.tails:
+                self.tails.append(line)
 
     def _head(self, name: str, value: Any, line: str) -> None:
         if self._new(name, value):
@@ -147,7 +151,8 @@ class _Writer:
 def _bare(source: str, name: str, decorator: str) -> ast.FunctionDef:
     """Return a function's tree with one decorator, and the annotations that Triton reads."""
     tree = ast.parse(source).body[0]
-    assert isinstance(tree, ast.FunctionDef), f"{name}: its text is no function"
+    if not isinstance(tree, ast.FunctionDef):
+        raise Unknown(f"the text of {name} is no function of its own. Remedy: def {name}(...) in a file or a cell")
     kept = next((_literal(each) for each in tree.decorator_list if _is_jit(each)), [])
     made = ast.parse(f"{decorator}\ndef f(): pass").body[0]
     assert isinstance(made, ast.FunctionDef)
@@ -187,9 +192,9 @@ def _importable(module: types.ModuleType) -> bool:
     return top in ("triton", "numpy") or top in sys.stdlib_module_names
 
 
-def _asked_of(name: str, tree: ast.AST) -> Iterator[str]:
-    asked = (n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)
-             and n.value.id == name)  # fmt: skip
+def _asked_of(words: str, tree: ast.AST) -> Iterator[str]:
+    """Yield what a text asks of what it calls by these words, as `version` of `torch`, `hip` of `torch.version`."""
+    asked = (n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute) and ast.unparse(n.value) == words)
     yield from dict.fromkeys(asked)
 
 

@@ -31,12 +31,12 @@ if __name__ == "__main__":
 """
 
 
-def tuned(tmp_path, kernel, text=PROGRAM):
+def tuned(tmp_path, kernel, text=PROGRAM, *more):
     """What the command says of a program."""
     (tmp_path / "train.py").write_text(text)
     places = {"XDG_DATA_HOME": str(tmp_path), "TRITON_CACHE_DIR": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | places
-    words = [f"{tmp_path}/train.py{kernel}", "--evaluations", "3", "--budget", "60s"]
+    words = [f"{tmp_path}/train.py{kernel}", "--evaluations", "3", "--budget", "60s", *more]
     command = [sys.executable, "-m", "lab", "tune", *words]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
@@ -49,6 +49,34 @@ def test_an_autotuned_kernel_that_writes_in_place_is_tuned(tmp_path):
     assert "doubled 300 float32, estimated for sm_90" in done.stdout
     assert "3 of 3 configs tried" in done.stdout
     assert "the default config is the reference, at 1 captured launch" in done.stdout
+
+
+SUMMED = """
+import numpy as np, triton, triton.language as tl
+
+@triton.jit
+def parts_of(x, parts, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(parts + tl.program_id(0), tl.sum(tl.load(x + i, mask=i < n, other=0.0), 0))
+
+def main():
+    BLOCK, x = 128, np.arange(300, dtype=np.float32)
+    parts = np.empty(triton.cdiv(300, BLOCK), np.float32)
+    parts_of[(triton.cdiv(300, BLOCK),)](x, parts, 300, BLOCK=BLOCK)
+    return parts.sum()
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.by_turns
+def test_configs_are_judged_by_what_a_function_of_the_program_returns(tmp_path):
+    done = tuned(tmp_path, ":parts_of", SUMMED, "--judge-by", "main")
+    assert done.returncode == 0, done.stderr
+    assert "judged by what the whole program returns: BLOCK=64; BLOCK=256" in done.stdout
+    done = tuned(tmp_path, ":parts_of", SUMMED, "--judge-by", "total")
+    assert "train.py has no function total when it has run" in done.stderr
 
 
 @pytest.mark.by_turns

@@ -21,6 +21,22 @@ def halved(x):
 
 helpers = types.ModuleType("helpers_of_a_library")
 helpers.halved = halved  # type: ignore[attr-defined]
+helpers.version = types.ModuleType("helpers_of_a_library.version")  # type: ignore[attr-defined]
+helpers.version.hip, helpers.version.cuda = None, "12.8"  # type: ignore[attr-defined]
+
+
+@triton.jit
+def of_this_gpu(x):
+    return x if helpers.version.cuda else 0.0 * x
+
+
+@triton.jit
+def asked_of_modules(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    v = of_this_gpu(tl.load(x + at))
+    if helpers.version.hip is None:
+        v = helpers.halved(v)
+    tl.store(out + at, v)
 
 
 @triton.jit
@@ -88,6 +104,24 @@ class Zeroed:
 
     def zero_(self):
         self.array[...] = 0
+
+
+@triton.autotune(
+    [triton.Config({"BLOCK": 128, "FACTOR": 64}), triton.Config({"BLOCK": 64, "FACTOR": 8})],
+    key=["n"],
+    prune_configs_by={"early_config_prune": lambda configs, named, **_: configs[1:]},
+)
+@triton.jit
+def multiplied(x, out, n, FACTOR: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, mask=at < n) * FACTOR, mask=at < n)
+
+
+def multiply(x):
+    """One config is left by the pruning, and it is not the first."""
+    out = np.empty_like(x)
+    multiplied[lambda meta: (cdiv(x.size, meta["BLOCK"]),)](x, out, x.size)
+    return out
 
 
 @triton.jit

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 import triton
@@ -12,6 +14,8 @@ import core
 from triton_kernels import tune
 from triton_kernels.tune.arguments import Call
 from triton_kernels.tune.grids import Rules
+from triton_kernels.tune.hooks import hooked
+from triton_kernels.tune.launches import again
 from triton_kernels.tune.measure import Failed
 from triton_kernels.tune.problem import Unknown
 from triton_kernels.tune.texts import made, text_of
@@ -48,7 +52,8 @@ def test_a_program_runs_as_always_and_its_launches_are_listed():
     assert launch.roles == {"x": "in", "out": "out"}
     launch.seen = None  # as after a launch on a GPU
     assert launch.roles == {"x": "in", "out": "out"}
-    assert "scaled [5] (x in, out out) at adopted_kernels.py:" in str(seen)
+    listed = "scaled [5] (x float32[300] in, out float32[300] out, BLOCK=64, n=300, scale=3.0) at adopted_kernels.py:"
+    assert listed in str(seen)
 
 
 def test_nothing_is_left_changed():
@@ -73,6 +78,19 @@ def test_an_autotuner_takes_the_first_config_that_its_pruning_leaves_and_its_hoo
     assert launch.config == {"BLOCK": 128, "num_warps": 4, "num_stages": 3}
     assert launch.roles == {"x": "in", "total": "atomic"}
     assert launch.call.arguments["EVEN"] is False
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_what_stays_is_of_the_config_that_the_pruning_has_left(again):
+    x = floats(300)
+    with tune.capture() as seen:
+        np.testing.assert_array_equal(theirs.multiply(x), 8 * x)
+    problem = seen.problem(target="sm_90", program=(lambda: theirs.multiply(x)) if again else None)
+    assert {t.name: t.values for t in problem.space.tunables if t.name.isupper()} == {"BLOCK": (32, 64, 128)}
+    for block in (32, 64, 128):
+        measure = Here(problem.check).measure
+        assert measure._changed(0, {**problem.space.default, "BLOCK": block}).arguments["FACTOR"] == 8
+        assert not why(problem, {"BLOCK": block})
 
 
 def test_what_is_read_first_is_restored_and_parts_that_are_left_stay():
@@ -115,7 +133,9 @@ def test_a_stray_access_does_not_happen_and_is_no_problem_to_tune():
         theirs.strays[(2,)](x, out, BLOCK=64)
     np.testing.assert_array_equal(x, out)
     said = "out-of-bounds load of 4 bytes: 28 of 64 unmasked lanes in program 1; of x .400 bytes. the first is 0 bytes"
-    with pytest.raises(Unknown, match=f"strays: it asks for memory .*{said}.* Remedy: a larger array"):
+    with pytest.raises(
+        Unknown, match=f"strays: it asks for memory .*{said}.* Remedy: an array as large as the kernel takes it for"
+    ):
         seen.problem()
 
 
@@ -136,6 +156,40 @@ def test_a_text_stands_alone():
     with tune.capture():
         kernel[(1,)](np.ones(3, np.float32), out, 4, 3, 5.0)
     assert out.tolist() == [2.5, 2.5, 2.5]
+    with tune.capture():
+        made(text_of(theirs.asked_of_modules), "asked_of_modules")[(1,)](
+            np.full(4, 3.0, np.float32), out := floats(4), 4
+        )
+    assert out.tolist() == [1.5] * 4  # what two functions ask of modules within a module
+
+
+@pytest.mark.by_turns
+def test_three_programs_are_listed_with_their_arguments_and_two_are_tuned():
+    """Must show 2 of "any kernel as it stands": nothing of the programs is changed."""
+    listed = []
+    with tune.capture() as rows:
+        theirs.softmax(floats(5, 70))
+    with tune.capture() as products:
+        theirs.matmul(floats(40, 50), floats(50, 70)), theirs.matmul(floats(90, 24), floats(24, 33))
+    with tune.capture() as sums:
+        theirs.total(floats(300))
+    for seen in (rows, products, sums):
+        listed += str(seen).splitlines()
+        for launch in seen:
+            assert list(launch.call.arguments) == list(launch.kernel.arg_names)
+            assert all(name in str(launch) for name in launch.kernel.arg_names)
+    assert [line.partition(" at ")[0] for line in listed] == [
+        "row_softmax [5] (out float32[5,70] out, x float32[5,70] in, stride=70, columns=70, BLOCK=128)",
+        "product [3x3] (a float32[40,50] in, b float32[50,70] in, c float32[40,70] out, M=40, N=70, K=50, BM=16, "
+        "BN=32, BK=16)",
+        "product [6x2] (a float32[90,24] in, b float32[24,33] in, c float32[90,33] out, M=90, N=33, K=24, BM=16, "
+        "BN=32, BK=16)",
+        "summed [3] num_warps=4 num_stages=3 (x float32[300] in, total float32[1] atomic, n=300, EVEN=False, "
+        "BLOCK=128)",
+    ]
+    for seen in (rows, sums):
+        result = tune.run(seen.problem(target="sm_90"), evaluations=4, budget=None)
+        assert (result.verdict, result.best.facts["registers"] > 0) == ("estimate", True)
 
 
 @pytest.mark.by_turns
@@ -293,6 +347,64 @@ def test_addresses_beyond_the_last_one_are_none_of_its_arguments(distance):
         far_away[(1,)](x, out, distance, BLOCK=4)
     assert out.tolist() == [x[0], 0.0, 0.0, 0.0]
     assert "3 of 4 unmasked lanes" in seen.launches[0].refused
+
+
+def test_an_expanded_array_is_named():
+    grad = np.broadcast_to(np.ones(1, np.float32), (100,))
+    with tune.capture() as seen:
+        theirs.scaled[(2,)](grad, floats(100), 64, 100, 2.0)
+    with pytest.raises(Unknown, match=r"Remedy: \.contiguous\(\) for x, expanded to more elements than its memory has"):
+        seen.problem()
+
+
+def test_launches_of_all_threads_are_recorded_and_others_run_as_ever_afterwards():
+    outs = []
+
+    def launch():
+        for _ in range(5):
+            outs.append(theirs.total(floats(300)))
+
+    threads = [threading.Thread(target=launch) for _ in range(3)]
+    with tune.capture() as seen:
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    assert (len(outs), sum(each.count for each in seen)) == (15, 15)
+    assert all(each.roles == {"x": "in", "total": "atomic"} for each in seen)
+    assert {each.config["BLOCK"] for each in seen} == {128}
+
+
+def test_who_asks_what_a_launch_would_be_hears_of_its_own_thread_alone():
+    with tune.capture() as seen:
+        theirs.scale(floats(300))
+    (launch,) = seen
+    out = np.empty(3, np.float32)
+    kind = type(theirs.scaled)
+    stock, ran = kind.run, []
+    kind.run = lambda self, *args, **named: ran.append(self)
+    try:
+        with hooked(seen, alone=True):
+            other = threading.Thread(target=lambda: theirs.scaled[(1,)](out, out, 64, 3, 1.0))
+            other.start()
+            other.join()
+            _, grid = again(seen, launch, {"BLOCK": 32})
+        assert (grid, len(ran), len(seen)) == ((5,), 1, 1)
+    finally:
+        kind.run = stock
+
+
+def test_captures_that_end_in_any_order_leave_nothing():
+    kind, seen = type(theirs.scaled), tune.Captured()
+    before = kind.run
+    first, second = hooked(seen), hooked(seen, alone=True)
+    first.__enter__(), second.__enter__()
+    with pytest.raises(RuntimeError, match="another capture is open"), tune.capture():
+        pass
+    first.__exit__(None, None, None)
+    assert kind.run is not before
+    second.__exit__(None, None, None)
+    assert kind.run is before
 
 
 @triton.jit

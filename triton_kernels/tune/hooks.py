@@ -1,0 +1,113 @@
+"""Where launches go while they are recorded: Triton's `run` methods tell the recorder that is hooked in.
+
+They are replaced when the first recorder is hooked in and put back when the last one is out, whatever the order, so
+that threads may record and ask at the same time. Launches of every thread go to a capture, since PyTorch's backward
+pass has threads of its own; one that asks what a launch would be (`launches.again`) hears of its own thread's alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from .launches import Recorder
+from .pretend import pretended
+
+_lock = threading.RLock()
+_open: list[tuple[Recorder, int | None]] = []  # the last one first asked; which thread it hears, None for all
+_undo = contextlib.ExitStack()
+
+
+@contextlib.contextmanager
+def hooked(seen: Recorder, *, alone: bool = False) -> Iterator[None]:
+    """Have launches go to a recorder, and a GPU be pretended where none is. alone : this thread's launches only.
+
+    *Raises*: RuntimeError where another one hears all threads.
+    """
+    mine = (seen, threading.get_ident() if alone else None)
+    with _lock:
+        if not alone and any(thread is None for _, thread in _open):
+            raise RuntimeError("tune.capture: another capture is open in this process. Remedy: one at a time")
+        if not _open:
+            with contextlib.ExitStack() as undo:
+                _install(undo)
+                _undo.push(undo.pop_all())
+        _open.append(mine)
+    try:
+        yield
+    finally:
+        with _lock:
+            _open.remove(mine)
+            if not _open:
+                _undo.close()
+
+
+def _listening() -> Recorder | None:
+    """Return who is to be told of this thread's launches."""
+    me = threading.get_ident()
+    return next((seen for seen, thread in reversed(_open) if thread in (None, me)), None)
+
+
+def _install(undo: contextlib.ExitStack) -> None:
+    """Replace what launches; `undo` puts it back."""
+    from triton.runtime.autotuner import Autotuner, Heuristics
+
+    from .. import interpreting
+
+    if interpreting():
+        from triton.runtime.interpreter import InterpretedFunction as kind
+
+        from .. import runtime  # noqa: F401  it mends the interpreter
+    else:
+        from triton.runtime.jit import JITFunction as kind
+
+    launched, computed = kind.run, Heuristics.run
+
+    def run(self: Any, *args: Any, **named: Any) -> Any:
+        seen = _listening()
+        if seen is None:
+            return launched(self, *args, **named)
+        args, named = seen.changed(self, args, named)
+        return seen.launched(self, args, named, launched)
+
+    def compute(self: Any, *args: Any, **named: Any) -> Any:
+        seen = _listening()
+        if seen is None:
+            return computed(self, *args, **named)
+        args, named = seen.changed(self, args, named)
+        with seen.outermost(self, args, named):
+            return computed(self, *args, **named)
+
+    def tuning(original: Any) -> Any:
+        def tuned(self: Any, *args: Any, **named: Any) -> Any:
+            seen = _listening()
+            return original(self, *args, **named) if seen is None else seen.tuned(self, args, named)
+
+        return tuned
+
+    def defined(cls: type, **_: Any) -> None:  # a library's own tuner that is imported meanwhile
+        if "run" in vars(cls):
+            _put(undo_later, cls, tuning(vars(cls)["run"]))
+
+    undo_later = undo.enter_context(contextlib.ExitStack())
+    undo.enter_context(pretended())
+    for cls, hook in ((kind, run), (Heuristics, compute)):
+        _put(undo, cls, hook)
+    for cls in _below(Autotuner):
+        if "run" in vars(cls):
+            _put(undo, cls, tuning(vars(cls)["run"]))
+    Autotuner.__init_subclass__ = classmethod(defined)  # type: ignore[arg-type]
+    undo.callback(delattr, Autotuner, "__init_subclass__")
+
+
+def _put(undo: contextlib.ExitStack, cls: Any, hook: Any) -> None:
+    undo.callback(setattr, cls, "run", vars(cls)["run"])
+    cls.run = hook
+
+
+def _below(kind: Any) -> Iterator[Any]:
+    yield kind
+    for each in kind.__subclasses__():
+        yield from _below(each)
