@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from .c_kernels import DTYPES, FAMILIES, Shape
+from .c_kernels import DTYPES, FAMILIES, VARIED_FLAGS, Shape
 from .measure import VENDOR, Built, Failed, judge, tolerance
 from .memory import PLACES, Fenced, disturbed
 from .places import cache_folder, cpu_features, cpu_name, temporary_cache
@@ -64,10 +64,13 @@ def compile_config(text: str, dtype: str, config: Mapping[str, Any]) -> Library:
 
 
 def compile_text(text: str, values: Mapping[str, Any], openmp: bool = False) -> Library:
-    """Return the library of a text with values as macros, from the cache if it is there. *Raises*: Failed."""
+    """Return the library of a text with values as macros, those of ``flags`` as flags, from the cache if it is there.
+
+    *Raises*: Failed.
+    """
     cc, version = compiler()
-    macros = [f"-D{name}={value}" for name, value in values.items()]
-    flags = [*FLAGS, *(["-fopenmp"] if openmp else [])]
+    macros = [f"-D{name}={value}" for name, value in values.items() if name != VARIED_FLAGS]
+    flags = [*FLAGS, *str(values.get(VARIED_FLAGS, "")).split(), *(["-fopenmp"] if openmp else [])]
     try:
         folder = cache_folder()
     except OSError as error:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from . import calls, lookup
+from .c_kernels import VARIED_FLAGS
 from .c_text import (
     TYPES,
     Declared,
@@ -255,7 +256,8 @@ def c_problem(
     declared = function_of(text, function)
     space = space_of(text, configs)
     bare = without_comments(text)
-    if idle := [n for n in space.names if not re.search(rf"\b{n}\b", without_defaults(bare, space.names))]:
+    macros = [n for n in space.names if n != VARIED_FLAGS]
+    if idle := [n for n in macros if not re.search(rf"\b{n}\b", without_defaults(bare, space.names))]:
         raise Unknown(
             f"{', '.join(idle)} stands nowhere in the C text of {declared}, so that it cannot change anything"
         )

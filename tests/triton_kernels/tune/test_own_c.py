@@ -79,6 +79,38 @@ def test_what_a_text_says():
         space_of("#define A 8")
 
 
+OPTIMISED = """
+// tune flags: -O3, -O0, -O2 -fno-tree-vectorize
+void told(float *out, long n) {
+#ifdef __OPTIMIZE__
+    for (long i = 0; i < n; i++) out[i] = 1;
+#else
+    for (long i = 0; i < n; i++) out[i] = 0;
+#endif
+}
+"""
+
+
+def test_a_config_is_compiled_with_its_flags():
+    arguments = {"out": np.zeros(5, np.float32), "n": 5}
+    problem = c_problem(OPTIMISED, arguments, reference=lambda out: np.ones(5))
+    assert problem.space.default == {"flags": "-O3"}
+    problem.measure.open()
+    problem.measure.check({"flags": "-O2 -fno-tree-vectorize"})
+    with pytest.raises(Failed, match="correctness"):
+        problem.measure.check({"flags": "-O0"})
+    out = np.zeros(3, np.float32)
+    CFunction(OPTIMISED)(out, 3)
+    assert out.tolist() == [1.0, 1.0, 1.0]
+    CFunction(OPTIMISED, {"flags": ["-O0"]})(out, 3)
+    assert out.tolist() == [0.0, 0.0, 0.0]
+    unknown = c_problem(
+        OPTIMISED, arguments, reference=lambda out: np.ones(5), configs={"flags": ["-O2", "-fnonsense"]}
+    )
+    with pytest.raises(Failed, match=r"compile.*fnonsense"):
+        unknown.measure.build({"flags": "-fnonsense"})
+
+
 @pytest.mark.by_turns
 def test_faults_cost_their_config_alone(tmp_path):
     configs = {"STEP": [1], "FAULT": range(8)}
