@@ -10,6 +10,7 @@ import ctypes
 import functools
 import hashlib
 import os
+import resource
 import shutil
 import subprocess
 import sysconfig
@@ -132,6 +133,22 @@ def load(path: Path, function: str) -> Any:
     return lambda *numbers: found(*map(ctypes.c_int64, numbers))
 
 
+def time_of(call: Callable[[], object], calls: int, alone: bool) -> float:
+    """Return the time of a call in ms, the mean of so many.
+
+    alone : whether it starts no threads. Then what counts is its own time on the processor, unless it waits for
+    something of its own accord: that others had the processor meanwhile, on a machine which many use, is none of its
+    doing, and a call of 1 ms may take 6 for it.
+    """
+    waits = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+    began, own = time.perf_counter_ns(), time.thread_time_ns()
+    for _ in range(calls):
+        call()
+    own, passed = time.thread_time_ns() - own, time.perf_counter_ns() - began
+    waited = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw > waits
+    return (passed if waited or not alone else own) / calls / 1e6
+
+
 def pairs_of(
     sample: Callable[[Config], float], config: Config, anchor: Config | None, count: int
 ) -> tuple[list[float], list[float]]:
@@ -223,11 +240,7 @@ class CpuMeasure:
             started = time.perf_counter()
             run(function)
             self._calls[key] = max(1, min(1000, int(_SAMPLE_S / max(time.perf_counter() - started, 1e-9))))
-        calls = self._calls[key]
-        started = time.perf_counter_ns()
-        for _ in range(calls):
-            run(function)
-        return (time.perf_counter_ns() - started) / calls / 1e6
+        return time_of(lambda: run(function), self._calls[key], alone=False)  # of threads, more counts than one's time
 
 
 @functools.cache

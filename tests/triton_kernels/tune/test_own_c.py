@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from triton_kernels import tune
 from triton_kernels.tune import lookup
 from triton_kernels.tune.c_text import function_of, looks_like_c, space_of, without_comments
 from triton_kernels.tune.measure import VENDOR, Failed
+from triton_kernels.tune.measure_cpu import time_of
 from triton_kernels.tune.own_c import CFunction, OwnCMeasure, c_problem
 from triton_kernels.tune.problem import Unknown, find
 from triton_kernels.tune.store import Store
@@ -109,6 +112,27 @@ def test_a_config_is_compiled_with_its_flags():
     )
     with pytest.raises(Failed, match=r"compile.*fnonsense"):
         unknown.measure.build({"flags": "-fnonsense"})
+
+
+def test_the_time_that_others_have_the_processor_is_not_the_kernels():
+    def work():
+        for _ in range(200_000):
+            pass
+
+    assert time_of(lambda: time.sleep(0.01), 2, alone=True) > 9.0  # it waits of its own accord
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
+    try:
+        time.sleep(0.2)
+        own = min(time_of(work, 3, alone=True) for _ in range(5))
+        passed = min(time_of(work, 20, alone=False) for _ in range(2))
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+        os.sched_setaffinity(0, before)
+    assert own < 0.7 * passed
 
 
 @pytest.mark.by_turns
