@@ -38,8 +38,10 @@ def by_kernel_tuner(program: Program, seed: int, evaluations: int) -> Config:
     class Flagged(backend.CompilerFunctions):  # type: ignore[misc, name-defined]
         """Its C backend, which compiles with a config's flags too."""
 
+        compiler_options: list[str]
+
         def compile(self, kernel_instance: Any) -> Any:
-            own = self.compiler_options
+            own: list[str] = self.compiler_options
             self.compiler_options = [*own, *kernel_instance.params[VARIED_FLAGS].split()]
             try:
                 return super().compile(kernel_instance)

@@ -10,12 +10,12 @@ import numpy as np
 from triton_kernels.tune.measure import Failed
 from triton_kernels.tune.problem import Problem
 from triton_kernels.tune.space import Config
-from triton_kernels.tune.worker import Worker, worker_for
+from triton_kernels.tune.worker import Here, Worker, worker_for
 
 _LIMIT_S = 120.0
 
 
-def right_ones(problem: Problem, worker: Worker, configs: Sequence[Config]) -> list[Config]:
+def right_ones(problem: Problem, worker: Worker | Here, configs: Sequence[Config]) -> list[Config]:
     """Return those of the configs that compile and give the right answer."""
     right = []
     for config in configs:
