@@ -8,6 +8,7 @@ them anything: Optuna, which cannot be told of constraints beforehand, is told o
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import math
@@ -50,9 +51,9 @@ def _suggested(trial: Any, name: str, values: Sequence[Any]) -> int:
     return int(trial.suggest_categorical(name, range(len(values))))
 
 
-def _kernel_tuner(trail: Trail, seed: int) -> None:
-    """``adaptive_tabu_greywolf``, the best of Kernel Tuner's strategies in the study, on a runner of ours."""
-    by_kernel_tuner(trail, seed, importlib.import_module("kernel_tuner.strategies.gen_adaptive_tabu_greywolf"))
+def _kernel_tuner(trail: Trail, seed: int, name: str = "adaptive_tabu_greywolf") -> None:
+    """A strategy of Kernel Tuner's on a runner of ours; by default the best of them in the study."""
+    by_kernel_tuner(trail, seed, importlib.import_module("kernel_tuner.interface").strategy_map[name])
 
 
 def by_kernel_tuner(trail: Trail, seed: int, strategy: Any) -> None:
@@ -120,3 +121,16 @@ ANCHORS: dict[str, Callable[[], Search]] = {
     "optuna-tpe": _checked("optuna", _optuna),
 }
 """By name, what gives the search. *Raises*: ImportError with the pip command where its package is absent."""
+
+
+def anchor(name: str) -> Search | None:
+    """Return another tool's search by its name, or ``kernel-tuner:pso`` for another strategy of Kernel Tuner's; None
+    for a name that there is not. *Raises*: ImportError where its package is absent."""
+    tool, _, strategy = name.partition(":")
+    if tool not in ANCHORS:
+        return None
+    search = ANCHORS[tool]()
+    if not strategy:
+        return search
+    known = importlib.import_module("kernel_tuner.interface").strategy_map
+    return functools.partial(_kernel_tuner, name=strategy) if tool == "kernel-tuner" and strategy in known else None

@@ -1,9 +1,11 @@
 """``python -m lab bench tuning-replay PATH``: how many evaluations search needs, on recorded spaces of real kernels.
 
-PATH is a cache file of Kernel Tuner, or a folder of them. Each search runs from nothing with many seeds; counted are
-evaluations until a config within 5 % and within 1 % of the space's optimum, by geometric mean, a miss as twice the
-budget (5 % of the space, between 200 and 600 evaluations); and the share of runs that get there within it. Beside our
-strategies stand Kernel Tuner's best and Optuna's TPE, where they are installed (pip install 'gradlab[compare]').
+PATH is a cache file of Kernel Tuner, or a folder of them; of several folders each has its own means, as of the spaces
+that constants were chosen on and of those that are looked at once. Each search runs from nothing with many seeds;
+counted are evaluations until a config within 5 % and within 1 % of the space's optimum, by geometric mean, a miss as
+twice the budget (5 % of the space, between 200 and 600 evaluations); and the share of runs that get there within it.
+Beside our strategies stand Kernel Tuner's best (or another, as kernel-tuner:pso) and Optuna's TPE, where they are
+installed (pip install 'gradlab[compare]').
 
 --warm begins each search with what two other devices of the same vendor have recorded of the same kernel, in the same
 folder: once all of it, once the 150 evaluations of a search from nothing. --time measures a suggestion at 20,000
@@ -24,7 +26,7 @@ from pathlib import Path
 from triton_kernels.tune import strategy as strategies
 from triton_kernels.tune.replay import Found, Search, asking, bench, read_cache, recorded
 
-from .replay_anchors import ANCHORS
+from .replay_anchors import ANCHORS, anchor
 from .replay_measures import Recorded, suggestion_times, warm_searches
 
 HEADING = (
@@ -37,7 +39,9 @@ DEFAULT = "portfolio,random,line,kernel-tuner,optuna-tpe"
 def main(argv: list[str]) -> int:
     """Run the command line; 1 where no file could be read."""
     parser = argparse.ArgumentParser(prog="python -m lab bench tuning-replay", description=__doc__)
-    parser.add_argument("path", type=Path, nargs="?", help="a cache file (.json, .json.gz) or a folder of them")
+    parser.add_argument(
+        "paths", metavar="path", type=Path, nargs="*", help="a cache file (.json, .json.gz), or a folder"
+    )
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--strategies", help=f"{', '.join([*strategies.names(), *ANCHORS])} ({DEFAULT})")
     parser.add_argument("--warm", action="store_true", help="also begin with other devices' results")
@@ -47,32 +51,38 @@ def main(argv: list[str]) -> int:
     if options.seeds < 1:
         parser.error("needs at least one seed")
     searches, absent = _searches(parser, options.strategies)
-    if options.path is None and not options.time:
+    if not options.paths and not options.time:
         parser.error("needs a cache file of Kernel Tuner, or a folder of them")
-    found: list[Found] = []
-    if options.path is not None:
-        problems = _read(parser, options.path)
-        if not problems:
-            print("lab: nothing to replay", file=sys.stderr)
-            return 1
-        for line in absent:
-            print(line)
-        print(HEADING)
-        for problem in problems:
-            found += [_shown(problem, name, search, options.seeds) for name, search in searches.items()]
-            if options.warm:
-                warm = warm_searches(problem, problems)
-                found += [_shown(problem, name, search, options.seeds) for name, search in warm.items()]
-                if not warm:
-                    print(f"{problem.name[:34]:34} no other device of its vendor is recorded: not begun warm")
+    read = [(path, _read(parser, path)) for path in options.paths]
+    if read and not any(problems for _, problems in read):
+        print("lab: nothing to replay", file=sys.stderr)
+        return 1
+    for line in absent if read else ():
+        print(line)
+    everything = {}
+    for path, problems in read:
+        print(f"{path}\n{HEADING}" if len(read) > 1 else HEADING)
+        everything[str(path)] = found = _replayed(problems, searches, options.seeds, options.warm)
         print()
         for name in dict.fromkeys(f.strategy for f in found):
             print(line_of(mean_of([f for f in found if f.strategy == name])))
     if options.time:
         print("\n".join(suggestion_times()))
     if options.json:
-        Path(options.json).write_text(json.dumps([asdict(f) for f in found], indent=1))
+        figures = [{"path": path, **asdict(f)} for path, found in everything.items() for f in found]
+        Path(options.json).write_text(json.dumps(figures, indent=1))
     return 0
+
+
+def _replayed(problems: Sequence[Recorded], searches: dict[str, Search], seeds: int, warm: bool) -> list[Found]:
+    """Return what each search finds in each space, shown as it comes; in addition begun with others' results."""
+    found = []
+    for problem in problems:
+        begun = warm_searches(problem, problems) if warm else {}
+        found += [_shown(problem, name, search, seeds) for name, search in {**searches, **begun}.items()]
+        if warm and not begun:
+            print(f"{problem.name[:34]:34} no other device of its vendor is recorded: not begun warm")
+    return found
 
 
 def _searches(parser: argparse.ArgumentParser, asked: str | None) -> tuple[dict[str, Search], list[str]]:
@@ -82,16 +92,18 @@ def _searches(parser: argparse.ArgumentParser, asked: str | None) -> tuple[dict[
     for name in [name for name in (asked or DEFAULT).split(",") if name]:
         if name in strategies.names():
             chosen[name] = asking(name)
-        elif name in ANCHORS:
-            try:
-                chosen[name] = ANCHORS[name]()
-            except ImportError as error:
-                if asked:
-                    parser.error(f"{name}: {error}")
-                absent.append(f"absent: {name}, because {error}")
-        else:
+            continue
+        try:
+            search = anchor(name)
+        except ImportError as error:
+            if asked:
+                parser.error(f"{name}: {error}")
+            absent.append(f"absent: {name}, because {error}")
+            continue
+        if search is None:
             known = ", ".join([*strategies.names(), *ANCHORS])
             parser.error(f"no strategy is named {name}; there are {known}")
+        chosen[name] = search
     if not chosen:
         parser.error("needs at least one strategy")
     return chosen, absent

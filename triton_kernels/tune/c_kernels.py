@@ -21,6 +21,7 @@ from .space import Config, Constraint, Space, Tunable, powers_of_two
 
 Shape = tuple[int, ...]
 _TEXTS = Path(__file__).parent / "c"
+VARIED_FLAGS = "flags"  # the tunable that is no macro of the text
 DTYPES = {"float32": "float", "float64": "double"}
 
 

@@ -1,8 +1,10 @@
 """What a C text of the user's says: the function to call, its parameters, and which of its macros may vary.
 
 ``#define TILE 32  // tune: 8, 16, 32`` is a tunable with its default and its values; ``// tune: threads`` stands for 1,
-2, 4 and so on up to the processors there are. A line ``// tune: any shape`` says that every config is right at every
-shape, so that one chosen at a shape may serve others. No C compiler is needed to read this much.
+2, 4 and so on up to the processors there are. A line ``// tune flags: -O3, -O2, -O3 -funroll-loops`` lets the
+compiler's flags vary: a tunable ``flags``, whose first value is the default. A line ``// tune: any shape`` says that
+every config is right at every shape, so that one chosen at a shape may serve others. No C compiler is needed to read
+this much.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .c_kernels import threads
+from .c_kernels import VARIED_FLAGS, threads
 from .problem import Unknown
 from .space import Space, Tunable
 
@@ -37,6 +39,10 @@ _FUNCTION = re.compile(r"^[ \t]*([A-Za-z_][\w \t*]*?[ \t*])(\w+)[ \t]*\(([^(){};
 _DEFINED = re.compile(r"^([ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+)([^\n]*?)[ \t]*$", re.MULTILINE)
 _ASKED = re.compile(r"^(\S+?)[ \t]*(?://|/\*)[ \t]*tune:[ \t]*([^\n]*?)[ \t]*(?:\*/)?$")
 _ANY_SHAPE = re.compile(r"^[ \t]*(?://|/\*)[ \t]*tune:[ \t]*any shape[ \t]*(?:\*/)?[ \t]*$", re.MULTILINE)
+_ASKED_FLAGS = re.compile(r"^[ \t]*(?://|/\*)[ \t]*tune flags:[ \t]*([^\n]*?)[ \t]*(?:\*/)?[ \t]*$", re.MULTILINE)
+_FLAG = re.compile(r"-[Ofm][\w=+.,-]*$")
+# Linked with one of these, a library has the process that loads it treat the smallest numbers as 0 (crtfastmath.o).
+_FAST = ("-Ofast", "-ffast-math", "-funsafe-math-optimizations", "-mdaz-ftz")
 _ALIAS = re.compile(
     r"^[ \t]*(?:#[ \t]*define[ \t]+(\w+)[ \t]+([\w \t]+?)"
     r"|typedef[ \t]+([\w \t]+?)[ \t]+(\w+)[ \t]*;)[ \t]*$",
@@ -135,23 +141,42 @@ def _parameter(text: str, function: str, aliases: Mapping[str, str]) -> Paramete
 def space_of(text: str, configs: Any = None) -> Space:
     """Return the space of a C text: a dict of lists, a list of dicts, or what its lines with ``// tune:`` say.
 
-    *Raises*: Unknown where nothing says what may vary, with lines that would.
+    *Raises*: Unknown where nothing says what may vary, with lines that would; for flags that the compiler is not given.
 
     >>> space_of("#define TILE 32  // tune: 8, 16, 32").tunables
     (Tunable(name='TILE', values=(8, 16, 32), default=32),)
     """
     defined = {m[2]: m[3] for m in _DEFINED.finditer(text)}
     if isinstance(configs, Mapping):
-        return Space([_from_dict(n, v, defined) for n, v in configs.items()])
+        return _compiled(Space([_from_dict(n, v, defined) for n, v in configs.items()]))
     if configs is not None:
-        return Space.of(list(configs))
+        return _compiled(Space.of(list(configs)))
     asked = {n: m for n, said in defined.items() if (m := _ASKED.match(said))}
-    if not asked:
+    flags = _ASKED_FLAGS.search(text)
+    if not asked and flags is None:
         numbers = {n: int(v.split()[0]) for n, v in defined.items() if re.match(r"\d+\b", v)}
         lines = [f"#define {n} {v}  // tune: {', '.join(map(str, around(v)))}" for n, v in numbers.items()]
         hint = "\n".join(lines or ["#define TILE 32  // tune: 8, 16, 32, 64"])
         raise Unknown(f"nothing says what may vary. Remedy: configs, a dict of lists; or in the C text\n{hint}")
-    return Space([_from_line(n, m[1], m[2]) for n, m in asked.items()])
+    tunables = [_from_line(n, m[1], m[2]) for n, m in asked.items()]
+    if flags is not None:
+        listed = tuple(dict.fromkeys(" ".join(each.split()) for each in flags[1].split(",")))
+        tunables.append(Tunable(VARIED_FLAGS, listed, listed[0]))
+    return _compiled(Space(tunables))
+
+
+def _compiled(space: Space) -> Space:
+    """Return the space, if the compiler may be given its flags. *Raises*: Unknown."""
+    for value in next((t.values for t in space.tunables if t.name == VARIED_FLAGS), ()):
+        for flag in str(value).split():
+            if flag in _FAST:
+                raise Unknown(
+                    f"the flag {flag} would change the arithmetic of the whole process that loads the library. "
+                    "Remedy: name the parts that are wanted, as -fno-signed-zeros -fassociative-math"
+                )
+            if not _FLAG.match(flag):
+                raise Unknown(f"{flag!r} among the flags is none that may vary; those begin with -O, -f or -m")
+    return space
 
 
 def says_any_shape(text: str) -> bool:
@@ -177,7 +202,7 @@ def _from_dict(name: str, values: Any, defined: Mapping[str, str]) -> Tunable:
     listed = tuple(values)
     if not listed:
         raise Unknown(f"{name} has no values; needed is at least one")
-    own = _value(without_comments(defined.get(name, "")).strip())
+    own = _value(without_comments(defined[name]).strip()) if name in defined else None
     return Tunable(name, listed, own if own in listed else listed[0])
 
 

@@ -27,6 +27,7 @@ from .worker import Late, Worker, worker_for
 FINALISTS = 5
 LEAST_PROCESSES, _MOST_PROCESSES = 3, 8  # of eight, no distribution need be assumed: see race.interval_over
 _WIDTH = 0.005  # the interval's half-width at which nothing more is asked
+_NOISY_TIMES = 3.0  # as long a final goes on, if its budget allows, that has found none to be surely faster
 _LEAST_ROUNDS, _MOST_ROUNDS = 4, 24  # in a process
 _MOST_ASKED = 200  # configs that are looked at for a place
 _MOST_BATCHES = 12  # of finalists that another measure looks at
@@ -247,7 +248,8 @@ class Final:
                     times.setdefault(_name(config), []).extend(more)
                 parts.append(len(new[0]))
                 now = standing([times[_name(c)] for c in entrants], parts)
-                enough = now.width < _WIDTH or time.monotonic() - began > self.limit_s
+                patience = _NOISY_TIMES if now.verdict == "noisy" else 1.0
+                enough = now.width < _WIDTH or time.monotonic() - began > patience * self.limit_s
                 if enough and len(parts) >= LEAST_PROCESSES:
                     break
         except Late:

@@ -10,6 +10,7 @@ import ctypes
 import functools
 import hashlib
 import os
+import resource
 import shutil
 import subprocess
 import sysconfig
@@ -22,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from .c_kernels import DTYPES, FAMILIES, Shape
+from .c_kernels import DTYPES, FAMILIES, VARIED_FLAGS, Shape
 from .measure import VENDOR, Built, Failed, judge, tolerance
 from .memory import PLACES, Fenced, disturbed
 from .places import cache_folder, cpu_features, cpu_name, temporary_cache
@@ -35,6 +36,7 @@ FLAGS = ("-std=gnu11", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping
 COMPILE_LIMIT_S = 60.0
 _SAMPLE_S = 200e-6  # a sample of a shorter kernel is several calls, else the clock and the call are what is measured
 _KEPT = 4000  # compiled configs in the cache
+_WHOSE = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)  # Linux alone tells of a thread
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,13 @@ def compile_config(text: str, dtype: str, config: Mapping[str, Any]) -> Library:
 
 
 def compile_text(text: str, values: Mapping[str, Any], openmp: bool = False) -> Library:
-    """Return the library of a text with values as macros, from the cache if it is there. *Raises*: Failed."""
+    """Return the library of a text with values as macros, those of ``flags`` as flags, from the cache if it is there.
+
+    *Raises*: Failed.
+    """
     cc, version = compiler()
-    macros = [f"-D{name}={value}" for name, value in values.items()]
-    flags = [*FLAGS, *(["-fopenmp"] if openmp else [])]
+    macros = [f"-D{name}={value}" for name, value in values.items() if name != VARIED_FLAGS]
+    flags = [*FLAGS, *str(values.get(VARIED_FLAGS, "")).split(), *(["-fopenmp"] if openmp else [])]
     try:
         folder = cache_folder()
     except OSError as error:
@@ -127,6 +132,22 @@ def load(path: Path, function: str) -> Any:
         raise Failed("runtime", f"the compiled library cannot be used: {error}") from error
     found.restype = ctypes.c_int
     return lambda *numbers: found(*map(ctypes.c_int64, numbers))
+
+
+def time_of(call: Callable[[], object], calls: int, alone: bool) -> float:
+    """Return the time of a call in ms, the mean of so many.
+
+    alone : whether it starts no threads. Then what counts is its own time on the processor, unless it waits for
+    something of its own accord: that others had the processor meanwhile, on a machine which many use, is none of its
+    doing, and a call of 1 ms may take 6 for it.
+    """
+    waits = resource.getrusage(_WHOSE).ru_nvcsw
+    began, own = time.perf_counter_ns(), time.thread_time_ns()
+    for _ in range(calls):
+        call()
+    own, passed = time.thread_time_ns() - own, time.perf_counter_ns() - began
+    waited = resource.getrusage(_WHOSE).ru_nvcsw > waits
+    return (passed if waited or not alone else own) / calls / 1e6
 
 
 def pairs_of(
@@ -220,11 +241,7 @@ class CpuMeasure:
             started = time.perf_counter()
             run(function)
             self._calls[key] = max(1, min(1000, int(_SAMPLE_S / max(time.perf_counter() - started, 1e-9))))
-        calls = self._calls[key]
-        started = time.perf_counter_ns()
-        for _ in range(calls):
-            run(function)
-        return (time.perf_counter_ns() - started) / calls / 1e6
+        return time_of(lambda: run(function), self._calls[key], alone=False)  # of threads, more counts than one's time
 
 
 @functools.cache

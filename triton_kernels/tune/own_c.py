@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from . import calls, lookup
+from .c_kernels import VARIED_FLAGS
 from .c_text import (
     TYPES,
     Declared,
@@ -29,7 +30,7 @@ from .c_text import (
     without_defaults,
 )
 from .measure import Built, Failed, judge, tolerance
-from .measure_cpu import FLAGS, Library, compile_text, compiler, pairs_of, rounds_of
+from .measure_cpu import FLAGS, Library, compile_text, compiler, pairs_of, rounds_of, time_of
 from .memory import PLACES, Fenced, disturbed
 from .own import ask, other_inputs
 from .places import cpu_name
@@ -37,6 +38,7 @@ from .problem import Problem, Unknown, c_text, hash_of
 from .space import Config, Space
 from .worker import tell
 
+_THREADS = re.compile(r"#\s*pragma\s+omp|<(?:omp|pthread|threads)\.h>")
 _SAMPLE_S = 200e-6
 _MOST_CALLS = 1000
 _MOST_READY = 1024
@@ -222,11 +224,7 @@ class OwnCMeasure:
             self._calls[key] = 1 if self.read else max(1, min(_MOST_CALLS, int(_SAMPLE_S / spent)))
             for name in self.read:
                 self._arrays[name][...] = self.arguments[name]
-        calls = self._calls[key]
-        began_ns = time.perf_counter_ns()
-        for _ in range(calls):
-            function(*given)
-        return (time.perf_counter_ns() - began_ns) / calls / 1e6
+        return time_of(lambda: function(*given), self._calls[key], alone=_THREADS.search(self.text) is None)
 
 
 # -- the problem -------------------------------------------------------------------------------------------------------
@@ -255,7 +253,8 @@ def c_problem(
     declared = function_of(text, function)
     space = space_of(text, configs)
     bare = without_comments(text)
-    if idle := [n for n in space.names if not re.search(rf"\b{n}\b", without_defaults(bare, space.names))]:
+    macros = [n for n in space.names if n != VARIED_FLAGS]
+    if idle := [n for n in macros if not re.search(rf"\b{n}\b", without_defaults(bare, space.names))]:
         raise Unknown(
             f"{', '.join(idle)} stands nowhere in the C text of {declared}, so that it cannot change anything"
         )

@@ -136,19 +136,22 @@ class Standing:
 def standing(times: Sequence[Sequence[float]], parts: Sequence[int] = ()) -> Standing:
     """Return what the rounds of a final say; the first is the default, which wins unless another is measurably faster.
 
+    Of those that are, the one with the lowest median wins, though another may seem faster still whose interval holds 1.
+
     parts : how many of the rounds each process ran.
 
     >>> standing([[1.0] * 8, [0.5] * 8, [0.5] * 8]).verdict, standing([[1.0] * 8, [1.0] * 8]).verdict
     ('faster', 'default')
+    >>> standing([[1.0] * 8, [0.5] * 5 + [2.0] * 3, [0.9] * 8]).winner
+    2
     """
     columns = np.asarray(times, float)
     parts = parts or [columns.shape[1]]
     others = max(len(columns) - 1, 1)  # that is how often the best of them could have come out ahead at random
     ratios = [interval_over(row / columns[0], parts, others) for row in columns]
-    fastest = min(range(len(ratios)), key=lambda i: ratios[i][0])
-    verdict, winner = "faster", fastest
-    if ratios[fastest][2] >= 1.0 or fastest == 0:
-        verdict, winner = ("noisy" if ratios[fastest][0] < 0.99 else "default"), 0
+    sure = [i for i in range(1, len(ratios)) if ratios[i][2] < 1.0]
+    winner = min(sure, key=lambda i: ratios[i][0], default=0)
+    verdict = "faster" if sure else "noisy" if min(ratios)[0] < 0.99 else "default"
     rival = min(range(1, len(ratios)), key=lambda i: ratios[i][0], default=0)
     width = (ratios[rival][2] - ratios[rival][1]) / 2
     ties = [i for i in range(len(ratios)) if i != winner and _tied(columns[i] / columns[winner], parts)]

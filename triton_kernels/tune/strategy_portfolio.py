@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from .blas import one_thread
-from .strategy_gaussian import Gaussian
+from .strategy_gaussian import BEGIN, Gaussian
 
 _STEP_EVERY = 5
 
@@ -25,10 +25,11 @@ class Portfolio(Gaussian):
     @one_thread()
     def choose(self) -> int:
         self._turn += 1
-        if self._turn % _STEP_EVERY == 0 and self.best is not None and len(self.process.rows) >= self.begin:
-            kept = self.process.kept
+        process = self.surrogate.process
+        if self._turn % _STEP_EVERY == 0 and self.best is not None and len(process.rows) >= BEGIN:
+            kept = process.kept
             near = (self.table.differences(self.best)[kept] == 1) & ~self.asked[kept]
             if near.any():
-                mean, deviation, _ = self.predicted()
+                mean, deviation, _ = self.surrogate.predicted(self.values)
                 return int(kept[np.argmax(np.where(near, deviation - mean, -math.inf))])
         return super().choose()

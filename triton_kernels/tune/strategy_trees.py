@@ -35,10 +35,11 @@ class Trees(Portfolio):
         super().__init__(table, seed, first)
 
     def choose(self) -> int:
-        rows = self.process.rows
+        process = self.surrogate.process
+        rows = process.rows
         if self.best is None or len(rows) < _FROM or len(rows) % _EVERY:
             return super().choose()
-        kept = self.process.kept[~self.asked[self.process.kept]]
+        kept = process.kept[~self.asked[process.kept]]
         if not len(kept):
             return super().choose()
         if len(kept) > _ROWS:

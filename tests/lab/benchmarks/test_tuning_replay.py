@@ -145,6 +145,29 @@ def test_the_anchors_where_they_are_installed(folder, name):
     assert some.count > 1
 
 
+def test_folders_have_means_of_their_own(folder, tmp_path, capsys):
+    cache(tmp_path / "0.json", "NVIDIA A100")
+    (folder / "other").mkdir()
+    cache(folder / "other" / "1.json", "NVIDIA L4", shift=2.0)
+    asked = [str(folder / "0.json"), str(folder / "other"), "--seeds", "1", "--strategies", "random"]
+    assert tuning_replay.main([*asked, "--json", str(tmp_path / "figures")]) == 0
+    out = capsys.readouterr().out
+    assert out.index("0.json") < out.index("k, A100") < out.index("other") < out.index("k, L4")
+    assert out.count("geometric mean of 1") == 2
+    told = json.loads((tmp_path / "figures").read_text())
+    assert [t["path"].rpartition("/")[2] for t in told] == ["0.json", "other"]
+
+
+def test_another_strategy_of_kernel_tuners(capsys):
+    assert replay_anchors.anchor("nobody") is None
+    if importlib.util.find_spec("kernel_tuner") is not None:
+        assert replay_anchors.anchor("kernel-tuner:pso").keywords == {"name": "pso"}
+        assert replay_anchors.anchor("kernel-tuner:nothing") is None
+    with pytest.raises(SystemExit):
+        tuning_replay.main(["x.json", "--strategies", "nobody"])
+    assert "no strategy is named nobody; there are" in capsys.readouterr().err
+
+
 def test_kin_are_of_one_vendor_and_one_kernel(folder):
     (folder / "4.json").write_text((folder / "1.json").read_text().replace('"k"', '"other"'))
     problems = [

@@ -81,6 +81,22 @@ def test_what_may_vary_in_c(monkeypatch):
     assert c_text.around(8) == [2, 4, 8, 16, 32]
 
 
+def test_a_compilers_flags_may_vary():
+    def flags(text, configs=None):
+        return next((t.values, t.default) for t in space_of(text, configs).tunables if t.name == "flags")
+
+    assert flags("// tune flags: -O3, -O2,  -O3   -funroll-loops") == (("-O3", "-O2", "-O3 -funroll-loops"), "-O3")
+    assert flags("/* tune flags: -O1 */\n#define A 1 // tune: 2") == (("-O1",), "-O1")
+    assert flags("int x;", {"flags": ["-mprefer-vector-width=256", ""]})[1] == "-mprefer-vector-width=256"
+    assert flags("int x;", [{"flags": "-O2"}, {"flags": "-O3"}]) == (("-O2", "-O3"), "-O2")
+    for wrong in ("-o here", "-O2 @file", "-include x", "O2", "-wrapper"):
+        with pytest.raises(Unknown, match="is none that may vary; those begin with -O, -f or -m"):
+            space_of(f"// tune flags: -O2, {wrong}")
+    for fast in ("-Ofast", "-O3 -ffast-math", "-funsafe-math-optimizations"):
+        with pytest.raises(Unknown, match=r"arithmetic of the whole process .* Remedy: name the parts"):
+            space_of("int x;", {"flags": ["-O3", fast]})
+
+
 def test_comments_are_blanks_and_do_not_define():
     assert c_text.without_comments("a /* b\nc */ d // e\nf") == "a     \n     d     \nf"
     assert not c_text.looks_like_c("// void f(float *x) { }")

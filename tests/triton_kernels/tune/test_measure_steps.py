@@ -57,12 +57,15 @@ class Clock:
     def perf_counter_ns(self):
         return round(self.s * 1e9)
 
+    thread_time_ns = perf_counter_ns
+
 
 @pytest.mark.parametrize(("call_s", "calls"), [(1.0, 1), (2e-4, 1), (1.1e-4, 1), (9.9e-5, 2), (1e-6, 200), (0.0, 1000)])
 @pytest.mark.parametrize("module", [measure_cpu, own_c])
 def test_a_sample_is_as_many_calls_as_fill_the_fifth_of_a_millisecond(monkeypatch, module, call_s, calls):
     clock, called = Clock(), []
-    monkeypatch.setattr(module, "time", clock)
+    for each in {module, measure_cpu}:
+        monkeypatch.setattr(each, "time", clock)
 
     def function(*given):
         called.append(given)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from triton_kernels import tune
 from triton_kernels.tune import lookup
 from triton_kernels.tune.c_text import function_of, looks_like_c, space_of, without_comments
 from triton_kernels.tune.measure import VENDOR, Failed
+from triton_kernels.tune.measure_cpu import time_of
 from triton_kernels.tune.own_c import CFunction, OwnCMeasure, c_problem
 from triton_kernels.tune.problem import Unknown, find
 from triton_kernels.tune.store import Store
@@ -77,6 +80,59 @@ def test_what_a_text_says():
             function_of(text)
     with pytest.raises(Unknown, match=r"nothing says what may vary(.|\n)*#define A 8  // tune: 2, 4, 8, 16, 32"):
         space_of("#define A 8")
+
+
+OPTIMISED = """
+// tune flags: -O3, -O0, -O2 -fno-tree-vectorize
+void told(float *out, long n) {
+#ifdef __OPTIMIZE__
+    for (long i = 0; i < n; i++) out[i] = 1;
+#else
+    for (long i = 0; i < n; i++) out[i] = 0;
+#endif
+}
+"""
+
+
+def test_a_config_is_compiled_with_its_flags():
+    arguments = {"out": np.zeros(5, np.float32), "n": 5}
+    problem = c_problem(OPTIMISED, arguments, reference=lambda out: np.ones(5))
+    assert problem.space.default == {"flags": "-O3"}
+    problem.measure.open()
+    problem.measure.check({"flags": "-O2 -fno-tree-vectorize"})
+    with pytest.raises(Failed, match="correctness"):
+        problem.measure.check({"flags": "-O0"})
+    out = np.zeros(3, np.float32)
+    CFunction(OPTIMISED)(out, 3)
+    assert out.tolist() == [1.0, 1.0, 1.0]
+    CFunction(OPTIMISED, {"flags": ["-O0"]})(out, 3)
+    assert out.tolist() == [0.0, 0.0, 0.0]
+    unknown = c_problem(
+        OPTIMISED, arguments, reference=lambda out: np.ones(5), configs={"flags": ["-O2", "-fnonsense"]}
+    )
+    with pytest.raises(Failed, match=r"compile.*fnonsense"):
+        unknown.measure.build({"flags": "-fnonsense"})
+
+
+def test_the_time_that_others_have_the_processor_is_not_the_kernels():
+    def work():
+        for _ in range(200_000):
+            pass
+
+    assert time_of(lambda: time.sleep(0.01), 2, alone=True) > 9.0  # it waits of its own accord
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
+    try:
+        time.sleep(0.2)
+        own = min(time_of(work, 3, alone=True) for _ in range(5))
+        passed = min(time_of(work, 20, alone=False) for _ in range(2))
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+        os.sched_setaffinity(0, before)
+    assert own < 0.7 * passed
 
 
 @pytest.mark.by_turns

@@ -19,7 +19,7 @@ from triton_kernels.tune.gaussian_fit import ALONE, Posterior, inverse_of
 from triton_kernels.tune.problem import Problem
 from triton_kernels.tune.replay import ReplayMeasure, bench, replayed
 from triton_kernels.tune.space import Constraint, Space, Tunable, powers_of_two
-from triton_kernels.tune.strategy_gaussian import log_improvement
+from triton_kernels.tune.surrogate import log_improvement
 from triton_kernels.tune.table import Table
 
 
@@ -176,15 +176,15 @@ def test_no_suggestion_waits_for_a_whole_fit(monkeypatch):
             whole += cost
             yield cost
 
-    fit = chosen._fit
-    monkeypatch.setattr(chosen, "_fit", lambda: counted(fit()))
+    fit = chosen.surrogate._fitted
+    monkeypatch.setattr(chosen.surrogate, "_fitted", lambda values, best: counted(fit(values, best)))
     processes = set()
     for _ in range(60):
         row = chosen.ask()
         spent.append(0.0)
         chosen.tell(row, 1.0 + float(rng.random()))
-        assert chosen.process.rows[-1] == row
-        processes.add(id(chosen.process))
+        assert chosen.surrogate.process.rows[-1] == row
+        processes.add(id(chosen.surrogate.process))
     assert max(spent) < 9000
     assert whole > 40_000
     assert len(processes) > 4

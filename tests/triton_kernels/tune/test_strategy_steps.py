@@ -7,13 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from triton_kernels.tune import strategy_gaussian, strategy_trees
+from triton_kernels.tune import strategy_trees, surrogate
 from triton_kernels.tune.gaussian import Process, matern
 from triton_kernels.tune.gaussian_fit import ascend
 from triton_kernels.tune.space import Space, Tunable
 from triton_kernels.tune.strategy import History, make
-from triton_kernels.tune.strategy_gaussian import expected, log_improvement
 from triton_kernels.tune.strategy_line import along
+from triton_kernels.tune.surrogate import expected, log_improvement
 from triton_kernels.tune.table import Table
 
 
@@ -36,49 +36,53 @@ def test_what_a_process_learns_without_an_expectation():
     y = np.log([8.0, 4.0, np.nan, 2.0, 16.0, 3.0])
     high = np.quantile(y[[0, 1, 3, 4, 5]], 0.9)
     y = np.array([min(v, high) if np.isfinite(v) else high for v in y])
-    assert chosen.targets() == pytest.approx((y - y.mean()) / y.std())
-    mean, deviation, lowest = chosen.predicted()
-    right = chosen.process.predict(chosen.targets())
+    assert chosen.surrogate.targets(chosen.values) == pytest.approx((y - y.mean()) / y.std())
+    mean, deviation, lowest = chosen.surrogate.predicted(chosen.values)
+    right = chosen.surrogate.process.predict(chosen.surrogate.targets(chosen.values))
     assert (mean == right[0]).all()
     assert (deviation == right[1]).all()
-    assert lowest == chosen.targets().min()
+    assert lowest == chosen.surrogate.targets(chosen.values).min()
     alike = told(values={0: 2.0, 1: 2.0})
-    assert (alike.targets() == 0).all()
+    assert (alike.surrogate.targets(alike.values) == 0).all()
 
 
 def test_what_a_process_learns_beside_an_expectation():
     chosen = told(prior=True)
-    prior = chosen.prior
+    prior = chosen.surrogate.prior
     lower = prior[prior <= np.median(prior)]
-    assert chosen._spread == pytest.approx(lower.std())
-    rows = chosen.process.rows
+    assert chosen.surrogate._spread == pytest.approx(lower.std())
+    rows = chosen.surrogate.process.rows
     y = np.log([8.0, 4.0, np.nan, 2.0, 16.0, 3.0])
     high = max(np.quantile(y[[0, 1, 3, 4, 5]], 0.9), math.log(2.0) + math.log(1.5))
     y = np.array([min(v, high) if np.isfinite(v) else high for v in y])
     less = y - prior[rows]
     shift = np.median(less)
     less -= shift
-    scale = math.sqrt((3 * (0.5 * chosen._spread) ** 2 + (less**2).sum()) / (3 + 6))
-    assert chosen.targets() == pytest.approx(less / scale)
-    mean, _, lowest = chosen.predicted()
-    right = chosen.process.predict(chosen.targets())[0] + prior[chosen.process.kept] / scale
+    scale = math.sqrt((3 * (0.5 * chosen.surrogate._spread) ** 2 + (less**2).sum()) / (3 + 6))
+    assert chosen.surrogate.targets(chosen.values) == pytest.approx(less / scale)
+    mean, _, lowest = chosen.surrogate.predicted(chosen.values)
+    right = (
+        chosen.surrogate.process.predict(chosen.surrogate.targets(chosen.values))[0]
+        + prior[chosen.surrogate.process.kept] / scale
+    )
     assert mean == pytest.approx(right, rel=1e-5, abs=1e-5)
     assert lowest == pytest.approx((math.log(2.0) - shift) / scale)
     near = told(prior=True, values={0: 1.0, 1: 1.01, 2: 1.02})  # all within half as much again are told apart
-    assert near.targets() == pytest.approx((lambda d: (d - np.median(d)) / near._scale)(
-        np.log([1.0, 1.01, 1.02]) - near.prior[:3]))  # fmt: skip
+    assert near.surrogate.targets(near.values) == pytest.approx((lambda d: (d - np.median(d)) / near.surrogate._scale)(
+        np.log([1.0, 1.01, 1.02]) - near.surrogate.prior[:3]))  # fmt: skip
     flat = make("gaussian", table())
     flat.recall([History(np.arange(60), np.ones(60))])
-    assert flat._spread == 0.02
+    assert flat.surrogate._spread == 0.02
 
 
 def test_the_next_is_the_one_of_which_most_is_expected():
     for prior in (False, True):
         chosen = told(prior=prior)
-        mean, deviation, lowest = chosen.predicted()
+        mean, deviation, lowest = chosen.surrogate.predicted(chosen.values)
         score = log_improvement((lowest - mean) / deviation) + np.log(deviation)
         score[chosen.asked] = -np.inf
-        assert chosen.improvement() == pytest.approx(score)
+        found = chosen.surrogate.improvement(chosen.values)
+        assert found[~chosen.asked] == pytest.approx(score[~chosen.asked])
         assert chosen.choose() == int(np.argmax(score))
 
 
@@ -132,7 +136,7 @@ def test_what_a_history_tells_of_every_row(rng):
 
 
 def test_a_long_history_is_learned_in_part(monkeypatch):
-    monkeypatch.setattr(strategy_gaussian, "_RECALLED", 10)
+    monkeypatch.setattr(surrogate, "_RECALLED", 10)
     seen = []
 
     def of(codes, coordinates, rows, y):
@@ -154,11 +158,11 @@ def test_fits_are_due_with_a_quarter_more(monkeypatch):
     chosen = make("gaussian", table())
     fits = []
 
-    def fit():
-        fits.append(len(chosen.process.rows))
+    def fit(values, best):
+        fits.append(len(chosen.surrogate.process.rows))
         yield 1.0
 
-    monkeypatch.setattr(chosen, "_fit", fit)
+    monkeypatch.setattr(chosen.surrogate, "_fitted", fit)
     for row in range(60):
         chosen.tell(row, 1.0 + row)
     assert fits == [5, 9, 13, 17, 21, 26, 32, 40, 50]
@@ -168,12 +172,12 @@ def test_pieces_of_a_fit_fill_the_time_there_is_for_a_value(monkeypatch):
     chosen = make("gaussian", table())
     done = []
 
-    def fit():
+    def fit(values, best):
         for cost in (9000.0, 3000.0, 3000.0, 1.0, 5000.0, 7000.0, 10.0):
             yield cost
             done.append(cost)
 
-    monkeypatch.setattr(chosen, "_fit", fit)
+    monkeypatch.setattr(chosen.surrogate, "_fitted", fit)
     steps = []
     for row in range(10):
         chosen.tell(row, 1.0 + row)
@@ -187,14 +191,17 @@ def test_every_fifth_step_changes_one_tunable_of_the_best():
     chosen = told("portfolio")
     best = chosen.table.codes[chosen.best]
     for turn in range(1, 11):
-        mean, deviation, _ = chosen.predicted()
+        mean, deviation, _ = chosen.surrogate.predicted(chosen.values)
         row = chosen.choose()
         if turn % 5 == 0:
-            near = [(chosen.table.codes[r] != best).sum() == 1 and not chosen.asked[r] for r in chosen.process.kept]
+            near = [
+                (chosen.table.codes[r] != best).sum() == 1 and not chosen.asked[r]
+                for r in chosen.surrogate.process.kept
+            ]
             score = np.where(near, deviation - mean, -np.inf)
-            assert row == chosen.process.kept[int(np.argmax(score))]
+            assert row == chosen.surrogate.process.kept[int(np.argmax(score))]
         else:
-            assert row == chosen.process.kept[int(np.argmax(chosen.improvement()))]
+            assert row == int(np.argmax(np.where(chosen.asked, -np.inf, chosen.surrogate.improvement(chosen.values))))
     early = make("portfolio", table())
     for row in range(4):
         early.tell(row, 1.0 + row)
@@ -211,7 +218,7 @@ def test_trees_are_asked_every_fourth_time(monkeypatch):
     forest = chosen._ensemble.ExtraTreesRegressor
 
     def counted(count, random_state):
-        made.append(len(chosen.process.rows))
+        made.append(len(chosen.surrogate.process.rows))
         return forest(count, random_state=random_state)
 
     monkeypatch.setattr(chosen, "_ensemble", type("Ensemble", (), {"ExtraTreesRegressor": staticmethod(counted)}))
