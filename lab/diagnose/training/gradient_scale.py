@@ -22,6 +22,7 @@ EXPLODING = 1e3
 # One step of size lr = 1e-3 with such a gradient moves a weight by ten times itself (a loss that is a sum, and not a
 # mean, has gradients of a hundred without harm).
 HUGE, HUGE_TO_WEIGHT = 1e2, 1e4
+MOVED = 0.1  # of how far the best-served layer moves by its own size
 LAYERS = 3  # fewer show no trend
 SATURATED = 0.2  # mean slope of a tanh below which most of the gradient is lost in it; at the start it is 0.6 to 1
 ACTIVATIONS = {"tanh", "sigmoid", "relu", "leaky_relu", "gelu", "silu", "elu", "softplus"}
@@ -81,10 +82,25 @@ def _starved(trace: Trace, layers: list[tuple[Leaf, Row]], sizes: dict[Leaf, flo
     top = max(range(len(layers)), key=lambda i: sizes[layers[i][0]])
     best = sizes[layers[top][0]]
     weak = [(leaf, row) for leaf, row in layers[:top] if sizes[leaf] < VANISHING * best and not _weighs(trace, row)]
+    weak = [pair for pair in weak if not _moved(trace, pair, layers[top])]
+    passed = {row for leaf, row in layers if sizes[leaf]}  # what these ops got from the loss reached them
+    weak = [(leaf, row) for leaf, row in weak if sizes[leaf] or row not in passed]
     if weak and not _first_step(trace, weak, layers[top][1]):
         return _vanishing(trace, weak, layers[: top + 1], sizes)
     never = _never(trace, layers, sizes)
     return _vanishing(trace, *never) if never is not None else None
+
+
+def _lost(weak: list[tuple[Leaf, Row]], top: Row) -> bool:
+    """Whether an activation between layers and the one behind them is flat for most values."""
+    return any(_loss_of_slope(row) is not None for row in _between(weak[0][1], top))
+
+
+def _moved(trace: Trace, weak: tuple[Leaf, Row], top: tuple[Leaf, Row]) -> bool:
+    """Whether an optimizer that goes by no gradient's size moves a layer as far as the one that gets most, where no
+    activation on the way is flat."""
+    moved, most = trace.updates.get(weak[0]), trace.updates.get(top[0])
+    return moved is not None and most is not None and moved > MOVED * most and not _lost([weak], top[1])
 
 
 def _weighs(trace: Trace, row: Row) -> bool:
@@ -291,7 +307,7 @@ def _never(
     top = max(range(len(layers)), key=lambda i: most[layers[i][0]])
     least = VANISHING * most[layers[top][0]]
     weak = [(leaf, row) for leaf, row in layers[:top] if 0 < most[leaf] < least and trace.first.get(leaf, (0, 0))[1]]
-    weak = [(leaf, row) for leaf, row in weak if not _weighs(trace, row)]
+    weak = [p for p in weak if not _weighs(trace, p[1]) and not _moved(trace, p, layers[top])]
     return (weak, layers[: top + 1], most) if weak else None
 
 
