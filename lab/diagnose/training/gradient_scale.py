@@ -83,12 +83,18 @@ def _starved(trace: Trace, layers: list[tuple[Leaf, Row]], sizes: dict[Leaf, flo
     best = sizes[layers[top][0]]
     weak = [(leaf, row) for leaf, row in layers[:top] if sizes[leaf] < VANISHING * best and not _weighs(trace, row)]
     weak = [pair for pair in weak if not _moved(trace, pair, layers[top])]
-    passed = {row for leaf, row in layers if sizes[leaf]}  # what these ops got from the loss reached them
-    weak = [(leaf, row) for leaf, row in weak if sizes[leaf] or row not in passed]
+    weak = [pair for pair in weak if sizes[pair[0]] or not _passed_by(pair[1], layers, sizes)]
     if weak and not _first_step(trace, weak, layers[top][1]):
         return _vanishing(trace, weak, layers[: top + 1], sizes)
     never = _never(trace, layers, sizes)
     return _vanishing(trace, *never) if never is not None else None
+
+
+def _passed_by(row: Row, layers: list[tuple[Leaf, Row]], sizes: dict[Leaf, float]) -> bool:
+    """Whether layers before one get a gradient, where its own is exactly 0: they have another way to the loss, and what
+    this one gives is not asked for."""
+    before = ancestors([row])
+    return any(leaf in before and sizes[leaf] for leaf, _ in layers)
 
 
 def _lost(weak: list[tuple[Leaf, Row]], top: Row) -> bool:
