@@ -99,7 +99,7 @@ def _passed_by(row: Row, layers: list[tuple[Leaf, Row]], sizes: dict[Leaf, float
 
 def _lost(weak: list[tuple[Leaf, Row]], top: Row) -> bool:
     """Whether an activation between layers and the one behind them is flat for most values."""
-    return any(_loss_of_slope(row) is not None for row in _between(weak[0][1], top))
+    return any(_loss_of_slope(row) is not None for row in _between([row for _, row in weak], top))
 
 
 def _moved(trace: Trace, weak: tuple[Leaf, Row], top: tuple[Leaf, Row]) -> bool:
@@ -229,7 +229,9 @@ def _saturated(trace: Trace, layers: list[tuple[Leaf, Row]]) -> Found | None:
     if len(layers) < 2:
         return None
     way = [
-        r for r in _between(layers[0][1], layers[-1][1]) if r.op in FLAT and r.stats is not None and len(r.shape) > 1
+        r
+        for r in _between([row for _, row in layers], layers[-1][1])
+        if r.op in FLAT and r.stats is not None and len(r.shape) > 1
     ]
     flat = [(row, slope) for row in way if (slope := _slope(row)) is not None and slope < FLAT[row.op]]
     if not flat or 2 * len(flat) < len(way) or (len(flat) < 2 and flat[0][1] > 0.5 * FLAT[flat[0][0].op]):
@@ -340,14 +342,18 @@ def _loss_of_slope(row: Row) -> float | None:
     return None
 
 
-def _between(first: Row, last: Row) -> list[Row]:
-    """Activations on the way from one layer's op to another's."""
-    return [r for r in ancestors([last]) if isinstance(r, Row) and r.reached and r.number >= first.number]
+def _between(first: Sequence[Row], last: Row) -> list[Row]:
+    """Ops on the way from those of some layers to another's: a mask that is made beside them is not."""
+    on_the_way = set(first)
+    for row in sorted((r for r in ancestors([last]) if isinstance(r, Row)), key=lambda r: r.number):
+        if not on_the_way.isdisjoint(row.refs):
+            on_the_way.add(row)
+    return [r for r in ancestors([last]) if isinstance(r, Row) and r.reached and r in on_the_way]
 
 
 def _cause(trace: Trace, weak: list[tuple[Leaf, Row]], top: Row, each: float) -> tuple[str, str, list[Row]]:
     """Why gradients shrink, as far as the values tell: the words, the remedy, the rows."""
-    way = _between(weak[0][1], top)
+    way = _between([row for _, row in weak], top)
     flat = [(row, slope) for row in way if (slope := _loss_of_slope(row)) is not None]
     if flat:
         op = Counter(row.op for row, _ in flat).most_common(1)[0][0]

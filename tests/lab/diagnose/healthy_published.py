@@ -92,4 +92,66 @@ for epoch in range(6):
         bce(net_D(net_G(torch.randn(8, 2))), torch.ones(8, 1)).backward()
         trainer_G.step()
 """,
+    "one sequence whose steps are made rows for a layer": """
+class Regressor(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.reg = nn.LSTM(2, 4, 2), nn.Linear(4, 1)
+    def forward(self, x):
+        x, _ = self.rnn(x)
+        s, b, h = x.shape
+        x = self.reg(x.view(s * b, h))
+        return x.view(s, b, -1)
+net = Regressor()
+opt = torch.optim.Adam(net.parameters(), lr=1e-2)
+series = torch.sin(torch.arange(64.0) / 4)
+windows = torch.stack([series[:-2], series[1:-1]], 1).reshape(-1, 1, 2)
+for step in range(4):
+    loss = F.mse_loss(net(windows), series[2:].reshape(-1, 1, 1))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a decoder that shows samples between the epochs": """
+class Both(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(16, 8), nn.BatchNorm1d(8), nn.ReLU())
+        self.decoder = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 16))
+    def forward(self, x):
+        return self.decoder(self.encoder(x))
+net = Both()
+opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+for epoch in range(3):
+    net.train()
+    for i in range(0, 64, 16):
+        loss = F.mse_loss(net(x[i : i + 16]), x[i : i + 16])
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    net.eval()
+    shown = net.decoder(torch.randn(16, 8)).detach()
+""",
+    "a mask of saturated noise beside the layers": """
+class Dropped(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.p = nn.Parameter(torch.tensor(-2.0))
+        self.a, self.b, self.c = nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, 4)
+    def drop(self, h):
+        p, noise = torch.sigmoid(self.p), torch.rand_like(h)
+        logit = torch.log(p + 1e-7) - torch.log(1 - p + 1e-7) + torch.log(noise + 1e-7) - torch.log(1 - noise + 1e-7)
+        return h * (1 - torch.sigmoid(logit / 0.1)) / (1 - p)
+    def forward(self, x):
+        h = F.relu(self.a(self.drop(x)))
+        h = F.relu(self.b(self.drop(h)))
+        return self.c(self.drop(h))
+net = Dropped()
+opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+for step in range(6):
+    loss = F.cross_entropy(net(x), labels)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
 }
