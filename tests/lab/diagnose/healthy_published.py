@@ -44,36 +44,8 @@ for step in range(4):
     opt_e.step()
     reset_grad()
 """,
-    "a logarithm with an eps, by the name of torch's own": """
-G, D = nn.Sequential(nn.Linear(4, 16), nn.Tanh()), nn.Sequential(nn.Linear(16, 1), nn.Sigmoid())
-G_solver, D_solver = torch.optim.Adam(G.parameters(), lr=1e-3), torch.optim.Adam(D.parameters(), lr=1e-3)
-def log(x):
-    return torch.log(x + 1e-8)
-for step in range(4):
-    fake = G(torch.randn(64, 4))
-    D_loss = -torch.mean(log(D(x)) + log(1 - D(fake.detach())))
-    D_solver.zero_grad()
-    D_loss.backward()
-    D_solver.step()
-    G_loss = -torch.mean(log(D(fake)))
-    G_solver.zero_grad()
-    G_loss.backward()
-    G_solver.step()
-""",
-    "functions that call each other": """
-model = nn.Linear(16, 4)
-opt = torch.optim.SGD(model.parameters(), lr=0.1)
-def halved(v, times):
-    return doubled(v * 0.5 + 1e-6, times - 1) if times else torch.log(torch.sigmoid(v) + 1e-6).mean()
-def doubled(w, times):
-    return halved(w * 2 + 1e-6, times)
-for step in range(4):
-    loss = F.cross_entropy(model(x), labels) - 1e-3 * halved(model(x), 2)
-    opt.zero_grad()
-    loss.backward()
-    opt.step()
-""",
     "two networks from small weights at their own rates": """
+torch.manual_seed(0)
 data = x[:, :2] @ torch.tensor([[1.0, 2.0], [-0.1, 0.5]]) + torch.tensor([1.0, 2.0])
 net_G, net_D = nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 5), nn.Tanh(), nn.Linear(5, 1))
 for w in [*net_D.parameters(), *net_G.parameters()]:
@@ -81,7 +53,7 @@ for w in [*net_D.parameters(), *net_G.parameters()]:
 trainer_D = torch.optim.Adam(net_D.parameters(), lr=0.05)
 trainer_G = torch.optim.Adam(net_G.parameters(), lr=0.005)
 bce = nn.BCEWithLogitsLoss(reduction="sum")
-for epoch in range(6):
+for epoch in range(25):
     for i in range(0, 64, 8):
         trainer_D.zero_grad()
         made, real = net_G(torch.randn(8, 2)), net_D(data[i : i + 8])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 from core import nn
+from lab.diagnose.reading.passed import argument
+from lab.diagnose.reading.sources import Source
 from tests.lab.conftest import run_cell
 
 NET = """
@@ -97,3 +100,30 @@ def test_what_nothing_mentions_of_a_file_is_not_read(
     sys.modules.pop("a_library")
     told = [f.message for f in record.findings if "a_library.py" in f.message]
     assert len(told) == used, told
+
+
+OWN = """
+def log(x):
+    return torch.log(x + 1e-8)
+
+def halved(v):
+    return doubled(v * 0.5)
+
+def doubled(w):
+    return halved(w * 2)
+
+def scaled(u):
+    return u * 3
+
+a = scaled(4)
+"""
+
+
+@pytest.mark.parametrize(("function", "name", "given"), [
+    ("log", "x", None), ("halved", "v", None), ("doubled", "w", None), ("scaled", "u", "4"),
+])  # fmt: skip
+def test_an_argument_is_never_made_of_itself(function: str, name: str, given: str | None) -> None:
+    """Neither torch.log() in a function log() is its call, nor has one that calls itself a single value."""
+    source = Source("", ast.parse(OWN), OWN)
+    found = argument(source, source.functions[function], name)
+    assert (ast.unparse(found) if found is not None else None) == given
