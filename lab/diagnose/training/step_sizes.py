@@ -41,7 +41,7 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []  # before any step
     largest = max(weights, key=lambda leaf: trace.largest[leaf])
     ratio, facts = trace.largest[largest], trace.steps
-    step, rate = _step_of(trace, largest)
+    step, lr = _step_of(trace, largest)
     line, col, place = where(trace, step)
     loss = None if _against(trace, weights) else _loss(trace)  # an adversary's rises as the other one learns
     course = f", and the loss went from {loss[0]:.3g} to {loss[1]:.3g}" if loss else ""
@@ -56,21 +56,21 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if loss is not None and not worse and loss[2] > 3 * fair * loss[0] > 0:
         worse, course = True, f", and the loss rose from {loss[0]:.3g} to {loss[2]:.3g} on the way"
     usual = USUAL_ADAPTIVE if facts.adaptive else USUAL
-    by_gradient = rate <= usual and (_huge_at_first(trace, largest) or _overflows_by_hand(trace))
+    by_gradient = lr <= usual and (_huge_at_first(trace, largest) or _overflows_by_hand(trace))
     if ratio > LARGE and worse and not by_gradient and facts.count > 1:
         explained.update(weights)
-        if (decaying := _decays(trace)) and rate <= usual:
+        if (decaying := _decays(trace)) and lr <= usual:
             return decaying
         message = capital(
-            f"{place} takes steps that are too large (lr={rate:g}): one changed {largest.name} by "
+            f"{place} takes steps that are too large (lr={lr:g}): one changed {largest.name} by "
             f"{ratio:.2g} times its own size{course}."
         )
         remedy = "Lower the learning rate until a step changes a weight by about a thousandth of its size (1e-3)."
-        if (passes := _undivided(trace)) and rate <= usual:
+        if (passes := _undivided(trace)) and lr <= usual:
             line, col, at = where(trace, facts.last_backward)
             message = capital(
                 f"{at} adds up the gradients of {passes:,} passes for each step and does not divide by {passes:,}: a "
-                f"step ({place}, lr={rate:g}) is {passes:,} times as large as by their mean. One changed "
+                f"step ({place}, lr={lr:g}) is {passes:,} times as large as by their mean. One changed "
                 f"{largest.name} by {ratio:.2g} times its own size{course}."
             )
             remedy = f"Divide each loss before backward(): (loss / {passes}).backward()."
@@ -80,9 +80,9 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
         severity = "error" if lost else "warning"
         return [Found("learning-rate", severity, line, col, message, remedy, [], [largest])]
     whole = ratio > WHOLE and facts.count > 1 and largest not in facts.from_zero
-    if whole and rate >= WILD and all(o.kind in BY_RATE for o in facts.optimizers):
+    if whole and lr >= WILD and all(o.kind in BY_RATE for o in facts.optimizers):
         message = capital(
-            f"{place} takes steps that are too large (lr={rate:g}): one changed {largest.name} by "
+            f"{place} takes steps that are too large (lr={lr:g}): one changed {largest.name} by "
             f"{ratio:.2g} times its own size, so what it began with is gone{course}."
         )
         remedy = "Lower the learning rate: 1e-3 is usual for Adam, and a step changes a weight by that share of it."
