@@ -267,6 +267,8 @@ class Steps:
         if grad and self.fold.paths[path][0] == 0:
             self._suspect.pop(path, None)
             self._evaluates[path] = not module.training
+            if module.training and self._suspect:
+                self._acquit(module)
             (self.trace.evaluated.discard if module.training else self.trace.evaluated.add)(path)
         if not watched or (not grad and module.training and self.judging(path)):
             return  # in a model in evaluation mode a part may be put to training mode by hand: Monte Carlo dropout
@@ -277,6 +279,12 @@ class Steps:
             if module.training:
                 self._evaluates[root] = False  # a part in evaluation mode may be frozen on purpose, all of it not
             self._suspect.setdefault(root, path)
+
+    def _acquit(self, module: Any) -> None:
+        """A model runs in training mode: of its parts that ran alone before, to show samples, none is trained so."""
+        parts = set(map(id, module.modules()))
+        for root in [r for r in self._suspect if id(self.fold.paths[r][1]()) in parts]:
+            del self._suspect[root]
 
     def judging(self, path: int) -> bool:
         """Return whether the whole model that a path belongs to is in evaluation mode."""

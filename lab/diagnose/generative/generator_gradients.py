@@ -27,7 +27,7 @@ def gradients_of_both(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if len(passes) < 2 or any("requires_grad" in ast.unparse(n) for n in flow.nodes if _sets(n)):
                 continue
             for optimizer, generator in makers.items():
-                told = _both(flow, source, passes, optimizer, generator, makers)
+                told = _both(found, flow, source, passes, optimizer, generator, makers)
                 if told is not None:
                     return [told]
     return []
@@ -38,8 +38,8 @@ def _sets(node: ast.AST) -> bool:
     return isinstance(node, ast.Assign) or (isinstance(node, ast.Call) and called(node) == "requires_grad_")
 
 
-def _both(flow: Flow, source: Source, passes: list[tuple[ast.expr, ast.AST]], optimizer: str, generator: str,
-          makers: dict[str, str]) -> Found | None:  # fmt: skip
+def _both(found: list[Source], flow: Flow, source: Source, passes: list[tuple[ast.expr, ast.AST]], optimizer: str,
+          generator: str, makers: dict[str, str]) -> Found | None:  # fmt: skip
     """The finding about one generator: the first backward pass is its adversary's, as it sees real samples as well."""
     networks = set(makers.values())
     steps = [n for n in flow.nodes if _of(n, "step", optimizer)]
@@ -57,7 +57,10 @@ def _both(flow: Flow, source: Source, passes: list[tuple[ast.expr, ast.AST]], op
         others = {ast.unparse(whole[0].func)} | {
             name for name, network in makers.items() if network == ast.unparse(whole[0].func)
         }
-        if any(_clears(n, others) and _line(first) < _line(n) < _line(step) for n in flow.nodes):
+        between = [n for n in flow.nodes if _line(first) < _line(n) < _line(step)]
+        if any(_clears(n, others) for n in between) or any(
+            _clears(inner, others) for n in between for inner in _inside(found, n)
+        ):
             continue
         loop = [n for n in source.around(second) if isinstance(n, ast.For | ast.While)][:1]
         if [n for n in source.around(first) if isinstance(n, ast.For | ast.While)][:1] != loop:
@@ -76,6 +79,13 @@ def _both(flow: Flow, source: Source, passes: list[tuple[ast.expr, ast.AST]], op
             remedy = f"Take {judge}({given}) for {ast.unparse(of)}, and ask {judge} once more for {own}."
         return Found("loss", "warning", line, col, message, remedy)
     return None
+
+
+def _inside(found: list[Source], node: ast.AST) -> list[ast.AST]:
+    """The nodes of the user's function that a call calls by its name: ``reset_grad()``."""
+    name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    functions = (source.functions.get(name) for source in found if name)
+    return [inner for function in functions if function is not None for inner in ast.walk(function)]
 
 
 def _line(node: ast.AST) -> int:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
@@ -255,7 +255,7 @@ def samples_as_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
             steps, samples = row.shape[0], row.shape[1]
             gone = after.op in REDUCING and steps != samples and shape[:1] == (steps,) and samples not in shape[:-1]
             flat = after.op in FLAT and steps != samples and shape == (steps, math.prod(row.shape[1:]))
-            if not (gone or flat) or len(shape) != 2:
+            if not (gone or flat) or len(shape) != 2 or (flat and _given_back(after, row, readers)):
                 continue
             over = "of the last sample alone" if after.op in ("select", "getitem", "index") else "over the samples"
             does = f"takes `{code_of(trace, after)}` {over}"
@@ -263,6 +263,16 @@ def samples_as_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 does = f"makes a row of each of the {steps:,} (`{code_of(trace, after)}`)"
             return _without_batch_first(trace, row, path, after, does)
     return _windows_as_batch(trace)
+
+
+def _given_back(flat: Row, row: Row, readers: Mapping[Ref, Sequence[Row]]) -> bool:
+    """Whether both dimensions come back a few ops after they were made one: for a layer of each step they are."""
+    rows = [flat]
+    for _ in range(4):
+        rows = [after for r in rows for after in readers.get(r, ())]
+        if any(len(r.shape) == 3 and r.shape[:2] == row.shape[:2] for r in rows):
+            return True
+    return False
 
 
 def _windows_as_batch(trace: Trace) -> list[Found]:

@@ -161,10 +161,25 @@ def _method(kind: ast.ClassDef, name: str) -> Function | None:
 
 def _calls(source: Source, function: Function) -> list[ast.Call]:
     """The calls of a user's function; several where there may be others than those that are seen."""
-    known = vars(function).get("called_by")
+    known: list[ast.Call] | None = vars(function).get("called_by")
     if known is None:
         known = vars(function)["called_by"] = list(_all_calls(source, function))
-    return known  # type: ignore[no-any-return]
+        below = _below(source, function) if known else set()
+        if any(above in below for call in known for above in source.around(call)):
+            known.append(ast.Call(ast.Name(function.name, ast.Load()), [], []))  # in each round it is given another one
+    return known
+
+
+def _below(source: Source, function: Function) -> set[Function]:
+    """A function, and the user's functions that run while it does: what calls it there calls it again."""
+    found, stack = {function}, [function]
+    while stack:
+        for node in ast.walk(stack.pop()):
+            inner = _function(source, node) if isinstance(node, ast.Call) else None
+            if inner is not None and inner not in found:
+                found.add(inner)
+                stack.append(inner)
+    return found
 
 
 def _all_calls(source: Source, function: Function) -> Iterator[ast.Call]:
@@ -172,7 +187,8 @@ def _all_calls(source: Source, function: Function) -> Iterator[ast.Call]:
     if not isinstance(kind, ast.ClassDef):
         if source.functions.get(function.name) is not function:
             return
-        yield from source.calls.get(function.name, ())
+        # torch.log(x) in a function log() is no call of that one
+        yield from (c for c in source.calls.get(function.name, ()) if isinstance(c.func, ast.Name))
         unseen = [n for n in source.reads.get(function.name, ()) if not _calls_it(source, n)]
         yield from (ast.Call(n, [], []) for n in unseen)  # it is handed on
         return

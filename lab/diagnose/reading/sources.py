@@ -212,6 +212,7 @@ def _sources(trace: Trace) -> list[Source]:
     files.update(dict.fromkeys(made))
     files.update(dict.fromkeys(_imported(made)))
     session = found[0].program if found else None
+    imported: list[Source] = []
     for file in files:
         if file in trace.files or not is_users(file):
             continue
@@ -219,6 +220,54 @@ def _sources(trace: Trace) -> list[Source]:
         parsed = _parsed(text)
         if parsed is not None:
             found.append(Source(shown_name(file), parsed, text, session=session if file in made else None))
+            imported += [found[-1]] if file not in made and not source.name_of_file(file) else []
+    used = _used(trace, [one for one in found if one not in imported], imported)
+    return [Source(one.name, used[one.name], one.text) if one in imported else one for one in found]
+
+
+def _used(trace: Trace, cells: list[Source], files: list[Source]) -> dict[str, ast.Module]:
+    """Return the trees of imported files without the classes and functions that nothing mentions: what a library has
+    beside what the cells use of it did not run, whatever it is worth."""
+    ran: dict[str, set[int]] = {}
+    for code, lasti in {frame for row in trace.rows for frame in row.chain} if files else ():
+        place = trace.place(code, lasti)
+        ran.setdefault(shown_name(place.file), set()).add(place.line)
+    names = {name for cell in cells for tree in (cell.program, cell.session) if tree for name in _mentioned(tree)}
+    kept: dict[str, list[ast.stmt]] = {one.name: [] for one in files}
+    waiting = [(one.name, statement) for one in files for statement in one.tree.body if not _started(statement)]
+    while True:
+        met = [(name, s) for name, s in waiting if _runs(s, names, ran.get(name, ()))]
+        if not met:
+            return {one.name: ast.Module([s for s in one.tree.body if s in kept[one.name]], []) for one in files}
+        for name, statement in met:
+            kept[name].append(statement)
+            names |= _mentioned(statement)
+        waiting = [pair for pair in waiting if pair not in met]
+
+
+def _runs(statement: ast.stmt, names: set[str], lines: Iterable[int]) -> bool:
+    """Whether a statement of a file may have run: all but classes and functions that nothing mentions."""
+    if not isinstance(statement, Function | ast.ClassDef) or statement.decorator_list or statement.name in names:
+        return True
+    return any(statement.lineno <= line <= (statement.end_lineno or 0) for line in lines)
+
+
+def _started(statement: ast.stmt) -> bool:
+    """Whether it is ``if __name__ == "__main__":``, which an import passes by."""
+    return isinstance(statement, ast.If) and ast.unparse(statement.test).startswith("__name__ ==")
+
+
+def _mentioned(tree: ast.AST) -> set[str]:
+    """Return the names that a text reads, as variables, attributes or in quotes; those of imports where they get
+    another one."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute):
+            found.add(node.id if isinstance(node, ast.Name) else node.attr)
+        elif isinstance(node, ast.alias) and node.asname:
+            found.add(node.name)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 80:
+            found.add(node.value)
     return found
 
 

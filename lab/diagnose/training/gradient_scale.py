@@ -22,6 +22,7 @@ EXPLODING = 1e3
 # One step of size lr = 1e-3 with such a gradient moves a weight by ten times itself (a loss that is a sum, and not a
 # mean, has gradients of a hundred without harm).
 HUGE, HUGE_TO_WEIGHT = 1e2, 1e4
+MOVED = 0.1  # of how far the best-served layer moves by its own size
 LAYERS = 3  # fewer show no trend
 SATURATED = 0.2  # mean slope of a tanh below which most of the gradient is lost in it; at the start it is 0.6 to 1
 ACTIVATIONS = {"tanh", "sigmoid", "relu", "leaky_relu", "gelu", "silu", "elu", "softplus"}
@@ -81,10 +82,31 @@ def _starved(trace: Trace, layers: list[tuple[Leaf, Row]], sizes: dict[Leaf, flo
     top = max(range(len(layers)), key=lambda i: sizes[layers[i][0]])
     best = sizes[layers[top][0]]
     weak = [(leaf, row) for leaf, row in layers[:top] if sizes[leaf] < VANISHING * best and not _weighs(trace, row)]
+    weak = [pair for pair in weak if not _moved(trace, pair, layers[top])]
+    weak = [pair for pair in weak if sizes[pair[0]] or not _passed_by(pair[1], layers, sizes)]
     if weak and not _first_step(trace, weak, layers[top][1]):
         return _vanishing(trace, weak, layers[: top + 1], sizes)
     never = _never(trace, layers, sizes)
     return _vanishing(trace, *never) if never is not None else None
+
+
+def _passed_by(row: Row, layers: list[tuple[Leaf, Row]], sizes: dict[Leaf, float]) -> bool:
+    """Whether layers before one get a gradient, where its own is exactly 0: they have another way to the loss, and what
+    this one gives is not asked for."""
+    before = ancestors([row])
+    return any(leaf in before and sizes[leaf] for leaf, _ in layers)
+
+
+def _lost(weak: list[tuple[Leaf, Row]], top: Row) -> bool:
+    """Whether an activation between layers and the one behind them is flat for most values."""
+    return any(_loss_of_slope(row) is not None for row in _between([row for _, row in weak], top))
+
+
+def _moved(trace: Trace, weak: tuple[Leaf, Row], top: tuple[Leaf, Row]) -> bool:
+    """Whether an optimizer that goes by no gradient's size moves a layer as far as the one that gets most, where no
+    activation on the way is flat."""
+    moved, most = trace.updates.get(weak[0]), trace.updates.get(top[0])
+    return moved is not None and most is not None and moved > MOVED * most and not _lost([weak], top[1])
 
 
 def _weighs(trace: Trace, row: Row) -> bool:
@@ -207,7 +229,9 @@ def _saturated(trace: Trace, layers: list[tuple[Leaf, Row]]) -> Found | None:
     if len(layers) < 2:
         return None
     way = [
-        r for r in _between(layers[0][1], layers[-1][1]) if r.op in FLAT and r.stats is not None and len(r.shape) > 1
+        r
+        for r in _between([row for _, row in layers], layers[-1][1])
+        if r.op in FLAT and r.stats is not None and len(r.shape) > 1
     ]
     flat = [(row, slope) for row in way if (slope := _slope(row)) is not None and slope < FLAT[row.op]]
     if not flat or 2 * len(flat) < len(way) or (len(flat) < 2 and flat[0][1] > 0.5 * FLAT[flat[0][0].op]):
@@ -291,7 +315,7 @@ def _never(
     top = max(range(len(layers)), key=lambda i: most[layers[i][0]])
     least = VANISHING * most[layers[top][0]]
     weak = [(leaf, row) for leaf, row in layers[:top] if 0 < most[leaf] < least and trace.first.get(leaf, (0, 0))[1]]
-    weak = [(leaf, row) for leaf, row in weak if not _weighs(trace, row)]
+    weak = [p for p in weak if not _weighs(trace, p[1]) and not _moved(trace, p, layers[top])]
     return (weak, layers[: top + 1], most) if weak else None
 
 
@@ -318,14 +342,18 @@ def _loss_of_slope(row: Row) -> float | None:
     return None
 
 
-def _between(first: Row, last: Row) -> list[Row]:
-    """Activations on the way from one layer's op to another's."""
-    return [r for r in ancestors([last]) if isinstance(r, Row) and r.reached and r.number >= first.number]
+def _between(first: Sequence[Row], last: Row) -> list[Row]:
+    """Ops on the way from those of some layers to another's: a mask that is made beside them is not."""
+    on_the_way = set(first)
+    for row in sorted((r for r in ancestors([last]) if isinstance(r, Row)), key=lambda r: r.number):
+        if not on_the_way.isdisjoint(row.refs):
+            on_the_way.add(row)
+    return [r for r in ancestors([last]) if isinstance(r, Row) and r.reached and r in on_the_way]
 
 
 def _cause(trace: Trace, weak: list[tuple[Leaf, Row]], top: Row, each: float) -> tuple[str, str, list[Row]]:
     """Why gradients shrink, as far as the values tell: the words, the remedy, the rows."""
-    way = _between(weak[0][1], top)
+    way = _between([row for _, row in weak], top)
     flat = [(row, slope) for row in way if (slope := _loss_of_slope(row)) is not None]
     if flat:
         op = Counter(row.op for row, _ in flat).most_common(1)[0][0]

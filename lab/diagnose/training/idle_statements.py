@@ -20,6 +20,7 @@ GIVES = {"clamp", "masked_fill", "squeeze", "unsqueeze", "view", "reshape", "per
          "flipud", "swapaxes", "movedim", "tril", "triu", "round", "nan_to_num", "where", "masked_scatter", "index_put",
          "clamp_min", "clamp_max", "sort", "gather"}  # fmt: skip
 """Functions that give a new tensor and leave their own as it is."""
+VIEWS = {"view", "reshape", "squeeze", "unsqueeze", "flatten", "expand"}
 CASTS = {"to", "float", "half", "double", "long", "bfloat16", "type"}
 """Methods that do so of tensors, and change modules."""
 TIMED = re.compile(r"perf_counter|time\.time\(|timeit|profile|benchmark|synchronize|monotonic")
@@ -76,6 +77,8 @@ def _dropped(trace: Trace, source: Source, node: ast.Expr) -> Found | None:
     readers = trace.consumers()
     if not own or any(reader not in own for row in own for reader in readers.get(row, ())):
         return None
+    if called(call) in VIEWS and all(row.view and row.refs and row.shape == row.refs[0].shape for row in own):
+        return None  # it has that shape already: taken, it would be the same
     if called(call) in CASTS and any(isinstance(r, Leaf) and (r.module or "." in r.name) for o in own for r in o.refs):
         return None
     line, col, place = source.place(node)

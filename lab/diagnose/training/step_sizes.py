@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 
-from ...recorder.cell_trace import Leaf, Row, Trace, ancestors
+from ...recorder.cell_trace import Chain, Leaf, Row, Trace, ancestors
 from ..finding import Found, capital, code_of, where
 from ..order import rule
 from ..reading.sources import Place, called, sources
@@ -41,8 +41,9 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []  # before any step
     largest = max(weights, key=lambda leaf: trace.largest[leaf])
     ratio, facts = trace.largest[largest], trace.steps
-    line, col, place = where(trace, facts.last_step)
-    loss = _loss(trace)
+    step, lr = _step_of(trace, largest)
+    line, col, place = where(trace, step)
+    loss = None if _against(trace, weights) else _loss(trace)  # an adversary's rises as the other one learns
     course = f", and the loss went from {loss[0]:.3g} to {loss[1]:.3g}" if loss else ""
     lost = any(g.nonfinite for g in trace.gradients.values())
     fair = 10.0 if largest in facts.from_zero else 1.0  # beside a weight that began at 0 each change is large
@@ -55,21 +56,21 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if loss is not None and not worse and loss[2] > 3 * fair * loss[0] > 0:
         worse, course = True, f", and the loss rose from {loss[0]:.3g} to {loss[2]:.3g} on the way"
     usual = USUAL_ADAPTIVE if facts.adaptive else USUAL
-    by_gradient = facts.lr <= usual and (_huge_at_first(trace, largest) or _overflows_by_hand(trace))
+    by_gradient = lr <= usual and (_huge_at_first(trace, largest) or _overflows_by_hand(trace))
     if ratio > LARGE and worse and not by_gradient and facts.count > 1:
         explained.update(weights)
-        if (decaying := _decays(trace)) and facts.lr <= usual:
+        if (decaying := _decays(trace)) and lr <= usual:
             return decaying
         message = capital(
-            f"{place} takes steps that are too large (lr={facts.lr:g}): one changed {largest.name} by "
+            f"{place} takes steps that are too large (lr={lr:g}): one changed {largest.name} by "
             f"{ratio:.2g} times its own size{course}."
         )
         remedy = "Lower the learning rate until a step changes a weight by about a thousandth of its size (1e-3)."
-        if (passes := _undivided(trace)) and facts.lr <= usual:
+        if (passes := _undivided(trace)) and lr <= usual:
             line, col, at = where(trace, facts.last_backward)
             message = capital(
                 f"{at} adds up the gradients of {passes:,} passes for each step and does not divide by {passes:,}: a "
-                f"step ({place}, lr={facts.lr:g}) is {passes:,} times as large as by their mean. One changed "
+                f"step ({place}, lr={lr:g}) is {passes:,} times as large as by their mean. One changed "
                 f"{largest.name} by {ratio:.2g} times its own size{course}."
             )
             remedy = f"Divide each loss before backward(): (loss / {passes}).backward()."
@@ -79,9 +80,9 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
         severity = "error" if lost else "warning"
         return [Found("learning-rate", severity, line, col, message, remedy, [], [largest])]
     whole = ratio > WHOLE and facts.count > 1 and largest not in facts.from_zero
-    if whole and facts.lr >= WILD and all(o.kind in BY_RATE for o in facts.optimizers):
+    if whole and lr >= WILD and all(o.kind in BY_RATE for o in facts.optimizers):
         message = capital(
-            f"{place} takes steps that are too large (lr={facts.lr:g}): one changed {largest.name} by "
+            f"{place} takes steps that are too large (lr={lr:g}): one changed {largest.name} by "
             f"{ratio:.2g} times its own size, so what it began with is gone{course}."
         )
         remedy = "Lower the learning rate: 1e-3 is usual for Adam, and a step changes a weight by that share of it."
@@ -116,6 +117,25 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
         remedy = "Let the scheduler lower it more slowly (a larger gamma or step_size), or step it once an epoch."
         return [Found("learning-rate", "warning", line, col, message, remedy, [], moving)]
     return [] if explained else _unbounded(trace)
+
+
+def _step_of(trace: Trace, leaf: Leaf) -> tuple[Chain, float]:
+    """Where the optimizer that holds a parameter stepped last, and at what rate: of several each has its own."""
+    for one in trace.steps.optimizers if len(trace.steps.optimizers) > 1 else ():
+        if one.rates and one.step_at == trace.steps.stepped.get(leaf):
+            return one.step_at, one.rates[-1]
+    return trace.steps.last_step, trace.steps.lr
+
+
+def _against(trace: Trace, weights: list[Leaf]) -> bool:
+    """Whether two optimizers step two networks by losses of their own, one of which goes through both: what one of them
+    gains the other one loses."""
+    places = {trace.steps.stepped.get(leaf) for leaf in weights} - {None}
+    fed = {trace.steps.fed.get(leaf) for leaf in weights} - {None}
+    if len(places) < 2 or len(fed) < 2:
+        return False
+    roots = [root for chain in fed if chain for root in trace.roots.get(chain, ())]
+    return any(len({trace.steps.stepped.get(w) for w in weights if w in ancestors([root])}) > 1 for root in roots)
 
 
 def _overflows_by_hand(trace: Trace) -> bool:

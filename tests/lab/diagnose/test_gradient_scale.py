@@ -337,3 +337,35 @@ def test_queries_and_keys_only_weigh(traced: Any, space: Space) -> None:
     assert not told(trace)
     give(trace, [1e-6, 1.0, 1.0, 1.0])
     assert told(trace) == [("vanishing", ["A"])]
+
+
+HALF_READ = """
+net, head = nn.GRU(16, 8, 2, bidirectional=True), nn.Linear(8, 4)
+opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+for step in range(4):
+    hidden = net(x.reshape(4, 16, 16))[1]
+    loss = F.cross_entropy(head(hidden[-1]), labels[:16])
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+SCALED = """
+a, b, c = nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, 4)
+opt = torch.optim.{}([*a.parameters(), *b.parameters(), *c.parameters()], lr=1e-2)
+for step in range(8):
+    loss = F.cross_entropy(c(1e-6 * b(F.relu(a(x))) + 0.1 * x), labels)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_what_no_loss_asks_for_does_not_vanish(cell: Any, space: Space) -> None:
+    """Of the last layer of a recurrent network the state of one direction alone is read."""
+    assert "vanishing" not in {f.kind for f in cell(HALF_READ, space).findings}
+
+
+@pytest.mark.parametrize(("optimizer", "told"), [("SGD", True), ("Adam", False)])
+def test_a_step_by_no_gradients_size_learns_all_the_same(cell: Any, space: Space, optimizer: str, told: bool) -> None:
+    record = cell(SCALED.format(optimizer), space)
+    assert ("vanishing" in {f.kind for f in record.findings}) == told

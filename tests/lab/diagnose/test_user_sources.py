@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 from core import nn
+from lab.diagnose.reading.passed import argument
+from lab.diagnose.reading.sources import Source
 from tests.lab.conftest import run_cell
 
 NET = """
@@ -61,3 +64,66 @@ def test_a_beta_is_drawn_in_a_recorded_cell(space: dict[str, Any]) -> None:
     record = run_cell("lam = core.distributions.Beta(0.4, 0.4).sample((8, 1))", space)
     assert record.error is None
     assert tuple(space["lam"].shape) == (8, 1)
+
+
+LIBRARY = """
+import core
+from core import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(16, 4)
+
+    def forward(self, t):
+        return self.out(t)
+
+class Encoder(nn.Module):
+    def forward(self, x):
+        mu, log_var = self.mu(x), nn.functional.softplus(self.log_var(x))
+        return mu, log_var, mu + core.randn_like(mu) * log_var.mul(0.5).exp()
+
+if __name__ == "__main__":
+    Encoder()
+"""
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_what_nothing_mentions_of_a_file_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, space: dict[str, Any], used: bool
+) -> None:
+    (tmp_path / "a_library.py").write_text(LIBRARY, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    import a_library  # type: ignore[import-not-found]
+
+    record = run_cell(CELL + "\nmaker = a_library.Encoder" * used, {**space, **vars(a_library), "a_library": a_library})
+    sys.modules.pop("a_library")
+    told = [f.message for f in record.findings if "a_library.py" in f.message]
+    assert len(told) == used, told
+
+
+OWN = """
+def log(x):
+    return torch.log(x + 1e-8)
+
+def halved(v):
+    return doubled(v * 0.5)
+
+def doubled(w):
+    return halved(w * 2)
+
+def scaled(u):
+    return u * 3
+
+a = scaled(4)
+"""
+
+
+@pytest.mark.parametrize(("function", "name", "given"), [
+    ("log", "x", None), ("halved", "v", None), ("doubled", "w", None), ("scaled", "u", "4"),
+])  # fmt: skip
+def test_an_argument_is_never_made_of_itself(function: str, name: str, given: str | None) -> None:
+    """Neither torch.log() in a function log() is its call, nor has one that calls itself a single value."""
+    source = Source("", ast.parse(OWN), OWN)
+    found = argument(source, source.functions[function], name)
+    assert (ast.unparse(found) if found is not None else None) == given
