@@ -14,7 +14,7 @@ for _file in pkgutil.walk_packages(__path__, f"{__name__}."):  # each registers 
     importlib.import_module(_file.name)
 
 ORDER = in_order()
-WEIGHT = {"error": 0, "warning": 1, "reads": 1, "note": 2}
+WEIGHT = {"error": 0, "warning": 1, "reads": 2, "note": 3}
 
 
 def diagnose(trace: Trace) -> list[Found]:
