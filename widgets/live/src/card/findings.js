@@ -56,7 +56,7 @@ function linked(text, line, go) {
   return [prose(text.slice(0, start)), linkButton(text.slice(start, end), go), prose(text.slice(end))];
 }
 
-/** An item of the list: how grave, and the word for it, the message, the remedy, a link `extra`, `below` its change of the cell. */
+/** An item: how grave, `said` its word, the message, the remedy, a link `extra`, `below` its change of the cell. */
 function problem({ severity, said = word(severity), text, line, remedy, go, extra, below }) {
   const tall = { class: 'tall', tabindex: 0, role: 'group', 'aria-label': 'finding' };
   return html(
