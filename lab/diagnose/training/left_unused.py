@@ -212,7 +212,7 @@ def _reads(source: Source, argument: ast.AST, name: str) -> bool:
 @rule(307)
 def backward_ignores(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A function with a gradient of the user's own whose backward() reads nothing of what forward() kept for it."""
-    ran = {row.op for row in trace.rows if row.reached}
+    ran = {row.op: row for row in trace.rows if row.reached}
     for source in sources(trace):
         for kind in source.nodes:
             if not isinstance(kind, ast.ClassDef) or not any("Function" in ast.unparse(b) for b in kind.bases):
@@ -222,6 +222,7 @@ def backward_ignores(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if forward is None or backward is None or not forward.args.args or not backward.args.args:
                 continue
             if kind.name in ran and (blind := _blind(source, kind.name, forward, backward)) is not None:
+                blind.rows = [ran[kind.name]]
                 return [blind]
             kept = _kept(parts.get("setup_context", forward))
             context = backward.args.args[0].arg
@@ -242,7 +243,7 @@ def backward_ignores(trace: Trace, explained: set[Leaf]) -> list[Found]:
             remedy = (
                 f"By the chain rule the gradient is {given} * {scaled}; %%autograd --check tells whether it is right."
             )
-            return [Found("gradient", "warning", line, col, message, remedy)]
+            return [Found("gradient", "warning", line, col, message, remedy, [ran[kind.name]])]
     return []
 
 
