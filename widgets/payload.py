@@ -367,6 +367,7 @@ _HELD: Columns = {
 }
 _FINDING: Columns = {
     "severity": attrgetter("severity"),
+    "reads": attrgetter("reads"),
     "line": attrgetter("line"),
     "message": attrgetter("message"),
     "remedy": attrgetter("remedy"),

@@ -274,6 +274,8 @@ class Finding:
     parameters: list[str] = field(default_factory=list)
     tried: str = ""
     """What came of trying the remedy, or why it was not tried."""
+    reads: bool = False
+    """Whether a note reads like a mistake that nothing recorded confirms."""
     patch: str = ""
     """The lines that the remedy changes: their numbers, "-" taken out, "+" put in; those of another source begin with
     its name."""

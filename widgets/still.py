@@ -24,6 +24,7 @@ CODE = 120  # of a line
 NAME = 60  # and of a name
 NBSP = "\u00a0"
 WORDS = {"error": "✕ Error", "warning": "▲ Warning", "note": "● Note"}
+READS = "● Worth a look"  # a note that reads like a mistake, which nothing recorded confirms
 TONES = {"error": "#d32f2f", "warning": "#c77700", "note": "#1976d2"}
 NO_GRADIENT = "no gradient: backward did not reach it"
 STOPPED = "What follows is of what ran until then."
@@ -137,6 +138,11 @@ def error_message(record: Record) -> str:
     return "" if bare and any(bare in f.message for f in record.findings) else text
 
 
+def word(finding: Finding) -> str:
+    """Return how grave a finding is, as a sign and a word."""
+    return READS if finding.reads else WORDS.get(finding.severity, WORDS["note"])
+
+
 def sentence(finding: Finding) -> str:
     """Return what a finding says, with its line in front when the sentence does not name it.
 
@@ -166,11 +172,11 @@ def _findings(record: Record) -> str:
     rows = []
     message, remedy = error_sentence(record)
     if message:
-        rows.append(("error", message, remedy, ""))
+        rows.append(("error", WORDS["error"], message, remedy, ""))
     if record.stopped:
-        rows.append(("note", record.stopped, STOPPED, ""))
+        rows.append(("note", WORDS["note"], record.stopped, STOPPED, ""))
     for f in shown(record):
-        rows.append((f.severity if f.severity in WORDS else "note", sentence(f), f.remedy, _trial(f)))
+        rows.append((f.severity if f.severity in WORDS else "note", word(f), sentence(f), f.remedy, _trial(f)))
     checked = f"<p>{_prose(record.checked)}</p>" if record.checked else ""
     if not rows and not checked:
         return (
@@ -180,9 +186,9 @@ def _findings(record: Record) -> str:
         )
     said = "".join(
         f'<p style="border-left:3px solid {TONES[severity]};padding-left:10px;margin:6px 0">'
-        f"<b>{WORDS[severity]}</b> &nbsp; {_prose(message)}"
+        f"<b>{name}</b> &nbsp; {_prose(message)}"
         f"{f'<br><small>{_prose(remedy)}</small>' if remedy else ''}{trial}</p>"
-        for severity, message, remedy, trial in rows
+        for severity, name, message, remedy, trial in rows
     )
     return said + checked
 

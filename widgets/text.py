@@ -5,7 +5,7 @@ from .difference import NOTHING
 from .figures import count_text, number, plain, rate_text, shape_text, share, shorten, size_text, time_text
 from .record import Record, kernel_names
 from .source import lines_of
-from .still import NO_GRADIENT, STOPPED, WORDS, error_sentence, headline, sentence, shown
+from .still import NO_GRADIENT, STOPPED, WORDS, error_sentence, headline, sentence, shown, word
 
 FINDINGS = 8
 LINES = 12
@@ -55,7 +55,7 @@ def findings(record: Record) -> list[str]:
     if record.stopped:
         out += [f"{WORDS['note']}: {plain(record.stopped, LONGEST)}", f"    {STOPPED}"]
     for f in shown(record)[:FINDINGS]:
-        out.append(f"{WORDS.get(f.severity, WORDS['note'])}: {plain(sentence(f), LONGEST)}")
+        out.append(f"{word(f)}: {plain(sentence(f), LONGEST)}")
         if f.remedy:
             out.append(f"    {plain(f.remedy, LONGEST)}")
         if f.tried:

@@ -14,7 +14,7 @@ for _file in pkgutil.walk_packages(__path__, f"{__name__}."):  # each registers 
     importlib.import_module(_file.name)
 
 ORDER = in_order()
-WEIGHT = {"error": 0, "warning": 1, "note": 2}
+WEIGHT = {"error": 0, "warning": 1, "reads": 2, "note": 3}
 
 
 def diagnose(trace: Trace) -> list[Found]:
@@ -32,13 +32,18 @@ def diagnose(trace: Trace) -> list[Found]:
     # an error that only trips over a NaN comes after the op that made it
     trips = trace.error is not None and NOT_FINITE.search(trace.error.detail or trace.error.message) is not None
     trips = trips and any(f.kind == "nan" for f in found)
-    return [*sorted(found, key=lambda f: (WEIGHT[f.severity], trips and f.kind == "error")), *failed]
+    return [*sorted(found, key=lambda f: (_weight(f), trips and f.kind == "error")), *failed]
+
+
+def _weight(found: Found) -> int:
+    """How early a finding is told: what reads like a mistake comes before notes of slowness and manners."""
+    return WEIGHT["reads" if found.reads else found.severity]
 
 
 def _said(note: Found, other: Found) -> bool:
     """Whether another finding says of the same line what a note says, and more gravely."""
     same = (note.kind, note.line) == (other.kind, other.line) and note.line is not None
-    return same and note.severity == "note" != other.severity
+    return same and note.severity == "note" != other.severity and not note.reads
 
 
 __all__ = ["Found", "diagnose"]

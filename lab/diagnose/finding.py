@@ -1,4 +1,13 @@
-"""One finding, and the words that findings share."""
+"""One finding, how sure it is, and the words that findings share.
+
+What a severity means:
+
+- **error**: the cell ends, or its result is certainly wrong, as the recording shows.
+- **warning**: something that was recorded shows the effect (values, gradients, shapes, dtypes, modes, losses, time), or
+  the text alone is proof, whatever stands around it.
+- **note**: it costs a little, or is to be known; or it reads like a known mistake (`Found.reads`), and nothing that was
+  recorded confirms it.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +35,16 @@ class Found:
     remedy: str
     rows: list[Row] = field(default_factory=list)
     leaves: list[Leaf] = field(default_factory=list)
+    proof: str = ""
+    """What shows it, where no row and no leaf does: what was recorded instead, or why the text needs no context."""
+    reads: bool = False
+    """Whether it reads like a mistake, and nothing that was recorded confirms it."""
+
+    def weigh(self, proof: str) -> None:
+        """Make a note of a warning that nothing recorded shows, and nothing proves: it only reads like a mistake."""
+        self.proof = self.proof or proof
+        if self.severity == "warning" and not (self.rows or self.leaves or self.proof):
+            self.severity, self.reads = "note", True
 
 
 def listed(leaves: Sequence[Leaf] | Sequence[str], most: int = NAMES) -> str:

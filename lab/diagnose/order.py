@@ -2,7 +2,13 @@
 order in which they look.
 
 A rule gets the trace and the parameters that an earlier one has explained, and adds to them: what is cut off from the
-loss is not said to have no gradient as well. A rule that reads the text alone is a `text_rule`. The places by hundreds:
+loss is not said to have no gradient as well. A rule that reads the text alone is a `text_rule`.
+
+A warning points to rows or leaves of the recording that show what it says. Where something else shows it (a time, a
+count of steps), or where the text needs no context, the rule says so, `@rule(place, proof="...")`, or a finding alone
+by its own `proof`. Any other warning becomes a note that reads like a mistake (`Found.weigh`).
+
+The places by hundreds:
 
     100  what ends the cell, or cuts the graph
     200  the training step: what it forgets, and what it does too late
@@ -28,18 +34,38 @@ from .reading.spelling import as_written
 Rule = Callable[[Trace, set[Leaf]], list[Found]]
 TextRule = Callable[[Scope], Iterator[Found]]
 _places: dict[int, Rule] = {}
+proofs: dict[int, str] = {}
+"""What shows the findings of a rule, by its place, where neither rows nor leaves do."""
 
 
-def rule(place: int) -> Callable[[Rule], Rule]:
-    """Decorator: make a function one of the rules, at this place among them. Raise ValueError where there is one."""
+def rule(place: int, *, proof: str = "") -> Callable[[Rule], Rule]:
+    """Decorator: make a function one of the rules, at this place among them. Raise ValueError where there is one.
+
+    `proof` says in a few words what shows its findings, where neither rows nor leaves do.
+    """
 
     def decorate(look: Rule) -> Rule:
         if place in _places:
             raise ValueError(f"the rule {_places[place].__name__} has the place {place} already; choose another one")
-        _places[place] = as_the_user_writes(look)
+        _places[place] = weighed(as_the_user_writes(look), proof)
+        if proof:
+            proofs[place] = proof
         return _places[place]
 
     return decorate
+
+
+def weighed(look: Rule, proof: str) -> Rule:
+    """Return a rule whose findings are as grave as what shows them allows."""
+
+    @wraps(look)
+    def sure(trace: Trace, explained: set[Leaf]) -> list[Found]:
+        found = look(trace, explained)
+        for one in found:
+            one.weigh(proof)
+        return found
+
+    return sure
 
 
 def as_the_user_writes(look: Rule) -> Rule:
@@ -56,11 +82,14 @@ def as_the_user_writes(look: Rule) -> Rule:
     return written
 
 
-def text_rule(place: int, *words: str, trains: bool = False, earlier: bool = False) -> Callable[[TextRule], Rule]:
+def text_rule(
+    place: int, *words: str, trains: bool = False, earlier: bool = False, proof: str = ""
+) -> Callable[[TextRule], Rule]:
     """Decorator: make a rule of a function that reads one `Scope` of the text at a time; its first finding counts.
 
     With `words` it is asked only of sources that have all of them in their text, with `trains` only in a cell that
-    steps an optimizer; with `earlier` the statements of earlier cells stand before this cell's.
+    steps an optimizer; with `earlier` the statements of earlier cells stand before this cell's. What it says is a note,
+    unless its finding has rows of the recording, or `proof` says why the text needs no context.
     """
 
     def decorate(look: TextRule) -> Rule:
@@ -71,7 +100,7 @@ def text_rule(place: int, *words: str, trains: bool = False, earlier: bool = Fal
             found = (one for scope in scopes(trace, *words, earlier=earlier) for one in look(scope))
             return [one for one in [next(found, None)] if one is not None]
 
-        return rule(place)(first)
+        return rule(place, proof=proof)(first)
 
     return decorate
 

@@ -46,7 +46,7 @@ class Runs:
 
     def new_findings(self, severities: tuple[str, ...]) -> str:
         """Return the kind of a finding that was not there before; "" where none came."""
-        counts = [Counter(f["kind"] for f in found["found"] if f["severity"] in severities)
+        counts = [Counter(f["kind"] for f in found["found"] if f["severity"] in severities or f.get("reads"))
                   for found in (self.found_before, self.found_after)]  # fmt: skip
         return next(iter(counts[1] - counts[0]), "")
 

@@ -90,7 +90,7 @@ def _record(scene: Scene, python: str) -> dict[str, Any]:
     except BaseException as raised:  # sys.exit() as well
         error = raised
     record = recording.stop(scene.space, python, error_row(error, {FILE: 0}), error)
-    told = ("kind", "severity", "line", "message", "remedy")
+    told = ("kind", "severity", "line", "message", "remedy", "reads")
     found = [{name: getattr(f, name) for name in told} for f in record.findings]
     return {"error": said(error), "found": found}
 

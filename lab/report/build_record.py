@@ -250,7 +250,7 @@ def build(trace: Trace, title: str, error: ErrorRow | None, checks: Sequence[Any
         ops = [numbers[row] for row in f.rows if row in numbers]
         parameters = [leaf.name for leaf in f.leaves]
         said = ended(f.message), ended(f.remedy)
-        record.findings.append(Finding(f.kind, f.severity, f.line, f.col, *said, ops, parameters))
+        record.findings.append(Finding(f.kind, f.severity, f.line, f.col, *said, ops, parameters, reads=f.reads))
     record.starved_ms = starved(trace) / 1e6
     record.wall_ms, record.recording_ms = trace.wall_ns / 1e6, (trace.own_ns + trace.around_ns) / 1e6
     record.forward_ms = sum(r.forward_ns for r in trace.rows if r.phase != "update") / 1e6

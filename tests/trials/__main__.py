@@ -2,8 +2,9 @@
 
 What is told of each broken case is whether its first finding names an accepted line (`line`), another one (`other`), or
 there is none (`nothing`); whether the remedy is right is for a reader to judge, who gets the sentences by `--show`. Of
-a healthy case it is `quiet`, a `note`, or an `alarm` (a warning or an error). Each case runs in a process of its own,
-in a folder that holds its files.
+a healthy case it is `quiet`, a `note`, a `look` (a note that reads like a mistake) or an `alarm` (a warning or an
+error). Of the first findings that name an accepted line it is counted how sure they were. Each case runs in a process
+of its own, in a folder that holds its files.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ with redirect_stdout(io.StringIO()):
 _RUN = f"""{BEFORE}
 with redirect_stdout(io.StringIO()):
     record = run_cell(cells[-1].read_text(), vars(module))
-found = [[f.kind, f.severity, f.line, f.message, f.remedy] for f in record.findings]
+found = [[f.kind, "look" if f.reads else f.severity, f.line, f.message, f.remedy] for f in record.findings]
 Path(out).write_text(json.dumps({{"findings": found, "wall_ms": record.wall_ms}}))
 """
 
@@ -88,8 +89,9 @@ def run(files: dict[str, str], library: str, program: str = _RUN) -> dict[str, A
 def judged(answer: dict[str, Any], findings: list[list[Any]], watched: str) -> str:
     """Return where the first finding points, or whether a healthy case was left in peace."""
     if answer["kind"] == "healthy":
-        grave = [f for f in findings if f[1] != "note"]
-        return "alarm" if grave else "note" if findings else "quiet"
+        severities = {f[1] for f in findings}
+        worst = next((s for s in ("error", "warning", "look", "note") if s in severities), "quiet")
+        return "alarm" if worst in ("error", "warning") else worst
     if not findings:
         return "nothing"
     _, _, line, message, _ = findings[0]
@@ -113,6 +115,7 @@ def main(argv: list[str] | None = None) -> int:
     answers = json.loads((HERE / f"set{options.set}.json").read_text(encoding="utf-8"))
     library = "torch" if options.torch else "core"
     counts: collections.Counter[tuple[str, str]] = collections.Counter()
+    sure: collections.Counter[str] = collections.Counter()
     for case, files in cases(options.set).items():
         if options.case and case not in options.case:
             continue
@@ -121,6 +124,8 @@ def main(argv: list[str] | None = None) -> int:
         answer = answers[case]
         outcome = "failed" if "failed" in told else judged(answer, told["findings"], watched)
         counts[answer["kind"], outcome] += 1
+        if outcome == "line":
+            sure[told["findings"][0][1]] += 1
         print(f"{case} {answer['kind']:9} {outcome}", flush=True)
         if options.show:
             print(f"    {answer['file']} {answer['lines']}: {answer['reason']} Remedy: {answer['remedy']}")
@@ -129,6 +134,7 @@ def main(argv: list[str] | None = None) -> int:
                 print(f"    - {severity} {kind}, line {line}: {message} {remedy}")
     for kind in ("slow", "numerical", "mistake", "healthy"):
         print(kind, {outcome: n for (k, outcome), n in sorted(counts.items()) if k == kind})
+    print("told on the line as", dict(sure))
     return 0
 
 

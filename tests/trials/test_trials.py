@@ -44,8 +44,8 @@ def test_where_a_finding_points() -> None:
     assert judged(answer, [], "cell1.py") == "nothing"
     assert judged(answer, [["cat", "warning", 3, "", ""]], "cell2.py") == "other"
     healthy = {"kind": "healthy", "lines": []}
-    outcomes = [judged(healthy, [["dtype", s, 1, "", ""]] if s else [], "cell1.py") for s in ("", "note", "error")]
-    assert outcomes == ["quiet", "note", "alarm"]
+    told = [judged(healthy, [["dtype", s, 1, "", ""]] if s else [], "cell1.py") for s in ("", "note", "look", "error")]
+    assert told == ["quiet", "note", "look", "alarm"]
 
 
 def test_a_case_runs_as_a_notebook_with_its_files() -> None:

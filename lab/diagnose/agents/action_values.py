@@ -108,7 +108,8 @@ def through_the_target(scope: Scope) -> Iterator[Found]:
             if whole is None or _bootstrapped(index, own) or not isinstance(own, ast.expr):
                 continue
             mine, its = set(_networks(flow, own)), set(_networks(flow, target))
-            if not mine & its or not any(row.requires_grad for row in rows_at(trace, source, whole)):
+            rows = [row for row in rows_at(trace, source, whole) if row.requires_grad and row.reached]
+            if not mine & its or not rows:
                 continue
             name = sorted(mine & its)[0]
             message = (
@@ -117,7 +118,7 @@ def through_the_target(scope: Scope) -> Iterator[Found]:
                 "what was expected, and not only the other way."
             )
             remedy = "Compute the target under torch.no_grad(), or take target.detach()."
-            yield scope.tell(whole, "loss", message, remedy)
+            yield scope.tell(whole, "loss", message, remedy, rows=rows[-1:])
 
 
 def _networks(flow: Flow, node: ast.expr) -> Iterator[str]:
@@ -188,7 +189,9 @@ def index_for_value(scope: Scope) -> Iterator[Found]:
                 f"takes the number of the best action for its value (`{ast.unparse(inner)}`, in "
                 f"`{ast.unparse(whole)}`): the target is the reward and 0, 1, 2 ..., whatever the network says."
             )
-            yield scope.tell(inner, "loss", message, "Take the value: target_net(next_state).max(1).values.")
+            row = scope.row(inner) if chosen == "argmax" else scope.row(whole)
+            remedy = "Take the value: target_net(next_state).max(1).values."
+            yield scope.tell(inner, "loss", message, remedy, rows=[row] if row is not None else [])
 
 
 @text_rule(469, "max")
@@ -234,7 +237,10 @@ def gathered_across_samples(scope: Scope) -> Iterator[Found]:
             "rows of "
             "the first column, which are other samples', and not the value of each one's own action."
         )
-        yield scope.tell(call, "layout", message, "Gather along the actions: q.gather(1, index).")
+        row = scope.row(call)
+        columns = row is not None and row.shape[1:] == (1,) and row.refs and row.refs[0].shape[1:] > (1,)
+        remedy = "Gather along the actions: q.gather(1, index)."
+        yield scope.tell(call, "layout", message, remedy, rows=[row] if row is not None and columns else [])
 
 
 @text_rule(471, "[:,")

@@ -11,6 +11,7 @@ from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
 from ..order import rule, text_rule
 from ..reading.expressions import Flow, flow_of, losses, reduced
+from ..reading.recorded import entering
 from ..reading.scope import Scope
 from ..reading.sources import called, names_in, sources
 
@@ -45,6 +46,9 @@ def less_likely(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     signs = _weighed(flow, node) if isinstance(node, ast.BinOp) else None
                     if signs is None or sign * signs[0] < 0:
                         continue
+                    shown = entering(trace, source, node, sign)
+                    if shown is None:
+                        continue
                     line, col, place = source.place(node)
                     message = capital(
                         f"{place} makes what was rewarded less likely: `{ast.unparse(node)}` enters the loss with a "
@@ -60,7 +64,7 @@ def less_likely(trace: Trace, explained: set[Leaf]) -> list[Found]:
                             "what brought more than expected is made less likely."
                         )
                         remedy = "Take it the other way round: advantage = returns - values.detach()."
-                    return [Found("loss", "warning", line, col, message, remedy)]
+                    return [Found("loss", "warning", line, col, message, remedy, shown)]
     return []
 
 
@@ -132,13 +136,16 @@ def entropy_lowered(scope: Scope) -> Iterator[Found]:
         for sign, node in flow.terms(of, whole=ENTROPY) if of_policy else ():
             if sign * _entropy(flow, node) <= 0:
                 continue
+            shown = entering(scope.trace, scope.source, node, sign)
+            if shown is None:
+                continue
             message = (
                 f"makes the policy's entropy smaller: `{ast.unparse(node)}` enters the loss with a "
                 "plus, and each step makes the loss smaller, so the policy settles on one action before it "
                 "has tried the others."
             )
             remedy = "Subtract it: loss = policy_loss - 0.01 * entropy.mean()."
-            yield scope.tell(flow.entrance(of, node), "loss", message, remedy)
+            yield scope.tell(flow.entrance(of, node), "loss", message, remedy, rows=shown)
 
 
 def _entropy(flow: Flow, node: ast.expr) -> int:

@@ -11,6 +11,7 @@ from ..finding import Found, capital
 from ..order import rule, text_rule
 from ..reading.calls import operands
 from ..reading.expressions import Flow, flow_of, losses
+from ..reading.recorded import entering
 from ..reading.scope import Scope
 from ..reading.sources import Function, Source, called, sources
 from .policy_gradients import LOG_PROBABILITY
@@ -21,6 +22,7 @@ LOG = re.compile(r"log_?p(rob|i)?s?($|_)|logp|log_prob", re.I)
 VARIANCE = re.compile(r"(^|[_.(])(var|variances?|cov|covariance|sigma_?2|sigma_sq)s?($|[_.)\d])", re.I)
 ROOT = re.compile(r"sqrt|cholesky|log_?var|exp\(0\.5|\* 0\.5|\*\* 0\.5|std", re.I)
 CLIPS = {"clamp", "clip", "clamp_"}
+ONE = 1e-5  # by which a ratio that is always 1 may differ from it
 
 
 @text_rule(444)
@@ -81,12 +83,16 @@ def always_one(scope: Scope) -> Iterator[Found]:
             continue
         if _turns_around(source, node) < 2:
             continue  # one step for each batch of samples, maybe: then the policy that acted is this one
+        row = scope.row(node) if isinstance(node, ast.expr) else None
+        span = None if row is None or row.stats is None else (row.stats.min, row.stats.max)
+        if span is not None and None not in span and max(abs(end - 1) for end in span if end is not None) > ONE:
+            continue
         message = (
             f"takes the old log-probability from the new one (`{ast.unparse(right)}`): their ratio "
             f"({source.place(node).words}) is 1 in every step, and clipping it bounds nothing."
         )
         remedy = "Keep the log-probabilities of the policy that acted, from when it acted, for all steps."
-        yield scope.tell(right, "loss", message, remedy)
+        yield scope.tell(right, "loss", message, remedy, rows=[row] if row is not None and span is not None else [])
 
 
 def _anew(source: Source, flow: Flow, new: ast.expr, old: ast.Call) -> bool:
@@ -134,12 +140,16 @@ def likelihood_lowered(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 if len(terms) != 1 or terms[0].sign < 0 or called(terms[0].node) != "log_prob":
                     continue
                 node = terms[0].node
+                shown = entering(trace, source, node, 1)
+                if shown is None:
+                    continue
                 line, col, place = source.place(node)
                 message = capital(
                     f"{place} gives the loss a log-probability with a plus (`{ast.unparse(node)}`): each step makes "
                     "the loss smaller, and with it the probability of the data."
                 )
-                return [Found("loss", "warning", line, col, message, "Put a minus before it: loss = -log_prob.mean().")]
+                remedy = "Put a minus before it: loss = -log_prob.mean()."
+                return [Found("loss", "warning", line, col, message, remedy, shown)]
     return []
 
 

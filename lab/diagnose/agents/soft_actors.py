@@ -10,6 +10,7 @@ from ..finding import Found
 from ..order import text_rule
 from ..reading.calls import name_of, operands
 from ..reading.expressions import Flow, flow_of, losses
+from ..reading.recorded import entering
 from ..reading.scope import Scope, goals, index_of, spread, stripped, whole
 from ..reading.sources import called, names_in
 
@@ -97,12 +98,15 @@ def value_lowered(scope: Scope) -> Iterator[Found]:
         node = values[0][1]
         if COST.search(ast.unparse(of)) or COST.search(ast.unparse(node)):
             continue
+        shown = entering(scope.trace, source, node, values[0][0])
+        if shown is None:
+            continue
         message = (
             f"gives the actor's loss what the critic says with a plus (`{ast.unparse(node)}`): each step makes the "
             f"loss smaller, and with it the value of the actions that are chosen ({source.place(call).words})."
         )
         remedy = "Put a minus before it: loss = -critic(state, actor(state)).mean()."
-        yield scope.tell(flow.inner(of), "loss", message, remedy)
+        yield scope.tell(flow.inner(of), "loss", message, remedy, rows=shown)
 
 
 def _asked_of_actor(flow: Flow, node: ast.expr) -> bool:

@@ -12,7 +12,7 @@ from ..finding import Found, capital
 from ..order import rule
 from ..reading.expressions import Flow, defaults, flow_of
 from ..reading.sources import Function, Source, called, names_in, own_nodes, sources
-from ..training.left_unused import DISCOUNT, ENDS, REWARD, recast
+from ..training.left_unused import DISCOUNT, ENDED, ENDS, REWARD, ends_stored, recast
 from ..training.names_shared import itself
 
 TARGET = re.compile(r"target|tgt|(^|_)(old|frozen|ema|teacher|slow|momentum)(_|$)", re.I)
@@ -22,7 +22,7 @@ OWN = 0.3  # share of its own value from which a network that follows another ha
 DONE = re.compile(r"^(is_)?(done|dn|terminal|terminated|term|over|end|ended|finished|game_over)s?$", re.I)
 
 
-@rule(595)
+@rule(595, proof="a network that loads its own state is the same before and after")
 def loaded_from_itself(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``target_net.load_state_dict(target_net.state_dict())``: nothing changes."""
     for source in sources(trace):
@@ -315,7 +315,8 @@ def end_unpacked(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     remedy = (
                         f"Leave it out there: reward + gamma * next_value * (1 - {'done' if name == '_' else name})."
                     )
-                    return [Found("unused", "warning", line, col, message, remedy)]
+                    proof = ENDED if ends_stored(trace, k, count) else ""
+                    return [Found("unused", "warning", line, col, message, remedy, proof=proof)]
     return []
 
 

@@ -13,7 +13,7 @@ from ..reading.scope import calls, flow_around, tell
 from ..reading.sources import called, sources
 
 
-@rule(618)
+@rule(618, proof="as many draws without replacement as there are samples draw each once")
 def draws_all(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``WeightedRandomSampler(w, len(w), replacement=False)``: every sample once, whatever its weight."""
     for source, node in calls(trace, "WeightedRandomSampler"):

@@ -17,7 +17,7 @@ from ..reading.sources import Function, called, own_nodes, sources
 PICKS = {"getitem", "index", "index_select"}
 
 
-@rule(540)
+@rule(540, proof="backward() ran in that loop, and its text says what it takes")
 def first_only(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A loop over batches that ends with its first, or that takes the first of a new pass in every step."""
     back = {line for chain in trace.backwards if (line := trace.line(chain)) is not None}

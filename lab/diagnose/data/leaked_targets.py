@@ -300,7 +300,9 @@ def looks_ahead(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 "behind it, and what is to be forecast is among them."
             )
             remedy = "Pad the left alone: F.pad(x, ((k - 1) * dilation, 0)), and padding=0."
-            return tell(source, node, "evaluation", "warning", says, remedy)
+            found = tell(source, node, "evaluation", "warning", says, remedy)
+            found[0].rows = [r for r in trace.rows if "conv" in r.op and r.refs[0].shape[-1:] == r.shape[-1:]][:1]
+            return found
     for source, node in calls(trace, "avg_pool1d", "convolve"):
         if not trace.steps.count or not _ahead(trace):
             break

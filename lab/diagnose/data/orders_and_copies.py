@@ -25,7 +25,7 @@ FIGURES = {"mean", "median", "std", "var"}
 SOURCE = re.compile(r"src|source", re.I)  # of another domain, which has an order of its own
 
 
-@text_rule(773)
+@text_rule(773, proof="two calls of randperm give two orders")
 def permuted_apart(scope: Scope) -> Iterator[Found]:
     """``lam * x + (1 - lam) * x[torch.randperm(n)]``, and the same of y: each is mixed in an order of its own."""
     drawn = [n for n in scope.index.kinds.get(ast.Subscript, ()) if isinstance(n.ctx, ast.Load)

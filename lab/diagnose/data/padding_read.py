@@ -67,7 +67,7 @@ def _divided(trace: Trace, row: Row) -> bool:
     return re.search(r"size\(-?\d\)|shape\[-?\d\]|len\(", code) is not None
 
 
-@rule(522)
+@rule(522, proof="padding_idx sets its row to 0 only where the layer is made")
 def padding_overwritten(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``nn.Embedding(n, d, padding_idx=0)`` and ``init.normal_(emb.weight)``: the vector of the padding is 0 no
     more."""

@@ -23,7 +23,7 @@ MAPS = re.compile(r"mask|seg|depth|heat|density|flow|label_?map|contour|saliency
 IMAGES = re.compile(r"im(g|age)?s?\d?$|frame|photo|pic|scan|slice|tile|patch|^x$", re.I)
 
 
-@rule(504)
+@rule(504, proof="an item of an array is a view, and an in-place change writes into it")
 def stored_changed(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``x = self.images[i]; x -= mean``: the stored image is changed, once more each time it is asked for."""
     for source in sources(trace):
@@ -178,7 +178,7 @@ def _if(source: Source, node: ast.AST, scope: ast.AST) -> bool:
     return False
 
 
-@rule(508)
+@rule(508, proof="the target's index lies within the window's")
 def target_in_window(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``return s[i : i + w], s[i + w - 1]``: the target is the last value of the window."""
     for source in sources(trace):

@@ -38,7 +38,7 @@ def _length(trace: Trace) -> list[tuple[Source, ast.ClassDef, ast.FunctionDef, a
     return found  # type: ignore[return-value]
 
 
-@rule(555)
+@rule(555, proof="len() of a dict counts its keys")
 def counts_fields(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``self.data = {"x": xs, "y": ys}`` and ``return len(self.data)``: the fields are counted and not the samples."""
     for source, kind, item, value in _length(trace):
@@ -104,7 +104,7 @@ def _words(node: ast.AST) -> set[str]:
     return {name_of(n) for n in ast.walk(node)}
 
 
-@rule(557)
+@rule(557, proof="backward() stands in the loop and never ran")
 def no_full_batch(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A loader that drops its last batch, of a set that does not fill one: its loop never runs."""
     if trace.backwards or trace.error is not None:

@@ -41,7 +41,10 @@ def loss_over_all(scope: Scope) -> Iterator[Found]:
                 f"{train} is not asked."
             )
             remedy = f"Take the training part of both: prediction[{train}] and {text}[{train}]."
-            yield scope.tell(call, "evaluation", message, remedy)
+            row = scope.row(call)
+            labels = scope.trace.arrays.get(text)
+            of_all = row is not None and labels is not None and row.refs and row.refs[0].shape[:1] == labels.shape[:1]
+            yield scope.tell(call, "evaluation", message, remedy, rows=[row] if row is not None and of_all else [])
 
 
 def _names(flow: Flow, node: ast.expr) -> Iterator[str]:

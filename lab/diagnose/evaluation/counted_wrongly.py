@@ -394,7 +394,7 @@ def mean_of_means(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
-@rule(748)
+@rule(748, proof="the samples that the loader drew were counted")
 def whole_set_for_a_part(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A sum over what a sampler draws, and ``total / len(loader.dataset)``: all that the data set has."""
     parts = {fetched_at(trace, chain): fetched.drawn for chain, fetched in trace.fetched.items() if fetched.drawn[0]}

@@ -88,7 +88,7 @@ def _alike(function: ast.FunctionDef, one: str, other: str) -> bool:
     return uses(one) == uses(other)
 
 
-@rule(756)
+@rule(756, proof="of classes an area under the curve knows a single threshold")
 def classes_for_scores(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``roc_auc_score(y, prob > 0.5)``: of classes there is one threshold, and no order to judge."""
     names = {name for source, node in calls(trace, *_areas(trace)) for name in (called(node),)}

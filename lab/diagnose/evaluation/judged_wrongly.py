@@ -86,7 +86,9 @@ def scores_for_classes(scope: Scope) -> Iterator[Found]:
                 "score is hardly ever equal to a class number."
             )
             remedy = "Take the places: _, pred = out.max(1), or out.argmax(1)."
-            yield scope.tell(at, "evaluation", message, remedy)
+            row = scope.row(node)
+            scores = row is not None and {ref.dtype[:3] for ref in row.refs} == {"flo", "int"}
+            yield scope.tell(at, "evaluation", message, remedy, rows=[row] if row is not None and scores else [])
 
 
 def _largest(node: ast.AST) -> bool:

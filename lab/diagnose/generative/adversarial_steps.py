@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
 from ..order import rule
-from ..reading.calls import functions
+from ..reading.calls import functions, rows_of
 from ..reading.expressions import Flow, flow_of, losses
 from ..reading.sources import Function, Source, assigned, called, names_in, sources
 
@@ -49,7 +49,8 @@ def detached_for_the_generator(trace: Trace, explained: set[Leaf]) -> list[Found
                     "the other terms of the loss alone."
                 )
                 remedy = f"Leave detach() out here; it belongs in the step of {judge}."
-                return [Found("cut", "warning", line, col, message, remedy)]
+                cuts = [row for row in rows_of(trace, source, cut[0]) if row.cut in ("detach", "data")]
+                return [Found("cut", "warning", line, col, message, remedy, cuts)]
     return []
 
 

@@ -11,6 +11,7 @@ from ..finding import Found
 from ..order import text_rule
 from ..reading.calls import name_of, operands
 from ..reading.expressions import Flow, losses
+from ..reading.recorded import entering
 from ..reading.scope import Scope, spread, stripped
 from ..reading.sources import Function, called, names_in
 
@@ -76,7 +77,9 @@ def both_want_the_same(scope: Scope) -> Iterator[Found]:
         "getting better."
     )
     remedy = "Give it the opposite signs: loss = critic(fake).mean() - critic(real).mean(), generator -critic(fake)."
-    yield scope.tell(whole, "loss", message, remedy)
+    shown = entering(scope.trace, source, generator[1], generator[0])
+    if shown is not None:
+        yield scope.tell(whole, "loss", message, remedy, rows=shown)
 
 
 @text_rule(485)

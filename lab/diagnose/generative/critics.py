@@ -13,6 +13,7 @@ from ..finding import Found
 from ..order import rule, text_rule
 from ..reading.calls import operands, option, rows_of
 from ..reading.expressions import losses
+from ..reading.recorded import entering
 from ..reading.scope import Scope, scopes, spread
 from ..reading.sources import called, sources
 from .adversarial_steps import _made_by, _next_step, _optimizers
@@ -69,7 +70,9 @@ def critic_and_generator(trace: Trace, explained: set[Leaf]) -> list[Found]:
                         f"as the step of {critic} does: they are to move against each other."
                     )
                     remedy = f"Turn the sign: minimise -{critic}(...).mean() in the step of {generator}."
-                    return [scope.tell(wants[0].place, "loss", message, remedy)]
+                    of = scope.flow.inner(wants[0].node)
+                    shown = entering(trace, scope.source, of, wants[0].sign)
+                    return [] if shown is None else [scope.tell(wants[0].place, "loss", message, remedy, rows=shown)]
                 if wants and not BOUNDS.search(texts):
                     message = (
                         f"makes the difference of two mean scores small (`{ast.unparse(judged[0].node)}`), and nothing "

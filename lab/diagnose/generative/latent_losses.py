@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from ..finding import Found
 from ..order import text_rule
 from ..reading.expressions import Flow, losses
+from ..reading.recorded import entering
 from ..reading.scope import Scope, flow_around
 from ..reading.sources import Function, called, names_in
 
@@ -87,13 +88,16 @@ def divergence_subtracted(scope: Scope) -> Iterator[Found]:
         others = [t for t in terms if not names_in(t.node) & names_in(logs[0].node) and names_in(t.node)]
         if len(others) < 2:  # the squared mean, and what is reconstructed
             continue
+        shown = entering(scope.trace, scope.source, grown[0].node, -1)
+        if shown is None:
+            continue
         message = (
             f"gives the divergence to the loss with the other sign: {ast.unparse(logs[0].node)} enters "
             f"the loss with a plus and its exponential with a minus, which is minus the divergence, so each "
             "step makes the divergence larger."
         )
         remedy = "Put a minus before it: -0.5 * torch.sum(1 + logvar - mu ** 2 - logvar.exp())."
-        yield scope.tell(grown[0].node, "loss", message, remedy)
+        yield scope.tell(grown[0].node, "loss", message, remedy, rows=shown)
 
 
 @text_rule(432)

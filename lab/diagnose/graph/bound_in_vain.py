@@ -159,7 +159,9 @@ def last_round_alone(scope: Scope) -> Iterator[Found]:
             again = [n for n in index.flow.nodes if isinstance(n, ast.Assign) and name_of(n.targets[0]) == of.id
                      and loop.end_lineno < n.lineno <= at]  # fmt: skip
             variables = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
-            if not given or reads or again or not _by_round(inside, variables, given[0]):
+            row = scope.row(given[0].value) if given else None
+            every = row is not None and row.reached >= row.count > 1  # backward() has gone through each
+            if not given or reads or again or every or not _by_round(inside, variables, given[0]):
                 continue
             message = (
                 f"makes {of.id} anew in each round of the loop at {source.place(loop).words} "
@@ -167,7 +169,8 @@ def last_round_alone(scope: Scope) -> Iterator[Found]:
                 f"and {source.place(call).words} runs backward() once, after it: only the last round trains."
             )
             remedy = f"Add them up: {of.id} = 0 before the loop, and {of.id} = {of.id} + ... in it."
-            yield scope.tell(given[0], "loss", message, remedy)
+            rows = [row] if row is not None and 0 < row.reached < row.count else []
+            yield scope.tell(given[0], "loss", message, remedy, rows=rows)
 
 
 def _by_round(inside: list[ast.AST], variables: set[str], given: ast.Assign) -> bool:
@@ -229,7 +232,7 @@ def _adds(above: ast.AST | None, node: ast.AST) -> bool:
     return isinstance(above, ast.Attribute) and above.attr in ("add_", "index_add_", "scatter_add_", "sub_", "addmm_")
 
 
-@text_rule(353)
+@text_rule(353, proof="empty() leaves what the memory held")
 def what_was_there(scope: Scope) -> Iterator[Found]:
     """``total = torch.empty(n)`` and ``total[i] += x``: it begins with whatever the memory held."""
     source, index = scope.source, scope.index

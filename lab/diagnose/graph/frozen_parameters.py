@@ -46,5 +46,6 @@ def moved_by_the_rest(trace: Trace, explained: set[Leaf]) -> list[Found]:
             "of 0 is one, and momentum and weight decay go on moving them."
         )
         remedy = "Set p.grad = None where they are frozen, clear with zero_grad(), or make an optimizer of the others."
-        return [Found("optimizer", "warning", line, col, message, remedy)]
+        moved = [leaf for leaf, by in trace.updates.items() if not leaf.requires_grad and by > 0]
+        return [Found("optimizer", "warning", line, col, message, remedy, [], moved)]
     return []

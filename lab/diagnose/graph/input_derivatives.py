@@ -133,9 +133,9 @@ def lines_without_a_curve(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 f"{', '.join(sorted(ran & PLAIN))}: it "
                 "is linear between its kinks, so that is 0 everywhere, and the equation has no curvature to learn."
             )
-            return told(
-                source, call, "gradient", message, "Take a smooth activation in the network: nn.Tanh(), nn.SiLU()."
-            )
+            remedy = "Take a smooth activation in the network: nn.Tanh(), nn.SiLU()."
+            plain = [row for row in trace.rows if row.path and row.requires_grad and row.op in PLAIN]
+            return told(source, call, "gradient", message, remedy, rows=plain[:1])
     return []
 
 
@@ -163,12 +163,16 @@ def both_columns_at_once(scope: Scope) -> Iterator[Found]:
             scope, call
         ):
             continue
+        row = scope.row(of)
+        columns = row.refs[0] if row is not None and row.op == "sum" and row.refs else row
+        if columns is not None and len(columns.shape) == 2 and columns.shape[1] == 1:
+            continue
         message = (
             f"differentiates all columns of {name} at once (`{ast.unparse(call)}`): what comes out is the sum over "
             "the columns, so the mixed derivatives stand beside the second one that is meant."
         )
         remedy = f"Differentiate each by itself: grad({name}[:, 0].sum(), {ast.unparse(by)}, create_graph=True)."
-        yield scope.tell(call, "gradient", message, remedy)
+        yield scope.tell(call, "gradient", message, remedy, rows=[row] if row is not None else [])
 
 
 def _cut_into_columns(source: Source, name: str) -> bool:

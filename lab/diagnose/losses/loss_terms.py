@@ -12,10 +12,10 @@ from ...recorder.cell_trace import Leaf, Row, Trace, ancestors
 from ..finding import Found, capital, code_of, where
 from ..order import rule
 from ..reading.expressions import losses
+from ..reading.recorded import AVERAGING, by_values
 from ..reading.scope import Scope, scopes
 from .losses import DIFFERENCES
 
-AVERAGING = {"mean", "sum", "cast", "float", "to", "double"}
 GATHERED = {"stack", "cat"}  # of one step each
 PICKED = {"gather", "index", "getitem", "take_along_dim", "neg", "squeeze", *GATHERED}
 PENALTIES = re.compile(r"\.(norm|abs|pow|square)\(|\*\* ?2")
@@ -59,21 +59,11 @@ def _linear(root: Row, sign: int = 1, depth: int = 0) -> Iterator[tuple[Row, int
     elif len(rows) == 1 and len(root.refs) == 1:
         turn = 1
         if root.op in ("neg", "mul", "div"):
-            turn = _turn(root, rows[0])
+            turn = by_values(root, rows[0])
         elif root.op not in AVERAGING and not root.view and root.op not in ("add", "sub"):
             return
         if turn:
             yield from _linear(rows[0], sign * turn, depth + 1)
-
-
-def _turn(row: Row, before: Row) -> int:
-    """1 where an op with a plain number keeps the sign, -1 where it turns it, 0 where that is not known."""
-    if row.op == "neg":
-        return -1
-    a, b = row.stats, before.stats
-    if a is None or b is None or not a.mean or not b.mean:
-        return 0
-    return 1 if a.mean * b.mean > 0 else -1
 
 
 def _one_critic(one: Row, other: Row) -> bool:
@@ -281,7 +271,7 @@ def _summands(root: Row) -> Iterator[tuple[int, Row, Row | None]]:
         elif row.op in ("add", "add_") and depth < 12:
             stack += [(sign, r, at, depth + 1) for r in refs]
         elif row.op in ("mul", "div", "neg") and len(refs) == 1 == len(row.refs) and depth < 12 and not refs[0].shape:
-            turned = _turn(row, refs[0]) < 0
+            turned = by_values(row, refs[0]) < 0
             stack.append((-sign if turned else sign, refs[0], row if turned else at, depth + 1))
         else:
             yield sign, row, at

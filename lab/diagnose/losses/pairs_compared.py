@@ -12,6 +12,7 @@ from ..finding import Found
 from ..order import text_rule
 from ..reading.calls import function_of, made_as, mentions, name_of, operands, option, rows_at
 from ..reading.expressions import losses
+from ..reading.recorded import entering
 from ..reading.scope import Index, Scope, spread, stripped, words
 from ..reading.sources import Source, called
 from .compared_samples import DISTANCES, NEGATIVE, POSITIVE
@@ -228,6 +229,9 @@ def similarity_lowered(scope: Scope) -> Iterator[Found]:
         names = words(index.flow, call)
         if any(re.search(r"neg|orth|divers|apart|other", n, re.I) for n in names) or not isinstance(call, ast.Call):
             continue
+        shown = entering(scope.trace, source, call, 1)
+        if shown is None:
+            continue
         fixed = any(_stopped(source, index, a) for a in operands(call)[:2])
         message = (
             f"makes a similarity small (`{ast.unparse(call)}` enters the loss with a plus): each step turns "
@@ -236,7 +240,8 @@ def similarity_lowered(scope: Scope) -> Iterator[Found]:
         )
         severity = "warning" if fixed else "note"
         place = index.flow.value(of) or call
-        yield scope.tell(place, "loss", message, "Take 1 - similarity, or put a minus before it.", severity)
+        remedy = "Take 1 - similarity, or put a minus before it."
+        yield scope.tell(place, "loss", message, remedy, severity, shown)
 
 
 @text_rule(342)

@@ -17,6 +17,7 @@ from ..reading.passed import functional
 from ..reading.scope import Scope
 from ..reading.sources import Function, Source, called, names_in, own_nodes, sources
 
+NEAR = 1e-6  # a loss of something with itself, as it is rounded
 MASKED = -1000.0  # a number that is put in for what is masked
 COMPARE = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div"}
 COMPARES = re.compile(
@@ -43,7 +44,12 @@ def with_itself(scope: Scope) -> Iterator[Found]:
             f"compares {roots[0][0]} with itself (`{ast.unparse(node)}`): both arguments are made "
             "of it alone, so the loss knows nothing of what that should be like."
         )
-        yield scope.tell(node, "loss", message, "Give it the output and the target.")
+        row = scope.row(node)
+        nothing = (
+            row is not None and row.stats is not None and row.stats.mean is not None and abs(row.stats.mean) < NEAR
+        )
+        rows = [row] if row is not None and nothing else []
+        yield scope.tell(node, "loss", message, "Give it the output and the target.", rows=rows)
 
 
 def _root(flow: Flow, node: ast.expr, depth: int = 8) -> tuple[str, int] | None:

@@ -48,7 +48,9 @@ def _overwritten(scope: Scope, block: list[ast.stmt]) -> Iterator[Found]:
             f"overwrites {name} (`{ast.unparse(second)}`), which {scope.place(first).words} has made of more terms: "
             f"{', '.join(lost[:4])} {'counts' if len(lost) == 1 else 'count'} for nothing."
         )
-        yield scope.tell(second, "loss", message, "Leave the line out, if it was there for a test.")
+        row = scope.row(first.value)
+        lost_rows = [row] if row is not None and row.requires_grad and not row.reached else []
+        yield scope.tell(second, "loss", message, "Leave the line out, if it was there for a test.", rows=lost_rows)
 
 
 @text_rule(389, "exp")

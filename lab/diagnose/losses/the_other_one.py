@@ -18,7 +18,7 @@ TWINS = (("1", "2"), ("0", "1"), ("_a", "_b"), ("_i", "_j"), ("_q", "_k"), ("_l"
          ("_x", "_y"))  # fmt: skip
 
 
-@text_rule(533)
+@text_rule(533, proof="the less of a value and itself is that value")
 def less_of_itself(scope: Scope) -> Iterator[Found]:
     """``torch.min(q1, q1)``: of one and the same value there is nothing to choose."""
     for call in scope.calls(*CHOICES):

@@ -13,6 +13,7 @@ from ..order import rule, text_rule
 from ..reading.calls import function_of, mentions, name_of, operands, option, reduction, rows_at
 from ..reading.expressions import Flow, losses
 from ..reading.passed import result
+from ..reading.recorded import entering
 from ..reading.scope import Index, Scope, goals, indices, stripped, told
 from ..reading.sources import Source, called, key, own_nodes
 from .compared_samples import NEGATIVE, POSITIVE
@@ -45,11 +46,15 @@ def quality_made_small(scope: Scope) -> Iterator[Found]:
                 continue
             if LOSS.search(called(inner)) or _turned(source, inner):
                 continue
+            shown = entering(scope.trace, source, term.node, term.sign)
+            if shown is None:
+                continue
             message = (
                 f"gives the loss {called(inner)} with a plus (`{ast.unparse(inner)}`), which is large where all is "
                 "well: each step makes the loss smaller, and the result worse."
             )
-            yield scope.tell(inner, "loss", message, f"Take 1 - {called(inner)}(...), or put a minus before it.")
+            remedy = f"Take 1 - {called(inner)}(...), or put a minus before it."
+            yield scope.tell(inner, "loss", message, remedy, rows=shown)
 
 
 def _turned(source: Source, call: ast.Call) -> bool:

@@ -25,7 +25,7 @@ MADE = {"rand", "randn", "zeros", "ones", "random", "normal", "integers", "randi
 RESHAPES = {"view", "reshape"}
 
 
-@rule(505)
+@rule(505, proof="the shape before is known, and a reshape moves no element")
 def pictures_reshaped(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``pixels.reshape(n, 3, 32, 32)`` of an array of (n, 32, 32, 3)."""
     if not trace.steps.count:

@@ -193,7 +193,7 @@ def _valid(mask: Row) -> str | None:
     return None
 
 
-@rule(306)
+@rule(306, proof="the mask's place in the attention was recorded")
 def past_hidden(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A lower triangle given to a layer that ignores what is True, or an upper one to an attention that keeps it."""
     for row in trace.rows:

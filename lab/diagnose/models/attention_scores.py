@@ -39,7 +39,10 @@ def masked_by_zero(scope: Scope) -> Iterator[Found]:
             f"{source.place(node).words} takes the softmax: exp({number:g}) is {weight}, so "
             "it goes on having weight."
         )
-        yield scope.tell(call, "mask", message, "Fill with float('-inf').")
+        row = scope.row(node)
+        weighs = row is not None and row.stats is not None and not row.stats.zeros
+        remedy = "Fill with float('-inf')."
+        yield scope.tell(call, "mask", message, remedy, rows=[row] if row is not None and weighs else [])
 
 
 def _filled(flow: Flow, node: ast.Call) -> tuple[ast.Call, float] | None:

@@ -51,7 +51,8 @@ def state_of_strangers(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     "other sequences, which have nothing to do with those that it is given to."
                 )
                 remedy = f"Begin each batch anew: {name} = None in the loop over batches; or do not shuffle."
-                return [Found("data", "warning", line, col, message, remedy)]
+                proof = "the loader shuffled" if (source.name, loop.lineno) in ran else ""
+                return [Found("data", "warning", line, col, message, remedy, proof=proof)]
     return []
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
 from ..order import rule, text_rule
+from ..reading.recorded import row_of
 from ..reading.scope import Scope
 from ..reading.sources import Function, assigned, called, own_nodes, sources
 
@@ -43,7 +44,8 @@ def both_directions(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     "features know nothing of the rest."
                 )
                 remedy = "Take the final state of each: torch.cat([h[-2], h[-1]], 1), h being the second result."
-                return [Found("layout", "warning", line, col, message, remedy)]
+                row = row_of(trace, source, last)
+                return [Found("layout", "warning", line, col, message, remedy, [row] if row is not None else [])]
     return []
 
 
@@ -93,7 +95,8 @@ def sample_for_step(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     "batch_first=True, so the first dimension is that of the samples: all steps of a single one go on."
                 )
                 remedy = f"Write {first.id}[:, -1]."
-                return [Found("layout", "warning", line, col, message, remedy)]
+                row = row_of(trace, source, last)
+                return [Found("layout", "warning", line, col, message, remedy, [row] if row is not None else [])]
     return []
 
 
@@ -118,5 +121,7 @@ def padding_for_last_step(scope: Scope) -> Iterator[Found]:
                 f"longest of its batch that is the 0 with which {scope.place(node).words} fills it up."
             )
             remedy = "Take the final state of the layer, h[-1], or each sequence's own last step by its length."
-            yield scope.tell(last, "layout", says, remedy)
+            row = scope.row(last)
+            filled = row is not None and row.stats is not None and row.stats.zeros > 0
+            yield scope.tell(last, "layout", says, remedy, rows=[row] if row is not None and filled else [])
             break

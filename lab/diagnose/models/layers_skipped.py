@@ -47,7 +47,9 @@ def lowest_layer(scope: Scope) -> Iterator[Found]:
             "layers above "
             "it have no part in the result."
         )
-        yield scope.tell(first[0], "layout", says, f"Take the last one's: {wanted[:-3]}[-1].")
+        row = scope.row(first[0])
+        remedy = f"Take the last one's: {wanted[:-3]}[-1]."
+        yield scope.tell(first[0], "layout", says, remedy, rows=[row] if row is not None else [])
 
 
 def _recurrent(source: Source, name: str) -> ast.Call | None:
@@ -73,7 +75,7 @@ def _default(source: Source, made: ast.Call, several: ast.expr) -> float | None:
     return float(value.value) if isinstance(value, ast.Constant) and isinstance(value.value, int) else None
 
 
-@text_rule(549, earlier=True)
+@text_rule(549, earlier=True, proof="a return among the statements of a loop ends it in its first turn")
 def returns_in_the_first_turn(scope: Scope) -> Iterator[Found]:
     """``for layer in self.layers: x = layer(x); return x``, with the return in the loop."""
     source, flow = scope.source, scope.flow

@@ -15,6 +15,7 @@ from ..finding import Found, capital
 from .calls import KEEPS, name_of, operands
 from .expressions import Flow, flow_of, losses
 from .passed import functional, result
+from .recorded import row_of
 from .sources import Function, Place, Source, assigned, called, sources
 
 COMPARED = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}
@@ -161,12 +162,17 @@ class Scope:
         """Return where a node stands, for a sentence."""
         return self.source.place(node)
 
+    def row(self, node: ast.expr) -> Row | None:
+        """Return the op that gave an expression of this cell its value; None where none was recorded."""
+        return row_of(self.trace, self.source, node)
+
     def tell(
         self, node: ast.AST, kind: str, message: str, remedy: str, severity: str = "warning", rows: Sequence[Row] = (),
+        proof: str = "",
     ) -> Found:  # fmt: skip
         """Return a finding about an expression; the message goes on after the place: "line 3 ..."."""
         line, col, place = self.source.place(node)
-        return Found(kind, severity, line, col, capital(f"{place} {message}"), remedy, list(rows))
+        return Found(kind, severity, line, col, capital(f"{place} {message}"), remedy, list(rows), proof=proof)
 
 
 def scopes(trace: Trace, *words: str, earlier: bool = False) -> Iterator[Scope]:

@@ -35,7 +35,7 @@ ASKING = ("item", "tolist", "numpy", "bool", "print")
 DRAWS = re.compile(r"(?i)(\b|_)(rand|augment|noise|jitter|choice|uniform|shuffle)")
 
 
-@rule(820)
+@rule(820, proof="the waits were timed")
 def waits(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A data loader, or a slow line of Python, that takes most of a loop's time."""
     if trace.error is None and trace.steps.beats >= TURNS and (timed := _timed(trace)) is not None:

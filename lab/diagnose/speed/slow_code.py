@@ -27,7 +27,7 @@ FILES = (slow_growth, slow_loops, slow_products, slow_repeats, slow_backward, sl
 IDIOMS = [idiom for file in FILES for idiom in file.IDIOMS]
 
 
-@rule(805)
+@rule(805, proof="the lines were timed")
 def slow(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """The idioms that cost most, by what their remedies would save."""
     return [saving.found for saving in savings(trace)]

@@ -16,7 +16,7 @@ BY_SIZE = {"SGD"}
 SMALL = 2e-4  # share of its size by which the fastest weight changes in a step that teaches it next to nothing
 
 
-@rule(314)
+@rule(314, proof="the gradients' norms and the steps' learning rates were recorded")
 def clipped_away(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``clip_grad_norm_(parameters, 1e-4)`` of gradients around 1, for an optimizer whose steps go by their size."""
     kept = math.sqrt(sum(g.norm**2 for g in trace.gradients.values() if math.isfinite(g.norm)))

@@ -12,7 +12,7 @@ from ..reading.sources import called, sources
 STORES = {"append", "appendleft", "add", "put", "push", "insert"}
 
 
-@rule(587)
+@rule(587, proof="one list is stored and emptied")
 def emptied(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``self.episodes.append(self.steps)`` and later ``self.steps.clear()``: what was stored is empty as well."""
     for source in sources(trace):

@@ -31,7 +31,7 @@ OF_ARRAYS = {"permutation", "flip", "fliplr", "flipud", "rot90", "roll", "clip",
 NUMPY = re.compile(r"^(np|numpy|rng|np\.random|numpy\.random)$")
 
 
-@text_rule(594)
+@text_rule(594, proof="a result that no name takes is lost")
 def idle(scope: Scope) -> Iterator[Found]:
     """A statement of the kind that is one bracket or one `x =` short."""
     trace, source, function = scope.trace, scope.source, scope.flow.scope

@@ -20,7 +20,7 @@ STEPS = {"step", "fit", "update"}  # and what speaks of training or epochs
 LOOPS = ast.For | ast.While
 
 
-@text_rule(580)
+@text_rule(580, proof="state_dict() holds the parameters themselves, which every step changes")
 def state_kept(scope: Scope) -> Iterator[Found]:
     """``best = net.state_dict()`` in a training loop: the dictionary holds the parameters themselves."""
     trace, source, function = scope.trace, scope.source, scope.flow.scope

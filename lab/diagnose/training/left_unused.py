@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import deque
 from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
 
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
@@ -20,6 +24,8 @@ ENDS = re.compile(
     r"(_batch|_b|_t|_mask|s)?$"
 )
 DISCOUNT = re.compile(r"^(\w+\.)*(gamma|GAMMA|discount|DISCOUNT|discount_factor)$")
+ENDED = "episodes have ended in the memory"
+MOST = 10_000  # transitions of a memory that are looked at
 LEAST = 0.8  # a number from which a factor may be a discount
 REWARD = re.compile(r"rew|\br\b|^r_|ret", re.I)
 
@@ -46,7 +52,22 @@ def end_ignored(scope: Scope) -> Iterator[Found]:
         remedy = f"Leave it out there: reward + gamma * next_value * (1 - {name.id}.float())."
         if any(_loads(n) and n.id == name.id for n in nodes):  # type: ignore[attr-defined]
             remedy = f"Begin with 0 again where {name.id} tells that an episode has ended."
-        yield scope.tell(target, "unused", message, remedy)
+        place = next((n for n in source.around(name) if isinstance(n, ast.Tuple)), None)
+        ended = place is not None and name in place.elts and ends_stored(trace, place.elts.index(name), len(place.elts))
+        yield scope.tell(target, "unused", message, remedy, proof=ENDED if ended else "")
+
+
+def ends_stored(trace: Trace, place: int, count: int) -> bool:
+    """Return whether a memory that the user's variables hold has the end of an episode: at this place of its tuples of
+    so many things."""
+    held = [v for value in trace.space.values() for v in (value, *getattr(value, "__dict__", {}).values())]
+    for memory in held:
+        if not isinstance(memory, list | deque) or not memory or not isinstance(memory[0], tuple):
+            continue
+        ends = [item[place] for item in islice(memory, MOST) if isinstance(item, tuple) and len(item) == count]
+        if any(isinstance(end, bool | int | float | np.generic) and end == 1 for end in ends):
+            return True
+    return False
 
 
 def _loads(node: ast.AST) -> bool:
@@ -191,7 +212,7 @@ def _reads(source: Source, argument: ast.AST, name: str) -> bool:
 @rule(307)
 def backward_ignores(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A function with a gradient of the user's own whose backward() reads nothing of what forward() kept for it."""
-    ran = {row.op for row in trace.rows if row.reached}
+    ran = {row.op: row for row in trace.rows if row.reached}
     for source in sources(trace):
         for kind in source.nodes:
             if not isinstance(kind, ast.ClassDef) or not any("Function" in ast.unparse(b) for b in kind.bases):
@@ -201,6 +222,7 @@ def backward_ignores(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if forward is None or backward is None or not forward.args.args or not backward.args.args:
                 continue
             if kind.name in ran and (blind := _blind(source, kind.name, forward, backward)) is not None:
+                blind.rows = [ran[kind.name]]
                 return [blind]
             kept = _kept(parts.get("setup_context", forward))
             context = backward.args.args[0].arg
@@ -221,7 +243,7 @@ def backward_ignores(trace: Trace, explained: set[Leaf]) -> list[Found]:
             remedy = (
                 f"By the chain rule the gradient is {given} * {scaled}; %%autograd --check tells whether it is right."
             )
-            return [Found("gradient", "warning", line, col, message, remedy)]
+            return [Found("gradient", "warning", line, col, message, remedy, [ran[kind.name]])]
     return []
 
 

@@ -11,7 +11,7 @@ from ..order import rule
 from ..reading.sources import called, sources
 
 
-@rule(565)
+@rule(565, proof="the keys were compared when they were loaded")
 def not_loaded(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """strict=False, and (almost) no key is one of the module's."""
     for call in trace.loaded:
@@ -95,7 +95,7 @@ def _prefix(call: Loaded) -> tuple[str, str] | None:
     return None
 
 
-@rule(566)
+@rule(566, proof="the sampler's weights and the set's samples were counted")
 def few_weights(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A sampler with a weight for each class in place of one for each sample."""
     for fetched in trace.fetched.values():

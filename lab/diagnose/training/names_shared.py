@@ -18,7 +18,7 @@ SELF = {"to", "cuda", "cpu", "train", "eval", "float", "requires_grad_"}
 HOOKS = {"register_forward_hook", "register_full_backward_hook", "register_hook", "register_forward_pre_hook"}
 
 
-@rule(586)
+@rule(586, proof="one object has two names")
 def shared(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """One of several things that a line makes or names only once."""
     for source in sources(trace):

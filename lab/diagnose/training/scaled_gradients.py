@@ -13,7 +13,7 @@ from ..reading.sources import called
 CLIPS = {"clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"}
 
 
-@text_rule(271)
+@text_rule(271, proof="what GradScaler has scaled is clipped as it is")
 def clipped_scaled(scope: Scope) -> Iterator[Found]:
     """``scaler.scale(loss).backward()`` and ``clip_grad_norm_(...)`` with no ``scaler.unscale_(opt)`` between."""
     source, nodes = scope.source, scope.nodes

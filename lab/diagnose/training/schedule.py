@@ -18,6 +18,7 @@ from .training_steps import calls
 
 GONE, EARLY = 0.02, 0.67  # share of the highest learning rate that is next to nothing, and of the steps by then
 ENOUGH = 20  # steps in which a warm-up has to end
+RECORDED = "the learning rates of the steps were recorded"
 LOW, HIGH = 0.1, 0.5  # shares of the highest learning rate between which it has fallen and risen
 RISES = re.compile(
     r"(^|_)(accs?|accuracy|accuracies|f1|auc|auroc|iou|miou|dice|recall|precision|psnr|ssim|bleu|r2|correct|rewards?)"
@@ -117,9 +118,12 @@ def _by_the_other_way(of: Scheduler) -> Found | None:
             f"is (`{ast.unparse(figure)}`), and {made} ({of.source.place(of.node).words}) it waits for a "  # type: ignore[arg-type]
             f"{'lower' if mode == 'min' else 'higher'} one: while that {worse}, it lowers the learning rate"
         )
+        proof = ""
         if of.rates and of.rates[-1] < of.rates[0]:
             message += f", here from {of.rates[0]:.2g} to {of.rates[-1]:.2g}"
-        return Found("learning-rate", "warning", line, col, message + ".", f"Make it with mode={better!r}.")
+            proof = "the rate fell"
+        remedy = f"Make it with mode={better!r}."
+        return Found("learning-rate", "warning", line, col, message + ".", remedy, proof=proof)
     return None
 
 
@@ -163,7 +167,7 @@ def _still_rising(of: Scheduler) -> Found | None:
     remedy = f"Make it for as many steps as there are: {len(rates):,}."
     if by_epoch:
         remedy = f"Call {of.name}.step() after every batch: steps_per_epoch counts these."
-    return Found("learning-rate", "warning", line, col, message, remedy)
+    return Found("learning-rate", "warning", line, col, message, remedy, proof=RECORDED)
 
 
 class _Turns(NamedTuple):
@@ -181,7 +185,7 @@ class _Turns(NamedTuple):
             f"them ({self.step.words}): {course}"
         )
         remedy = f"Call {of.name}.step() there, in the same branch, after the optimizer's step on {self.step.words}."
-        return Found("learning-rate", "warning", line, None, message, remedy)
+        return Found("learning-rate", "warning", line, None, message, remedy, proof=RECORDED)
 
 
 def _between_steps(of: Scheduler) -> _Turns | None:
@@ -235,7 +239,7 @@ def _past_the_end(of: Scheduler) -> Found | None:
         remedy = (
             f"Call {name}.step() once an epoch, after the loop over the batches, or make T_max the number of all steps."
         )
-    return Found("learning-rate", "warning", line, None, message, remedy)
+    return Found("learning-rate", "warning", line, None, message, remedy, proof=RECORDED)
 
 
 def _too_fast(of: Scheduler) -> Found | None:
@@ -254,7 +258,7 @@ def _too_fast(of: Scheduler) -> Found | None:
     line, _, place = steps[0][0].place(steps[0][1])
     message = f"{capital(place)} steps {name} for every batch: {course}, and hardly anything is learned from there on."
     remedy = f"Call {name}.step() once an epoch, after the loop over the batches."
-    return Found("learning-rate", "warning", line, None, message, remedy)
+    return Found("learning-rate", "warning", line, None, message, remedy, proof=RECORDED)
 
 
 def _never(of: Scheduler) -> Found | None:
@@ -271,7 +275,7 @@ def _never(of: Scheduler) -> Found | None:
     line, col, place = source.place(node)
     message = f"{capital(place)} makes {name}, a {kind}, and nothing steps it: the learning rate stays {rates[0]:g}."
     remedy = f"Call {name}.step() once an epoch, after the loop over the batches."
-    return Found("learning-rate", "warning", line, col, message, remedy)
+    return Found("learning-rate", "warning", line, col, message, remedy, proof=RECORDED)
 
 
 def _too_early(of: Scheduler) -> Found | None:
@@ -290,4 +294,4 @@ def _too_early(of: Scheduler) -> Found | None:
         "schedule is never used, and all others come one step early."
     )
     remedy = f"Call {name}.step() after optimizer.step(), once an epoch."
-    return Found("learning-rate", "warning", line, None, message, remedy)
+    return Found("learning-rate", "warning", line, None, message, remedy, proof=RECORDED)

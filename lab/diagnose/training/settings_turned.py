@@ -13,6 +13,7 @@ from ..reading.sources import called
 
 NORMS = re.compile(r"^(Lazy)?(BatchNorm|InstanceNorm)[123]d$|^SyncBatchNorm$|^batch_norm$")
 DROPS = re.compile(r"^(Feature)?(Alpha)?Dropout[123]?d?$|^dropout[123]?d?$")
+NEAR = 0.1  # by which the share of zeros may be below that which is dropped
 KEEP = re.compile(r"keep|retain", re.I)
 MOST = 0.9  # share of a new batch in stored averages from which they are those of the last few batches
 
@@ -59,4 +60,6 @@ def share_to_keep(scope: Scope) -> Iterator[Found]:
             "dropped, and not the share that is kept."
         )
         remedy = f"Say {called(node)}({'1 - ' + words if share is None else f'{1 - share:.2g}'})."
-        yield scope.tell(node, "mode", message, remedy)
+        rows = [row for row in scope.trace.rows if "dropout" in row.op and row.stats is not None
+                and share is not None and row.stats.zeros > share - NEAR]  # fmt: skip
+        yield scope.tell(node, "mode", message, remedy, rows=rows[:1])

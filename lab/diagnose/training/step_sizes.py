@@ -27,7 +27,7 @@ MOVES = {"add_", "sub_", "add", "sub", "copy", "copy_", "addcmul_", "lerp_"}
 TOO_SMALL = 1e-7  # float32 rounds such a change away
 
 
-@rule(310)
+@rule(310, proof="the learning rates of the steps were recorded")
 def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A learning rate with which weights change by more than their size, or not at all."""
     weights = [leaf for leaf in trace.largest if len(leaf.shape) >= 2 and leaf in trace.gradients]

@@ -25,7 +25,7 @@ HALF = 0.5  # the share of its start that an average still has, from which it is
 LEAST = 5  # steps
 
 
-@rule(561)
+@rule(561, proof="the scheduler multiplies the optimizer's rate by what it is given")
 def rate_for_factor(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``LambdaLR(opt, lambda e: lr * 0.9 ** e)``: the result is a factor of the rate that the optimizer has."""
     known, base = functions(trace), _base_rates(trace)
@@ -78,7 +78,7 @@ def _rates(node: ast.AST, base: set[str]) -> list[str]:
     ]
 
 
-@rule(563)
+@rule(563, proof="the optimizer that is scheduled is not the one that steps")
 def schedules_another(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A scheduler made for an optimizer whose name is bound to another one before the training."""
     for source, node in calls(trace, *_schedulers(trace)):

@@ -12,7 +12,7 @@ from ..order import rule
 from ..reading.sources import sources
 
 
-@rule(570)
+@rule(570, proof="the steps and what they cleared were counted")
 def piled_up(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """No zero_grad() between two steps."""
     chain = trace.steps.stale
@@ -232,7 +232,7 @@ def _made_after(trace: Trace, others: list[Leaf]) -> str:
     return f" (line {optimizers[0].lineno} made it before line {models[-1].lineno} made {name})"
 
 
-@rule(220)
+@rule(220, proof="the steps of each optimizer were counted")
 def made_anew(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """An optimizer with averages that is made for each step, so that they never come to be."""
     facts = trace.steps
@@ -301,7 +301,7 @@ def _looped(trace: Trace, node: ast.stmt, back: int | None) -> bool:
     return any(n.lineno < node.lineno <= last_line(n) for n in loops) and back is not None
 
 
-@rule(210)
+@rule(210, proof="the gradients that no step used were counted")
 def dropped(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Gradients of several batches before one step, of which zero_grad() leaves the last alone."""
     facts = trace.steps
@@ -359,7 +359,7 @@ def _outside(trace: Trace, step: int | None, back: int | None) -> bool:
     return bool(around) and step is not None and not max(around)[0] <= step <= max(around)[1]
 
 
-@rule(250)
+@rule(250, proof="backward() ran, and no step did")
 def never_stepped(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A cell that makes an optimizer, runs backward() again and again, and calls no step()."""
     if trace.steps.count or trace.steps.by_hand or not trace.backwards or trace.error is not None:
@@ -422,7 +422,7 @@ def _rebound(trace: Trace) -> list[Found]:
     return []
 
 
-@rule(270)
+@rule(270, proof="step() and backward() were recorded on their lines")
 def clipped_late(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Gradients that are clipped where no step uses them: after the step, or before backward()."""
     clips = [*calls(trace, "clip_grad_norm_"), *calls(trace, "clip_grad_value_")]

@@ -30,7 +30,7 @@ WRAPPED = 0.01  # of the results that have to be beyond the range
 HALVES = ("bfloat16", "float16")
 
 
-@rule(381)
+@rule(381, proof="the arrays were computed again with more digits")
 def bytes_subtracted(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``((a - b) ** 2).mean()`` of two arrays of bytes: what is below 0 comes out near 255."""
     if not any(word in source.text for source in sources(trace) for word in ("uint8", "byte", "imread", "read_image")):
@@ -79,7 +79,7 @@ def _measured(index: Index, node: ast.BinOp) -> bool:
     return False
 
 
-@rule(382)
+@rule(382, proof="the arrays were computed again with more digits")
 def whole_numbers_wrap(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``rows * 200 + cols`` of arrays of bytes, in NumPy: what is above 255 begins at 0 again."""
     own = sources(trace)[:1]
@@ -115,7 +115,7 @@ def _wrapped_again(source: Source, node: ast.AST) -> bool:
     return any(isinstance(above.op, ast.Mod | ast.BitAnd | ast.BitXor) for above in around)
 
 
-@rule(383)
+@rule(383, proof="the dtype and the share that is taken over are known")
 def average_stands_still(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``e.lerp_(p, 0.001)`` of weights in bfloat16: what is added is less than half the spacing of their numbers."""
     for source, index in indices(trace):

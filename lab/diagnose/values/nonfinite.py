@@ -46,7 +46,7 @@ POINT = "Keep its argument away from the point where it has no finite value: add
 GENERAL = "Lower the learning rate, clip the gradients, or bring the inputs to a smaller range."
 
 
-@rule(330)
+@rule(330, proof="the values were seen")
 def first_nonfinite(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """At most one finding: what comes after the first is its consequence."""
     marked = [(row.bad, row, False) for row in trace.rows if row.bad]

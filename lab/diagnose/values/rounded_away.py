@@ -44,11 +44,16 @@ def share_of_whole_numbers(scope: Scope) -> Iterator[Found]:
                 continue
             if not _counted(index, floored[0].left):  # a tenth of all steps is a number of steps
                 continue
+        now = scope.trace.space.get(name)
+        if isinstance(now, int | float) and abs(now) > 1:
+            continue
+        proof = "it is 0 at the end" if isinstance(now, int | float) and now == 0 else ""
         message = (
             f"divides whole numbers without a rest (`{ast.unparse(node)}`): {name} is 0 as long as "
             f"{ast.unparse(floored[0].left)} is below {ast.unparse(floored[0].right)}, and never in between."
         )
-        yield scope.tell(node, "dtype", message, f"Divide with a rest: {ast.unparse(inner).replace('//', '/')}.")
+        remedy = f"Divide with a rest: {ast.unparse(inner).replace('//', '/')}."
+        yield scope.tell(node, "dtype", message, remedy, proof=proof)
 
 
 def _counted(index: Index, node: ast.expr) -> bool:

@@ -129,7 +129,7 @@ def _wrong(a: np.ndarray) -> float:
     return float((off[looked] > OFF * np.abs(exact[looked])).mean())
 
 
-@rule(331)
+@rule(331, proof="the values were compared, or a float32 is given the seconds since 1970")
 def times_rounded(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``times = torch.from_numpy(stamps).float()`` of seconds since 1970: neighbours become one."""
     if any(lost.whole and lost.share > ENOUGH for row, lost in trace.values.lost.items() if row in trace.rows):
@@ -302,7 +302,7 @@ def _narrowing(trace: Trace, source: Source, name: str) -> tuple[Source, ast.AST
     return source, pair.node
 
 
-@rule(332)
+@rule(332, proof="the values' range was recorded")
 def positions_rounded(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``torch.arange(n, dtype=x.dtype)`` of bfloat16: from 256 on neighbouring positions are one number."""
     for row, (share, largest) in trace.values.crowded.items():

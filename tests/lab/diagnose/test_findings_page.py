@@ -26,7 +26,7 @@ def test_the_page_says_what_the_card_says(section: Section) -> None:
     assert first.remedy == section.remedy
     record = run_cell(section.mended, read_by_findings())
     assert record.error is None
-    assert [f.message for f in record.findings if f.severity != "note"] == []
+    assert [f.message for f in record.findings if f.severity != "note" or f.reads] == []
 
 
 def test_every_kind_of_finding_has_a_section() -> None:

@@ -93,7 +93,7 @@ def test_a_function_that_loads_is_a_note_with_its_line(cell: Any, space: Space) 
 
 def test_batches_of_small_tensors_are_no_finding(cell: Any, space: Space) -> None:
     cell(STEP, space)
-    assert [f.message for f in cell(SMALL, space).findings if f.severity != "note"] == []
+    assert [f.message for f in cell(SMALL, space).findings if f.severity != "note" or f.reads] == []
 
 
 def test_a_cell_that_only_loads_is_no_finding(cell: Any, space: Space) -> None:

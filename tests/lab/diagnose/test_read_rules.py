@@ -41,7 +41,7 @@ from . import read_logic as logic
 from . import read_objects as objects
 from . import read_parts as parts
 from . import read_scores as scores
-from .test_sentences import page
+from .test_sentences import how_sure, page
 
 PAGE = Path(__file__).parent / "read_sentences.md"
 
@@ -402,7 +402,7 @@ def said(name: str) -> str:
     """What is said of a case."""
     case = CASES[name]
     return "\n".join(
-        f"{f.severity} · {f.kind} · line {f.line}:{f.col}\n> {f.message}\n>\n> {f.remedy}\n"
+        f"{how_sure(f)} · {f.kind} · line {f.line}:{f.col}\n> {f.message}\n>\n> {f.remedy}\n"
         for f in found_in(case.rule, case.text)
     )
 

@@ -100,12 +100,17 @@ def told(record: Record) -> str:
             continue
         said = without_figures if f.kind in TIMED else without_times
         named = f" · {', '.join(dict.fromkeys(f.parameters))}" if f.parameters else ""
-        lines.append(f"{f.severity} · {f.kind} · {place(f)}{named}")
+        lines.append(f"{how_sure(f)} · {f.kind} · {place(f)}{named}")
         lines += [f"> {line}" for line in (*said(f.message).splitlines(), "", *f.remedy.splitlines())]
         if f.ops:
             lines += ["", f"Marks {', '.join(marked(record, f.ops))}."]
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
+
+
+def how_sure(f: Finding | Found) -> str:
+    """The severity of a finding, or that it only reads like a mistake."""
+    return "worth a look" if f.reads else f.severity
 
 
 def place(f: Finding) -> str:

@@ -28,7 +28,7 @@ def told(cell: Any, space: Space, monkeypatch: pytest.MonkeyPatch) -> Told:
             names[name] = f"In [{len(names) + 1}]"
             monkeypatch.setitem(linecache.cache, name, (len(text), None, text.splitlines(True), name))  # type: ignore[misc]
             exec(compile(text, name, "exec"), space)
-        return [f for f in cell(texts[-1], space).findings if f.severity != "note"]
+        return [f for f in cell(texts[-1], space).findings if f.severity != "note" or f.reads]
 
     return told
 

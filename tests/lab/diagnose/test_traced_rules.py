@@ -16,7 +16,7 @@ from lab.diagnose import diagnose
 from lab.diagnose.finding import Found
 from lab.recorder.cell_trace import Leaf
 
-from .test_sentences import alike, page
+from .test_sentences import alike, how_sure, page
 from .test_slow_code import space_of, traced_of
 from .traced_case import Case
 from .traced_cuts import CUTS
@@ -44,7 +44,11 @@ def shown(found: list[Found]) -> str:
     for f in found:
         marks = [f"{row.op} (line {row.line})" for row in f.rows] + [leaf.name for leaf in f.leaves]
         message = re.sub(r"<cell \d+>", "<cell>", f.message)
-        lines += [f"{f.severity} · {f.kind} · line {f.line}:{f.col}", f"> {message}", ">"]
+        lines += [
+            f"{how_sure(f)} · {f.kind} · line {f.line}:{f.col}",
+            f"> {message}",
+            ">",
+        ]
         lines += [f"> {f.remedy}", "", f"Marks {', '.join(marks) or 'nothing'}.", ""]
     return "\n".join(lines)
 

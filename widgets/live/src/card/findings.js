@@ -5,7 +5,7 @@ import { count, isNumber, sum, time, whole } from '../shared/format.js';
 import { prose } from './prose.js';
 import { remedyOf } from './remedy.js';
 import { choose } from './selection.js';
-import { icon, known, word } from './severity.js';
+import { icon, known, READS, word } from './severity.js';
 
 /** Findings that are shown before "and ... more" is pressed. */
 const SHOWN = 5;
@@ -56,13 +56,13 @@ function linked(text, line, go) {
   return [prose(text.slice(0, start)), linkButton(text.slice(start, end), go), prose(text.slice(end))];
 }
 
-/** An item of the list: how grave, the message, the remedy, a link `extra`, `below` its change of the cell. */
-function problem({ severity, text, line, remedy, go, extra, below }) {
+/** An item: how grave, `said` its word, the message, the remedy, a link `extra`, `below` its change of the cell. */
+function problem({ severity, said = word(severity), text, line, remedy, go, extra, below }) {
   const tall = { class: 'tall', tabindex: 0, role: 'group', 'aria-label': 'finding' };
   return html(
     'li',
     { class: severity },
-    html('span', { class: 'word' }, `${icon(severity)} ${word(severity)}`),
+    html('span', { class: 'word' }, `${icon(severity)} ${said}`),
     html(
       'div',
       text.length + remedy.length > TALL ? tall : {},
@@ -85,6 +85,7 @@ function findingItem(card, finding, number) {
   };
   return problem({
     severity: known(finding.severity),
+    said: finding.reads ? READS : undefined,
     text: finding.message,
     line,
     remedy: finding.remedy,

@@ -10,3 +10,6 @@ export function known(severity) {
 
 export const icon = (severity) => ICONS[severity];
 export const word = (severity) => WORDS[severity];
+
+/** The word of a note that reads like a mistake, which nothing recorded confirms. */
+export const READS = 'Worth a look';
