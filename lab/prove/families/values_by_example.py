@@ -18,6 +18,8 @@ insert("alias", r"every so many steps: (.+?)\.$", r"\1", "Load it at the end of 
 insert("alias", r"a set of its own first: (.+?)\.$", r"\1", "Give it a set of its own", "before")
 insert("alias", r"Begin with: (if .+?: return)\.$", r"\1", "Look whether it is done", "function")
 insert("alias", r"Work on a copy: (\w+) = .+?\.clone\(\)", r"\1 = \1.clone()", "Work on a copy", "before")
+rewrite("gradient", r"Differentiate each by itself", "torch.autograd.grad(_g, _x, *_r)",
+        "torch.autograd.grad(_g[:, 0].sum(), _x, create_graph=True)", "Differentiate one column", "quoted")  # fmt: skip
 insert("gradient", r"Change a copy: \w+ = (\w+)\.clone", r"\1 = \1.clone()", "Change a copy", "before")
 
 # -- graphs ----------------------------------------
@@ -131,6 +133,10 @@ rewrite("dtype", r"expm1", "torch.exp(_x) - 1", "torch.expm1(_x)", "Use expm1")
 rewrite("dtype", r"Keep the weights in float32", "_m.to(torch.bfloat16)", "_m", "Keep them in float32")
 rewrite("dtype", r"Keep the weights in float32", "_m.bfloat16()", "_m", "Keep them in float32")
 rewrite("dtype", r"Keep the weights in float32", "_m.half()", "_m", "Keep them in float32")
+for _narrow in ("torch.bfloat16", "torch.float16"):
+    rewrite(
+        "dtype", r"Keep the (?:weights|average) in float32", _narrow, "torch.float32", "Keep them in float32", "all"
+    )
 for _made in ("torch.Tensor(_x)", "torch.FloatTensor(_x)", "torch.tensor(_x)", "torch.tensor(_x, dtype=torch.float32)"):
     rewrite("dtype", r"in float64 or int64", ("_a - _b", _made),
             ("(_a - _b).float()", "torch.tensor(_x, dtype=torch.float64)"), "Subtract in float64")  # fmt: skip
