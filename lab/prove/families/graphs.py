@@ -17,7 +17,7 @@ LEAVES = ("item", "tolist", "detach", "detach_", "numpy", "int", "long", "argmax
 @remedy("cut")
 def without_call(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """Leave out `.item()`, `.detach()`, `float()` and what makes a tensor of their values again."""
-    found = re.search(r"[Ll]eave out (?:nn\.)?\.?(\w+)\(\)", finding.remedy)
+    found = re.search(r"[Ll]eave (?:out|the) (?:nn\.)?\.?(\w+)\(\)", finding.remedy)
     name = found[1] if found else "int" if "Integers" in finding.remedy else ""
     if not name:
         return

@@ -65,11 +65,25 @@ def assignment(cell: Cell, finding: Finding) -> Iterator[Patch]:
             parts = [ast.dump(n) for n in ast.walk(new.value)]
             made = [a for a in cell.all(ast.Assign) if _target(a) == target and a.lineno <= max(lines, default=0)]
             olds = [a for a in made if ast.dump(a.value) in parts][-1:]
+        if not olds and isinstance(new, ast.Assign) and "Begin" in finding.remedy:
+            yield from _begun(cell, target, ast.unparse(new.value))
         for old in olds:
             if ast.dump(old) != ast.dump(new):
                 yield Patch(f"Write {piece}", with_imports(piece, cell, (*cell.span(old), piece)))
         if not olds and isinstance(new, ast.Assign):
             yield from _part_of(cell, new.value, [a for a in cell.all(ast.Assign) if _target(a) == target])
+
+
+def _begun(cell: Cell, target: str, value: str) -> Iterator[Patch]:
+    """The value that a name begins with, alone or among others: `best, kept = 0.0, None`."""
+    for assign in cell.all(ast.Assign):
+        names, values = assign.targets[0], assign.value
+        pairs = [(names, values)]
+        if isinstance(names, ast.Tuple) and isinstance(values, ast.Tuple) and len(names.elts) == len(values.elts):
+            pairs = list(zip(names.elts, values.elts, strict=True))
+        for name, old in pairs:
+            if ast.unparse(name) == target and isinstance(old, ast.Constant | ast.UnaryOp):
+                yield Patch(f"Begin with {value}", cell.put((old, value)))
 
 
 def _part_of(cell: Cell, new: ast.expr, made: Sequence[ast.Assign]) -> Iterator[Patch]:

@@ -150,6 +150,39 @@ CASES = {
         "self.loader = DataLoader(self.loader.dataset, batch_size=None, sampler=self.loader.batch_sampler)\n"
         "for epoch in range(3):\n    for i, (a, b) in enumerate(self.loader):\n        f(a)",
     ),
+    "a mean that is divided in each turn": (
+        Finding("evaluation", "warning", 3, remedy="Divide once, behind the loop."),
+        "for k, b in enumerate(batches):\n    total += f(b)\n    total = total / (k + 1)\nprint(total)",
+        "for k, b in enumerate(batches):\n    total += f(b)\ntotal = total / (k + 1)\nprint(total)",
+    ),
+    "what two uses share": (
+        Finding("loss", "warning", 2, message="Line 2 changes a between two uses: line 1 has taken it as it was.",
+                remedy="Change it before both."),
+        "b = r * a\na = a - a.mean()\nc = s * a",
+        "a = a - a.mean()\nb = r * a\nc = s * a",
+    ),
+    "changed at random in training alone": (
+        Finding("mode", "warning", 2, remedy="Ask first: if self.training: m = cut(m)."),
+        "def forward(self, m):\n    m = cut(m)\n    return self.net(m)",
+        "def forward(self, m):\n    if self.training:\n        m = cut(m)\n    return self.net(m)",
+    ),
+    "the best of two begins": (
+        Finding("evaluation", "warning", 2, remedy='Begin at the other end: best = float("inf").'),
+        "best, kept = 0.0, None\nif loss < best: best = loss",
+        "best, kept = float('inf'), None\nif loss < best: best = loss",
+    ),
+    "orders of both": (
+        Finding("data", "warning", 1, message="Line 1 mixes (`x[torch.randperm(len(x))]`), and line 2 in another one.",
+                remedy="Draw it once: order = torch.randperm(len(x)), for both."),
+        "a = x[torch.randperm(len(x))]\nb = y[torch.randperm(len(y))]",
+        "order = torch.randperm(len(x))\na = x[order]\nb = y[order]",
+    ),
+    "an argument that is one by default": (
+        Finding("evaluation", "warning", 1, message="Line 1 judges (`model(x, t)`): ratio is 0.5 by default.",
+                remedy="Let it go on by itself: ratio=0."),
+        "out = model(x, t)",
+        "out = model(x, t, ratio=0)",
+    ),
     "a layer of a size that forward() tells": (
         Finding("optimizer", "error", 6, remedy="Make it once in __init__ (self.fc = nn.Linear(9, 4)) and call it."),
         "class Net(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n        self.n = n\n"
