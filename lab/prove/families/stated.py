@@ -65,8 +65,9 @@ def assignment(cell: Cell, finding: Finding) -> Iterator[Patch]:
             parts = [ast.dump(n) for n in ast.walk(new.value)]
             made = [a for a in cell.all(ast.Assign) if _target(a) == target and a.lineno <= max(lines, default=0)]
             olds = [a for a in made if ast.dump(a.value) in parts][-1:]
-        if not olds and isinstance(new, ast.Assign) and "Begin" in finding.remedy:
+        if isinstance(new, ast.Assign) and "Begin" in finding.remedy:
             yield from _begun(cell, target, ast.unparse(new.value))
+            continue
         for old in olds:
             if ast.dump(old) != ast.dump(new):
                 yield Patch(f"Write {piece}", with_imports(piece, cell, (*cell.span(old), piece)))

@@ -119,6 +119,8 @@ rewrite("mask", r"Mask the scores", "_s.softmax(*_r) * _m", "_s.masked_fill(_m =
 rewrite("mask", r"Mask the scores", "torch.softmax(_s, *_r) * _m",
         "torch.softmax(_s.masked_fill(_m == 0, float('-inf')), *_r)", "Mask the scores")  # fmt: skip
 
+rewrite("loop", r"gets a copy", "np.random.RandomState(*_r)", "np.random", "Draw from NumPy's own generator")
+rewrite("loop", r"gets a copy", "random.Random(*_r)", "random", "Draw from Python's own generator")
 rewrite("learning-rate", r"Make it of (\w+)\.$", "_f(_o, *_r)", r"_f(\1, *_r)", "Make it of the other", "quoted")
 
 # -- numbers ----------------------------------------
