@@ -93,6 +93,9 @@ def state_cut(cell: Cell, finding: Finding) -> Iterator[Patch]:
     retained = [k for k in cell.all(ast.keyword) if isinstance(k, ast.keyword) and k.arg == "retain_graph"]
     yield from _attribute_cut(cell, statement, name)
     cuts = [f"{name} = {name}.detach()", f"{name} = tuple(t.detach() for t in {name})"]
+    begins = [a.value for a in cell.all(ast.Assign) if ast.unparse(a.targets[0]) == name]
+    if any(isinstance(value, ast.Constant) and value.value is None for value in begins):
+        cuts = [f"if {name} is not None: {cut}" for cut in cuts]
     statements = [] if statement is None else [statement]
     loops = [n.body[0] for n in cell.all(ast.stmt) if isinstance(n, ast.For | ast.While) and name in cell.code(n)]
     for where in (*statements, *loops):

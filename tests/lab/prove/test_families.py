@@ -144,6 +144,11 @@ CASES = {
         "def update(self, z):\n    self.value = self.value + z.mean(0)",
         "def update(self, z):\n    self.value = self.value.detach()\n    self.value = self.value + z.mean(0)",
     ),
+    "a state that begins with None": (
+        Finding("error", "error", 3, remedy="Cut the state between iterations: h = h.detach()."),
+        "h = None\nfor x in data:\n    y, h = net(x, h)",
+        "h = None\nfor x in data:\n    if h is not None: h = h.detach()\n    y, h = net(x, h)",
+    ),
     "a loader of what is in memory": (
         Finding("slow", "note", 2, message="Line 2 waits 9 ms for 8 batches of data that are in memory."),
         "for epoch in range(3):\n    for i, (a, b) in enumerate(self.loader):\n        f(a)",
