@@ -115,8 +115,10 @@ class Criterion:
 
 
 def ended_before(runs: Runs) -> str:
-    """The cell failed, and now it runs to its end."""
-    return "the cell runs to its end" if runs.before["error"] and not runs.after["error"] else ""
+    """The cell failed, and now it runs to its end, or on from where it failed as far as the trial went."""
+    if not runs.before["error"] or runs.after["error"]:
+        return ""
+    return "the cell runs on past where it failed" if runs.after.get("stopped") else "the cell runs to its end"
 
 
 def _more_gradients(runs: Runs) -> str:

@@ -14,7 +14,7 @@ from .cell import Patch
 from .criteria import SPEED, Runs
 from .elsewhere import CELLS, cells_from, makes
 from .remedies import patches
-from .snapshot import Order, Snapshot
+from .snapshot import TOO_LONG, Order, Snapshot
 from .verdict import STAYS, Verdict, judge
 
 BUDGET_S = 60.0  # for all trials of a cell
@@ -25,6 +25,7 @@ REPEATS, MOST_REPEATS = 2, 6  # more runs where time is the criterion, of a shor
 REPEATED_MS = 1000.0  # that they may take
 FINDINGS = 3  # that are tried
 ALIKE = 2  # more lines of one mistake
+_UNKNOWN = "fails: NameError"
 Again = tuple[tuple[str, str], ...]
 
 
@@ -72,7 +73,16 @@ class Prover:
         return replace(patch, text=patch.was) if patch.file else Patch("", self.text)
 
     def one(self, kind: str, patch: Patch) -> Verdict:
-        """Try one patch for a finding of a kind."""
+        """Try one patch for a finding of a kind; what takes too long is tried on its first backward passes alone."""
+        verdict = self._whole(kind, patch)
+        if TOO_LONG in verdict.said and not self.steps:
+            before, _ = self._before.get((patch.file, _again(patch)), ({}, {}))
+            self.steps = PASSES + (before.get("passes", 0) if before.get("error") else 0)  # past where it fails
+            self._before.clear()
+            verdict = self._whole(kind, patch)
+        return verdict
+
+    def _whole(self, kind: str, patch: Patch) -> Verdict:
         again = _again(patch)
         before, found = self.before(patch, again)
         if "leaves" not in before or "found" not in found:
@@ -88,7 +98,8 @@ class Prover:
         """Return the verdict on a patch of a cell that runs and has the finding."""
         after = self.run("measure", patch, again)
         if "leaves" not in after:
-            return Verdict("refuted", after["error"])
+            slow = TOO_LONG in after["error"] and kind not in SPEED  # nothing is known of it
+            return Verdict("untried" if slow else "refuted", after["error"])
         if kind in SPEED:
             once = Runs(before, after, found, found)
             first = judge(kind, *self._texts(patch), once)
@@ -145,7 +156,8 @@ class Prover:
     def finding(self, finding: Finding) -> tuple[Verdict, Patch] | None:
         """Try the patches of a finding until one is proved; return the best, None where there is no patch.
 
-        A guess that fails is not told: the finding may be right, and another way of doing it better.
+        A guess that fails is not told: the finding may be right, and another way of doing it better. Nor is code of a
+        remedy that names what is not there.
         """
         best: tuple[Verdict, Patch] | None = None
         order = {"proved": 0, "consistent": 1, "refuted": 2, "untried": 3}
@@ -158,7 +170,7 @@ class Prover:
                 if more is None:
                     break
                 patch, verdict = more, self.one(finding.kind, more)
-            if patch.guess and verdict.level == "refuted":
+            if verdict.level == "refuted" and (patch.guess or _UNKNOWN in verdict.said):
                 continue
             if best is None or order[verdict.level] < order[best[0].level]:
                 best = verdict, patch

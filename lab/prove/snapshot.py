@@ -38,6 +38,7 @@ HELD_BYTES = 512 << 20  # that the sleeping process may come to hold alone, whil
 DISK_BYTES = 512 << 20  # that a worker may write to its folder
 PATIENCE_S = 30.0  # beyond the time of a run: before the first one packages load what they load at a first step
 GONE = "the copy of the process from before the cell has gone"
+TOO_LONG = "it took longer than"
 TOO_MUCH = f"that copy was given up: the cell changed more than {HELD_BYTES >> 20} MB of memory"
 _CHUNK = 1 << 20
 _HELD_TOO_MUCH = 3  # exit status of a sleeping process
@@ -248,7 +249,7 @@ def _watch(pid: int, read: int, order: Order, folder: str) -> tuple[bytes, str]:
             got += part
         why = ""
         if time.monotonic() > end:
-            why = f"it took longer than {order.seconds:.0f} s"
+            why = f"{TOO_LONG} {order.seconds:.0f} s"
         elif _resident(pid) > most:
             why = f"it took more than {order.megabytes:,} MB of memory"
         elif _on_disk(folder) > DISK_BYTES:

@@ -65,7 +65,8 @@ def _worse(kind: str, texts: tuple[str, str], changed: tuple[str, str], runs: Ru
     if hidden and not criterion.may_hide(hidden):
         return hidden
     ends = _ends_early(texts[0]) or (changed is not texts and _ends_early(*changed))  # as an episode does
-    every = kind not in SPEED and not ends
+    asks = changed[1].count(".training") > changed[0].count(".training")  # so it runs in one mode alone
+    every = kind not in SPEED and not ends and not asks
     less = runs_less(*texts, dict(before["lines"]), dict(after["lines"]), all_of_them=every)
     if changed is not texts:
         there = dict(before["there"]), dict(after["there"])
@@ -140,8 +141,10 @@ def hides(text: str, new: str) -> str:
     'it adds no_grad'
     >>> hides("loss.backward(); opt.step()", "loss.backward()")
     'it takes step() away'
+    >>> hides("y = f(x)", "with torch.no_grad():\\n    rows = f(all)\\ny = rows[x]")
+    ''
     """
-    old, now = _census(text), _census(new)
+    old, now = _census(text), _census(new, text)
     if now["try"] > old["try"]:
         return "it catches the error"
     for name in _HIDING:
@@ -153,18 +156,28 @@ def hides(text: str, new: str) -> str:
     return "it leaves the cell early" if now["leave"] > old["leave"] else ""
 
 
-def _census(text: str) -> Counter[str]:
+def _census(text: str, before: str = "") -> Counter[str]:
     counts: Counter[str] = Counter()
-    for node in ast.walk(Cell(text).tree):
+    tree = Cell(text).tree
+    spared = _of_new_code(tree, before) if before else set()
+    for node in ast.walk(tree):
         if isinstance(node, ast.Try):
             counts["try"] += 1
-        elif isinstance(node, ast.Attribute | ast.Name):
+        elif isinstance(node, ast.Attribute | ast.Name) and node not in spared:
             counts[last_name(node)] += 1
         elif isinstance(node, ast.Return | ast.Break | ast.Raise | ast.Continue):
             counts["leave"] += 1
         if isinstance(node, ast.Call):
             counts[f"{last_name(node.func)}()"] += 1
     return counts
+
+
+def _of_new_code(tree: ast.Module, before: str) -> set[ast.AST]:
+    """Return the names in the heads of `with` blocks that hold no statement of the text before: they hide nothing."""
+    known = {ast.dump(n) for n in ast.walk(Cell(before).tree) if isinstance(n, ast.stmt)}
+    blocks = [n for n in ast.walk(tree) if isinstance(n, ast.With)]
+    fresh = [block for block in blocks if not any(ast.dump(s) in known for part in block.body for s in ast.walk(part))]
+    return {part for block in fresh for item in block.items for part in ast.walk(item)}
 
 
 def runs_less(text: str, new: str, ran: dict[int, int], runs: dict[int, int], all_of_them: bool) -> str:

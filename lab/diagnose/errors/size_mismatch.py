@@ -20,6 +20,7 @@ _BATCHES = re.compile(r"Expected input batch_size \((\d+)\) to match target batc
 _TARGETS = re.compile(r"Expected target size \[([\d, ]+)\], got \[([\d, ]+)\]")
 _READS = re.compile(r"a layout that reads as \(([\d, ]+)\)")
 _CLASS = re.compile(r"Target (-?\d+) is out of bounds")
+VOID = 255  # what data sets of pictures have where a pixel has no class
 JOINS = {"cat", "concat", "concatenate", "vstack", "row_stack"}
 
 
@@ -210,7 +211,9 @@ def _classes(trace: Trace, error: ErrorRow, row: Row, text: str) -> Found | None
     if s.min >= 1 and s.max - s.min < n:
         remedy = f"Number the classes from 0: target - {s.min:.0f}."
     elif s.min < 0:
-        remedy = "Number the classes from 0; for samples without a class say ignore_index."
+        remedy = f"Number the classes from 0; for samples without a class say ignore_index={s.min:.0f}."
+    elif s.max == VOID > n:
+        remedy = f"Where {VOID} marks what has no class, leave it out: CrossEntropyLoss(ignore_index={VOID})."
     last = row.refs[0]
     origin = size_of(trace, code_of(trace, last).partition("(")[0]) if isinstance(last, Row) else None
     if origin is not None and not origin.code.isdigit():

@@ -17,6 +17,8 @@ ALONG = {"abs", "pow", "square", "cast", "float", "double", "to", "neg", "mul", 
 REDUCES = {"mean", "sum", "nanmean", "nansum"}
 MAKES = {"linear", "addmm", "matmul", "conv1d", "conv2d", "embedding", "bilinear"}
 PRODUCTS = {"matmul", "mm", "linear", "einsum", "cdist"}
+GATHERS = {"setitem_", "copy_", "cat", "stack", "zeros_like", "zeros", "empty_like", "cumsum", "flip"}
+"""Ops by which a column comes about row by row."""
 SPLITS = {"unsqueeze", "view", "reshape", "getitem", "slice", "expand", "index"}
 """Ops by which somebody makes a column on purpose."""
 
@@ -43,7 +45,8 @@ def crossed(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if n < 3 or {a, b} != {(n, 1), (n,)}:
             continue
         column, other = row.refs if a == (n, 1) else row.refs[::-1]
-        if not _of_model(column) or _origin(column) is _origin(other) or not _reduced(row, readers):
+        trains = row in behind and other.requires_grad and _computed(column)  # a weight or an advantage of each sample
+        if not (trains or _of_model(column)) or _origin(column) is _origin(other) or not _reduced(row, readers):
             continue
         if any(_of_pairs(ref, row.shape) for r in readers.get(row, ()) for ref in r.refs if ref is not row):
             continue  # a matrix of pairs, to which another is added
@@ -78,6 +81,17 @@ def _of_model(ref: Ref, depth: int = 8) -> bool:
         return True
     alike = [r for r in ref.refs if tuple(r.shape) == tuple(ref.shape)] or list(ref.refs[:1])
     return any(_of_model(r, depth - 1) for r in alike)
+
+
+def _computed(ref: Ref) -> bool:
+    """Whether a column was computed as one, element by element: nobody has made it one by a view."""
+    seen: set[Ref] = set()
+    while isinstance(ref, Row) and ref not in seen:
+        seen.add(ref)
+        if ref.view or ref.op not in ALONG | GATHERS:
+            return False
+        ref = next((r for r in ref.refs if tuple(r.shape) == tuple(ref.shape)), ref)
+    return bool(seen)
 
 
 def _reduced(row: Row, readers: dict[Ref, list[Row]]) -> bool:

@@ -119,11 +119,13 @@ def words_in(node: ast.AST) -> set[str]:
 
 
 def function_of(found: Source, node: ast.Call) -> Function | None:
-    """Return the user's function that a call runs, where its name is that of a single one."""
+    """Return the user's function that a call runs, of an earlier cell too, where its name is that of a single one."""
     name = called(node)
     if not name or (isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) in OUTSIDE):
         return None
     named = [n for n in found.nodes if isinstance(n, Function) and n.name == name]
+    if not named and isinstance(node.func, ast.Name):
+        return found.functions.get(name)
     return named[0] if len(named) == 1 else None
 
 

@@ -179,7 +179,7 @@ def scopes(trace: Trace, *words: str, earlier: bool = False) -> Iterator[Scope]:
     """Yield each function of the user's sources, and what runs at the top of this cell: with `words` only of sources
     that have all of these in their text, with `earlier` the statements of earlier cells stand before this cell's."""
     for source in sources(trace):
-        if all(word in source.text for word in words):
+        if all(word in source.words for word in words):
             for scope in source.scopes(earlier):
                 yield Scope(trace, index_of(flow_of(source, scope)))
 

@@ -30,6 +30,7 @@ class Earlier(NamedTuple):
     """Its lines are numbered as if this cell followed it: the last one is 0, or less where others lie between."""
     shift: int
     """What has to be added to such a line for that of the cell."""
+    text: str
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,11 @@ class Source:
     """Of this cell: those that made what it reads, in the order in which they ran."""
     session: ast.Module | None = None
     """Of an earlier cell: the statements of all that ran, where its functions find their global names."""
+
+    @cached_property
+    def words(self) -> str:
+        """The text of the program: of this cell with those of earlier ones that made what it reads."""
+        return "\n".join([*(cell.text for cell in self.earlier), self.text])
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
@@ -339,7 +345,7 @@ def _numbered(cells: dict[str, str]) -> tuple[Earlier, ...]:
     for file, text in reversed(cells.items()):
         shift += text.count("\n") + 1
         tree = respelled(ast.parse(text), text)
-        found.append(Earlier(shown_name(file), ast.increment_lineno(tree, -shift), shift))  # type: ignore[type-var]
+        found.append(Earlier(shown_name(file), ast.increment_lineno(tree, -shift), shift, text))  # type: ignore[type-var]
     return tuple(reversed(found))
 
 

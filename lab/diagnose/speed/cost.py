@@ -267,6 +267,8 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if not by_line:
         return []
     count, row = max(by_line.values(), key=lambda pair: pair[0])
+    if any(chain[:1] == row.chain[:1] for chain in trace.fetched):
+        return []  # a loader's: what it costs is told of its batches
     line, _, place = where(trace, row.chain)
     does, most = f"{place} runs {count:,} of {runs:,} ops", ""
     remedy = WHOLE

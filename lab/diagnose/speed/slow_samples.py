@@ -115,9 +115,11 @@ def stacked(shares: Shares) -> Iterator[Saving]:
     """``torch.cat(batch.state)`` of the single states that were drawn from a memory, in each step."""
     trace = shares.trace
     makers = {code for fetched in trace.fetched.values() for code in fetched.makers}
+    loops = {chain[0] for chain in trace.fetched if chain}  # a loader stacks there: see `rows_fetched`
     lines: dict[Frame, list[Row]] = {}
     for row in shares.rows:
-        if row.op in ("cat", "stack") and row.chain and row.chain[0][0] not in makers and _of_samples(row):
+        own = row.chain and row.chain[0][0] not in makers and row.chain[0] not in loops
+        if row.op in ("cat", "stack") and own and _of_samples(row):
             lines.setdefault(row.chain[0], []).append(row)
     functions: dict[CodeType, list[tuple[float, list[Row]]]] = {}
     for frame, rows in lines.items():

@@ -11,6 +11,7 @@ from . import (  # isort: skip - their order is that in which patches are tried
     modes,
     numerics,
     orders,
+    earlier,
     speed,
     speed_by_example,
     stated,

@@ -12,7 +12,7 @@ from ..cell import Cell, Patch, last_name
 from ..examples import lines_of, on_line, quoted
 from ..remedies import remedy
 
-_GIVEN = re.compile(r"\b([a-z]\w*)=(\"[^\"]*\"|'[^']*'|\{[^}]*\}|\[[^\]]*\]|-?[\w.]*\w)")
+_GIVEN = re.compile(r"\b([a-z]\w*)=(\"[^\"]*\"|'[^']*'|\{[^}]*\}|\[[^\]]*\]|-?\d[\d.]*e-?\d+|-?[\w.]*\w)")
 WITHOUT = {  # arguments that calls have without saying so: where a remedy asks for them they are added to these
     "dim": ("argmax", "softmax", "log_softmax", "normalize", "cosine_similarity", "cat", "stack", "max", "min", "sum",
             "mean", "Softmax"),
@@ -29,7 +29,8 @@ WITHOUT = {  # arguments that calls have without saying so: where a remedy asks 
     "keepdim": ("sum", "mean", "max", "std", "norm"), "antialias": ("interpolate",), "dtype": ("tensor", "zeros_like"),
     "replacement": ("WeightedRandomSampler", "RandomSampler", "multinomial"), "sparse": ("Embedding",),
     "track_running_stats": ("BatchNorm1d", "BatchNorm2d"), "correction": ("std", "var"),
-    "approximate": ("gelu",), "key_padding_mask": ("attn",), "is_causal": ("scaled_dot_product_attention",),
+    "approximate": ("gelu",), "freeze": ("from_pretrained",),
+    "key_padding_mask": ("attn",), "is_causal": ("scaled_dot_product_attention",),
     "norm_first": ("TransformerEncoderLayer",), "set_to_none": ("zero_grad",), "logprob": (),
 }  # fmt: skip
 PLACE = {"shuffle": 2, "dim": 1, "descending": 2, "p": 0}  # where such an argument stands without its name
@@ -52,7 +53,7 @@ def named(cell: Cell, finding: Finding) -> Iterator[Patch]:
             word = next((w for w in call.keywords if w.arg == key), None)
             if word is not None and cell.code(word.value) != value:
                 yield Patch(f"{key}={value}", cell.put((word.value, value)))
-            elif word is None and last_name(call.func) in WITHOUT.get(key, ()):
+            elif word is None and (last_name(call.func) in WITHOUT.get(key, ()) or f"{key} is " in finding.message):
                 yield from _added(cell, call, key, value)
 
 

@@ -17,7 +17,7 @@ LEAVES = ("item", "tolist", "detach", "detach_", "numpy", "int", "long", "argmax
 @remedy("cut")
 def without_call(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """Leave out `.item()`, `.detach()`, `float()` and what makes a tensor of their values again."""
-    found = re.search(r"[Ll]eave out (?:nn\.)?\.?(\w+)\(\)", finding.remedy)
+    found = re.search(r"[Ll]eave (?:out|the) (?:nn\.)?\.?(\w+)\(\)", finding.remedy)
     name = found[1] if found else "int" if "Integers" in finding.remedy else ""
     if not name:
         return
@@ -39,7 +39,7 @@ def without_call(cell: Cell, finding: Finding) -> Iterator[Patch]:
                     yield Patch("Leave the loss as it is", cell.splice([cell.without(statement)]))
                 else:
                     yield Patch(f"Leave out {name}()", cell.put((made, cell.code(inner))))
-            text = cell.put((call, cell.code(inner)))
+            text = _clamped(cell.put((call, cell.code(inner))), call.lineno)
             yield from _stacked(text, name)
             yield Patch(f"Leave out {name}()", text)
 
@@ -53,6 +53,22 @@ def _inside(call: ast.Call) -> ast.expr | None:
     if isinstance(call.func, ast.Attribute) and not call.args:
         return call.func.value
     return call.args[0] if call.args else None
+
+
+def _clamped(text: str, line: int) -> str:
+    """Return a text in which Python's `max(0, x)` of what is a tensor now is a clamp, which keeps the graph.
+
+    >>> _clamped("parts.append(max(0.0, a - b))", 1)
+    'parts.append((a - b).clamp(min=0.0))'
+    """
+    try:
+        cell = Cell(text)
+    except SyntaxError:
+        return text
+    for call in cell.calls("max", line=line):
+        if isinstance(call.func, ast.Name) and len(call.args) == 2 and isinstance(call.args[0], ast.Constant):
+            text = cell.put((call, f"({cell.code(call.args[1])}).clamp(min={cell.code(call.args[0])})"))
+    return text
 
 
 def _stacked(text: str, name: str) -> Iterator[Patch]:

@@ -18,7 +18,16 @@ rewrite("loss", r"opposite signs: .*critic", "_a.mean() - _b.mean()", "_b.mean()
 rewrite("loss", r"Turn the two signs", "F.relu(1 + _r).mean() + F.relu(1 - _f).mean()",
         "F.relu(1 - _r).mean() + F.relu(1 + _f).mean()", "Turn the two signs")  # fmt: skip
 rewrite("loss", r"other way round: \w*\.?exp\(", "torch.exp(_a - _b)", "torch.exp(_b - _a)", "Turn it round")
-rewrite("loss", r"Compare with -", "_n / _s", "-_n / _s", "Turn the sign", "quoted")
+rewrite("loss", r"Compare with -", "_n / _s", "-_n / _s", "Turn the sign", "all")
+rewrite("loss", r"Add it: \w+ = ", "_a - _b", "_a + _b", "Add it", "quoted")
+rewrite("loss", r"Add it: \w+ = ", "_a.sub(_b)", "_a.add(_b)", "Add it", "quoted")
+rewrite("loss", r"Subtract it: \w+ = ", "_a + _b", "_a - _b", "Subtract it")
+rewrite("loss", r"Subtract it: \w+ = ", "torch.add(_a, _b, alpha=_c)", "torch.sub(_a, _b, alpha=_c)", "Subtract it")
+rewrite("loss", r"Turn the difference round", "F.logsigmoid(_a - _b)", "F.logsigmoid(_b - _a)", "Turn it round")
+rewrite("loss", r"other way round: exp\(", "_a.sub(_b).exp()", "(_b - _a).exp()", "Turn it round", "quoted")
+rewrite("loss", r"Take 1 minus it", "_q", "1 - _q", "Take 1 minus it", "quoted")
+rewrite("loss", r"\nAdd (\w+ / [\w.()]+)\.", "1 / _n", r"\1", "Add the share that was taken away")
+rewrite("loss", r"label of real samples: (\w+)\.", "_f(_a, _b)", r"_f(_a, \1)", "Give it that of real ones", "quoted")
 rewrite("loss", r"Turn it round: \w+ != ", "_a == _b", "_a != _b", "Turn it round")
 rewrite(
     "loss", r"(?:Go backwards|Go from the end): for ", "range(*_r)", "reversed(range(*_r))", "Go backwards", "loops"

@@ -91,7 +91,11 @@ def state_cut(cell: Cell, finding: Finding) -> Iterator[Patch]:
     line = re.search(r"line (\d+) makes", finding.message)
     statement = cell.statement(int(line[1]) if line else finding.line)
     retained = [k for k in cell.all(ast.keyword) if isinstance(k, ast.keyword) and k.arg == "retain_graph"]
+    yield from _attribute_cut(cell, statement, name)
     cuts = [f"{name} = {name}.detach()", f"{name} = tuple(t.detach() for t in {name})"]
+    begins = [a.value for a in cell.all(ast.Assign) if ast.unparse(a.targets[0]) == name]
+    if any(isinstance(value, ast.Constant) and value.value is None for value in begins):
+        cuts = [f"if {name} is not None: {cut}" for cut in cuts]
     statements = [] if statement is None else [statement]
     loops = [n.body[0] for n in cell.all(ast.stmt) if isinstance(n, ast.For | ast.While) and name in cell.code(n)]
     for where in (*statements, *loops):
@@ -100,6 +104,17 @@ def state_cut(cell: Cell, finding: Finding) -> Iterator[Patch]:
             if retained and "retain_graph" in finding.remedy:
                 text = re.sub(r"(,\s*)?retain_graph=True", "", text)
             yield Patch(f"Cut {name} between iterations", text)
+
+
+def _attribute_cut(cell: Cell, statement: ast.stmt | None, name: str) -> Iterator[Patch]:
+    """Cut a state that an object keeps, where the remedy's name is only an example's."""
+    if not isinstance(statement, ast.Assign) or any(n.id == name for n in cell.all(ast.Name)):
+        return
+    target = cell.code(statement.targets[0])
+    if isinstance(statement.targets[0], ast.Attribute) and target in cell.code(statement.value):
+        said = f"Cut {target} between iterations"
+        yield Patch(said, cell.splice([cell.before(statement, f"{target} = {target}.detach()")]))
+        yield Patch(said, cell.put((statement.value, f"({cell.code(statement.value)}).detach()")))
 
 
 def _is_tuple(cell: Cell, name: str) -> bool:

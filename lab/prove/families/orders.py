@@ -60,10 +60,10 @@ def shuffled_batches(cell: Cell, finding: Finding) -> Iterator[Patch]:
         yield Patch("Draw an order in each epoch", cell.splice([put]))
 
 
-@remedy("evaluation")
+@remedy("evaluation", "data")
 def one_order(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """Parts of one permutation, where each part was of another."""
-    if "Draw one: " not in finding.remedy:
+    if not re.search(r"Draw one: |Draw it once: ", finding.remedy):
         return
     draws = [n for line in lines_of(finding) for n in on_line(cell, line) if isinstance(n, ast.Call)]
     draws = [c for c in dict.fromkeys(draws) if last_name(c.func) == "randperm"]
@@ -105,6 +105,28 @@ def returned_after(cell: Cell, finding: Finding) -> Iterator[Patch]:
     loop = cell.loop(statement) if statement is not None else None
     if "return behind the loop" in finding.remedy and isinstance(statement, ast.Return) and loop is not None:
         yield Patch("Return after the loop", cell.moved(statement, loop, below=True))
+
+
+@remedy("evaluation", "loss")
+def elsewhere(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """A mean is divided once, behind its loop; what two uses share is changed before both."""
+    statement = cell.statement(finding.line)
+    loop = cell.loop(statement) if statement is not None else None
+    if statement is not None and loop is not None and "once, behind the loop" in finding.remedy:
+        yield Patch("Divide once, behind the loop", cell.moved(statement, loop, below=True))
+    taken = re.search(r"line (\d+) has taken it", finding.message)
+    first = cell.statement(int(taken[1])) if taken else None
+    if statement is not None and first is not None and "before both" in finding.remedy:
+        yield Patch("Change it before both", cell.moved(statement, first))
+
+
+@remedy("mode")
+def in_training_alone(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """What changes samples at random runs in training mode."""
+    statement = cell.statement(finding.line)
+    if statement is not None and "if self.training" in finding.remedy:
+        begin, _, lines = cell.before(statement, "if self.training:", *(f"    {x}" for x in cell.dedented(statement)))
+        yield Patch("Ask for the mode first", cell.splice([(begin, cell.without(statement)[1], lines)]))
 
 
 @remedy("vanishing", "exploding")

@@ -65,9 +65,37 @@ def assignment(cell: Cell, finding: Finding) -> Iterator[Patch]:
             parts = [ast.dump(n) for n in ast.walk(new.value)]
             made = [a for a in cell.all(ast.Assign) if _target(a) == target and a.lineno <= max(lines, default=0)]
             olds = [a for a in made if ast.dump(a.value) in parts][-1:]
+        if isinstance(new, ast.Assign) and "Begin" in finding.remedy:
+            yield from _begun(cell, target, ast.unparse(new.value))
+            continue
         for old in olds:
             if ast.dump(old) != ast.dump(new):
                 yield Patch(f"Write {piece}", with_imports(piece, cell, (*cell.span(old), piece)))
+        if not olds and isinstance(new, ast.Assign):
+            yield from _part_of(cell, new.value, [a for a in cell.all(ast.Assign) if _target(a) == target])
+
+
+def _begun(cell: Cell, target: str, value: str) -> Iterator[Patch]:
+    """The value that a name begins with, alone or among others: `best, kept = 0.0, None`."""
+    for assign in cell.all(ast.Assign):
+        names, values = assign.targets[0], assign.value
+        pairs = [(names, values)]
+        if isinstance(names, ast.Tuple) and isinstance(values, ast.Tuple) and len(names.elts) == len(values.elts):
+            pairs = list(zip(names.elts, values.elts, strict=True))
+        for name, old in pairs:
+            if ast.unparse(name) == target and isinstance(old, ast.Constant | ast.UnaryOp):
+                yield Patch(f"Begin with {value}", cell.put((old, value)))
+
+
+def _part_of(cell: Cell, new: ast.expr, made: Sequence[ast.Assign]) -> Iterator[Patch]:
+    """`x = rows[i].copy()`: where x is made of `torch.from_numpy(rows[i])`, for the part that is to be copied."""
+    if not isinstance(new, ast.Call) or not isinstance(new.func, ast.Attribute) or new.args:
+        return
+    old = ast.dump(new.func.value)
+    for assign in made:
+        for node in ast.walk(assign.value):
+            if ast.dump(node) == old:
+                yield Patch(f"Write {ast.unparse(new)}", cell.put((node, f"{cell.code(node)}.{new.func.attr}()")))
 
 
 def _target(statement: ast.stmt) -> str:
@@ -113,7 +141,8 @@ def expression(cell: Cell, finding: Finding) -> Iterator[Patch]:
     known = KNOWN | {n.id for n in cell.all(ast.Name)}
     quotes = [ast.dump(tree) for tree in quoted(finding.message)]
     nodes = [n for line in lines_of(finding) for n in on_line(cell, line) if isinstance(n, ast.expr)]
-    places = [n for n in dict.fromkeys(nodes) if ast.dump(n) in quotes and not isinstance(n, ast.Constant)]
+    read = {n: ast.dump(n).replace("Store()", "Load()") for n in nodes}
+    places = [n for n, code in read.items() if code in quotes and not isinstance(n, ast.Constant)]
     for piece in dict.fromkeys(fragments(finding.remedy, SAID)):
         new = _expression(piece)
         if new is None or not _names(new) <= known:

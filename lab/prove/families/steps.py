@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from widgets.record import Finding
 
@@ -125,6 +126,10 @@ def held(cell: Cell, finding: Finding) -> Iterator[Patch]:
     around = cell.loop(filled) if filled is not None else None
     if group and around is not None:
         yield Patch("Put it among the groups", cell.splice([cell.after(around, group[1])]))
+        block = getattr(cell.parents[around], "body", [])
+        left = [n for n, then in pairwise([*block, None]) if isinstance(n, ast.For) and "append" in cell.code(n)
+                and (then is None or cell.code(then) != group[1])]  # fmt: skip
+        yield Patch("Put each among the groups", cell.splice([cell.after(n, group[1]) for n in left]))
     missing = re.findall(r"(?:not hold|those that were trained:) (\w+)", finding.message)
     for assign in _optimizers(cell):
         call = assign.value
@@ -179,18 +184,39 @@ def _both(cell: Cell, model: ast.stmt, optimizer: ast.stmt, loop: ast.stmt) -> s
     return cell.splice([cell.without(model), cell.without(optimizer), cell.before(loop, *lines)])
 
 
+_LAYER = re.compile(r"(?:Linear|Conv\dd|ConvTranspose\dd|BatchNorm\dd|LayerNorm|Embedding|GRU|LSTM|RNN|Dropout)$")
+
+_LAZY = re.compile(r"(?:Linear|Conv\dd|ConvTranspose\dd|BatchNorm\dd)$")
+
+
 @remedy("optimizer", "no-gradient", "layer")
 def made_once(cell: Cell, finding: Finding) -> Iterator[Patch]:
-    """A layer that is built anew in forward() is made in __init__."""
+    """A layer that is built anew in forward() is made in __init__, lazily where its input's size is not known there."""
     found = re.search(r"self\.(\w+) = (nn\.\w+\(.*?\))\)? and call", finding.remedy)
-    inits = [f for f in cell.all(ast.FunctionDef) if getattr(f, "name", "") == "__init__"]
-    for call in cell.calls("Linear", "Conv2d", "LayerNorm", "BatchNorm1d", "Dropout", line=finding.line):
-        made = cell.code(call)
-        name = f"self.{found[1] if found else 'layer'}"
-        if isinstance(cell.parents[call], ast.Call) and inits and re.fullmatch(r"[\w.]+\([\d., ]*\)", made):
-            last = inits[0].body[-1]  # type: ignore[attr-defined]
-            yield Patch("Make it in __init__", cell.splice([
-                cell.after(last, f"{name} = {made}"), (*cell.span(call), name)]))  # fmt: skip
+    name = f"self.{found[1] if found else 'layer'}"
+    for call in [c for c in cell.calls(*_names(cell), line=finding.line) if _LAYER.match(last_name(c.func))]:
+        home: ast.AST = call
+        while not isinstance(home, ast.ClassDef | ast.Module):
+            home = cell.parents[home]
+        init = next((f for f in home.body if isinstance(f, ast.FunctionDef) and f.name == "__init__"), None)
+        if init is None or not isinstance(cell.parents[call], ast.Call | ast.Assign):
+            continue
+        made, own = cell.code(call), {a.arg for a in init.args.args}
+        if not {n.id for part in call.args for n in ast.walk(part) if isinstance(n, ast.Name)} <= own:
+            rest = [*call.args[1:], *call.keywords]
+            if not {n.id for part in rest for n in ast.walk(part) if isinstance(n, ast.Name)} <= own:
+                continue
+            kind = last_name(call.func)
+            if not _LAZY.match(kind):
+                continue
+            lazy = cell.code(call.func)[: -len(kind)] + f"Lazy{kind}"
+            made = f"{lazy}({', '.join(map(cell.code, rest))})"
+        yield Patch("Make it in __init__", cell.splice([
+            cell.after(init.body[-1], f"{name} = {made}"), (*cell.span(call), name)]))  # fmt: skip
+
+
+def _names(cell: Cell) -> set[str]:
+    return {last_name(c.func) for c in cell.all(ast.Call)}
 
 
 @remedy("optimizer")

@@ -18,6 +18,8 @@ insert("alias", r"every so many steps: (.+?)\.$", r"\1", "Load it at the end of 
 insert("alias", r"a set of its own first: (.+?)\.$", r"\1", "Give it a set of its own", "before")
 insert("alias", r"Begin with: (if .+?: return)\.$", r"\1", "Look whether it is done", "function")
 insert("alias", r"Work on a copy: (\w+) = .+?\.clone\(\)", r"\1 = \1.clone()", "Work on a copy", "before")
+rewrite("gradient", r"Differentiate each by itself", "torch.autograd.grad(_g, _x, *_r)",
+        "torch.autograd.grad(_g[:, 0].sum(), _x, create_graph=True)", "Differentiate one column", "quoted")  # fmt: skip
 insert("gradient", r"Change a copy: \w+ = (\w+)\.clone", r"\1 = \1.clone()", "Change a copy", "before")
 
 # -- graphs ----------------------------------------
@@ -117,6 +119,10 @@ rewrite("mask", r"Mask the scores", "_s.softmax(*_r) * _m", "_s.masked_fill(_m =
 rewrite("mask", r"Mask the scores", "torch.softmax(_s, *_r) * _m",
         "torch.softmax(_s.masked_fill(_m == 0, float('-inf')), *_r)", "Mask the scores")  # fmt: skip
 
+rewrite("loop", r"gets a copy", "np.random.RandomState(*_r)", "np.random", "Draw from NumPy's own generator")
+rewrite("loop", r"gets a copy", "random.Random(*_r)", "random", "Draw from Python's own generator")
+rewrite("learning-rate", r"Make it of (\w+)\.$", "_f(_o, *_r)", r"_f(\1, *_r)", "Make it of the other", "quoted")
+
 # -- numbers ----------------------------------------
 rewrite("dtype", r"numbers by ([\d.e-]+) .*a step near 1e-3", r"\1", "1e-3", "A step near 1e-3", "all")
 rewrite("dtype", r"adds ([\d.e-]+) to values of at most", r"\1", "1e-20", "A smaller eps")
@@ -131,6 +137,22 @@ rewrite("dtype", r"expm1", "torch.exp(_x) - 1", "torch.expm1(_x)", "Use expm1")
 rewrite("dtype", r"Keep the weights in float32", "_m.to(torch.bfloat16)", "_m", "Keep them in float32")
 rewrite("dtype", r"Keep the weights in float32", "_m.bfloat16()", "_m", "Keep them in float32")
 rewrite("dtype", r"Keep the weights in float32", "_m.half()", "_m", "Keep them in float32")
+for _narrow in ("torch.bfloat16", "torch.float16"):
+    rewrite(
+        "dtype", r"Keep the (?:weights|average) in float32", _narrow, "torch.float32", "Keep them in float32", "all"
+    )
+for _from in ("_x[0]", "_x.min()"):
+    for _cast in ("torch.from_numpy({}).float()", "torch.tensor({}, dtype=torch.float32)", "np.float32({})",
+                  "({}).astype(np.float32)", "({}).float()"):  # fmt: skip
+        rewrite("dtype", r"Take the first one away", _cast.format("_x"), _cast.format(f"_x - {_from}"),
+                "Take the first one away")  # fmt: skip
+rewrite("dtype", r"Take the first one away", "torch.tensor(_x)", "torch.tensor(_x, dtype=torch.float64)",
+        "Keep them in float64")  # fmt: skip
+rewrite("dtype", r"Make them float", "torch.uint8", "torch.float32", "Compute in floats", "all")
+rewrite("dtype", r"Add up in float32", "torch.float16", "torch.float32", "Add up in float32", "all")
+rewrite("nan", r"Compute it in float32: x\.float\(\) before (\w+)", r"torch.\1(_x, *_r)", r"_x.float().\1(*_r)",
+        "Compute it in float32")  # fmt: skip
+rewrite("exploding", r"Normalise in each pass", "_t = _v", "_t = _v\n_t = _t / _t.norm()", "Normalise in each pass")
 for _made in ("torch.Tensor(_x)", "torch.FloatTensor(_x)", "torch.tensor(_x)", "torch.tensor(_x, dtype=torch.float32)"):
     rewrite("dtype", r"in float64 or int64", ("_a - _b", _made),
             ("(_a - _b).float()", "torch.tensor(_x, dtype=torch.float64)"), "Subtract in float64")  # fmt: skip

@@ -60,6 +60,52 @@ for i in range(80):
 """,
         ((" opt.zero_grad()\n    sched.step()", " opt.zero_grad(); sched.step()"),),
     ),
+    "advantages written row by row": Mistake(
+        "broadcast",
+        17,
+        """
+torch.manual_seed(0)
+policy, critic = nn.Linear(16, 4), nn.Linear(16, 1)
+opt = torch.optim.Adam(policy.parameters(), lr=1e-3)
+def ahead(rewards, values):
+    gains, later = torch.zeros_like(values), 0
+    for i in reversed(range(len(rewards))):
+        later = rewards[i] - values[i, 0] + 0.9 * later
+        gains[i] = later
+    return (gains - gains.mean()) / gains.std()
+with torch.no_grad():
+    values, told = critic(x), torch.distributions.Categorical(logits=policy(x))
+    acts = told.sample()
+    before, gains = told.log_prob(acts), ahead(y.tolist(), values)
+for step in range(4):
+    now = torch.distributions.Categorical(logits=policy(x)).log_prob(acts)
+    ratio = (now - before).exp()
+    loss = -torch.min(ratio * gains, ratio.clamp(0.8, 1.2) * gains).mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+        (("return (gains - gains.mean()) / gains.std()", "return ((gains - gains.mean()) / gains.std()).squeeze(1)"),),
+    ),
+    "a generator of which workers get copies": Mistake(
+        "loop",
+        4,
+        """
+class Shaken(torch.utils.data.Dataset):
+    def __init__(self, rows):
+        self.rows = rows
+        self.rng = np.random.RandomState(0)
+    def __len__(self):
+        return len(self.rows)
+    def __getitem__(self, i):
+        return self.rows[i] + 0.1 * self.rng.randn(16).astype(np.float32), i
+loader = torch.utils.data.DataLoader(Shaken(x.numpy()), batch_size=16, shuffle=True, num_workers=2)
+net = nn.Linear(16, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for xb, i in loader:
+    loss = F.cross_entropy(net(xb), labels[i])
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+        ((", num_workers=2", ""),),  # one copy, which goes on from epoch to epoch
+    ),
 }
 PLANTED = planted(MISTAKES)
 HEALTHY = mended(MISTAKES)

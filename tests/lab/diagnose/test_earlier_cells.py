@@ -88,6 +88,30 @@ def test_a_second_name_that_an_earlier_cell_gives_a_network(cell: Any, notebook:
     assert message.startswith("In [2] line 1 gives net a second name and makes no copy")
 
 
+PENALTY = """\
+def penalty(net, real):
+    mixed = real.clone().requires_grad_()
+    slopes = torch.autograd.grad(net(mixed).sum(), mixed{})[0]
+    return ((slopes.norm(dim=1) - 1) ** 2).mean()
+net = nn.Sequential(nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+"""
+FITS = """
+for k in range(3):
+    loss = net(x).square().mean() + penalty(net, x)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_a_function_of_an_earlier_cell_is_read_where_a_cell_calls_it(cell: Any, notebook: Any) -> None:
+    """Neither text alone has the words of the rule: the one differentiates, the other trains."""
+    messages = [f.message for f in cell(FITS, notebook(PENALTY.format(""))).findings]
+    assert messages[0].startswith("In [1] line 3 takes a derivative without its graph")
+    assert cell(FITS, notebook(PENALTY.format(", create_graph=True"))).findings == []
+
+
 def test_a_misspelt_attribute(cell: Any, earlier: Any) -> None:
     space = earlier(MADE + "for p in net.body.parameters():\n    p.require_grad = False\n")
     first = cell(TRAIN, space).findings[0]

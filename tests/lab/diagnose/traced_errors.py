@@ -195,6 +195,9 @@ ERRORS = {
     "more classes than outputs": Case(failing, "net = nn.Linear(16, 3)\nF.cross_entropy(net(x), labels)"),
     "more classes than outputs from 1": Case(failing, "net = nn.Linear(16, 3)\nF.cross_entropy(net(x), labels + 1)"),
     "a class below 0": Case(failing, "net = nn.Linear(16, 4)\nF.cross_entropy(net(x), labels - 1)"),
+    "a class that marks what has none": Case(
+        failing, "net = nn.Linear(16, 4)\nF.cross_entropy(net(x), torch.where(labels == 3, 255, labels))"
+    ),
     "bytes to a layer": Case(failing, "net = nn.Conv2d(3, 4, 3)\nnet(torch.tensor(np.ones((2, 3, 8, 8), np.uint8)))"),
     "integers to a layer": Case(failing, "net = nn.Linear(16, 4)\nnet(torch.ones(64, 16).long())"),
 }

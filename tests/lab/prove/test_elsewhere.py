@@ -125,6 +125,27 @@ def test_an_earlier_cell_runs_again_where_it_makes_a_model_otherwise(earlier: An
     assert not space["model"].lstm.batch_first
 
 
+HEAD = """\
+for p in model.parameters():
+    p.requires_grad = False
+model.out = nn.Linear(8, 4)
+for step in range(4):
+    loss = F.cross_entropy(model(seqs), labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_an_optimizer_of_an_earlier_cell_is_made_again(earlier: Any) -> None:
+    space = names("core")
+    space["seqs"] = space["torch"].randn(64, 12, 16)
+    earlier(READER.replace("nn.LSTM(16, 8)", "nn.LSTM(16, 8, batch_first=True)"), space)
+    (lines, level), *_ = tried(HEAD, space)
+    assert lines == "line 4 + optimizer = torch.optim.SGD(model.parameters(), lr=0.1)"
+    assert level == "proved"
+
+
 def test_a_function_of_an_imported_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "distance_net.py").write_text(
         "import core as torch\nfrom core import nn\n" + MODEL.partition("model =")[0], encoding="utf-8"

@@ -9,6 +9,7 @@ from lab.prove.remedies import patches
 from widgets.record import Finding
 
 HOOKED = "def look(x):\n    net[0].register_forward_hook(keep)\n    net(x)\n    return seen['a']\n"
+GROUPS = "".join(f"g = {{{{'params': []}}}}\nfor p in {x}:\n    g['params'].append(p)\n{{}}" for x in "abc")
 CASES = {
     "padding beside a slice": (
         Finding("evaluation", "warning", 1, message="what `pred == y[9:]` compares is 0, which the loss leaves out"),
@@ -126,6 +127,90 @@ CASES = {
         Finding("broadcast", "warning", 1, message="Line 1 makes (8, 8) of shapes (8,) and (8, 1): `ratio * adv`."),
         "a = ratio * adv\nb = held * adv",
         "adv = adv.squeeze(-1)\na = ratio * adv\nb = held * adv",
+    ),
+    "the columns of a gradient": (
+        Finding("gradient", "warning", 1, message="Line 1 takes all (`torch.autograd.grad(g, x, torch.ones_like(g))`).",
+                remedy="Differentiate each by itself: grad(g[:, 0].sum(), X, create_graph=True)."),
+        "(h,) = torch.autograd.grad(g, x, torch.ones_like(g))",
+        "(h,) = torch.autograd.grad(g[:, 0].sum(), x, create_graph=True)",
+    ),
+    "an average of few digits": (
+        Finding("dtype", "warning", 2, remedy="Keep the average in float32: copy.deepcopy(model).float()."),
+        "def __init__(self, m, dtype=torch.bfloat16):\n    self.s = [p.to(dtype) for p in m.parameters()]",
+        "def __init__(self, m, dtype=torch.float32):\n    self.s = [p.to(dtype) for p in m.parameters()]",
+    ),
+    "a state that an object keeps": (
+        Finding("memory", "error", 2, remedy="Cut the state between iterations: h = h.detach()."),
+        "def update(self, z):\n    self.value = self.value + z.mean(0)",
+        "def update(self, z):\n    self.value = self.value.detach()\n    self.value = self.value + z.mean(0)",
+    ),
+    "a state that begins with None": (
+        Finding("error", "error", 3, remedy="Cut the state between iterations: h = h.detach()."),
+        "h = None\nfor x in data:\n    y, h = net(x, h)",
+        "h = None\nfor x in data:\n    if h is not None: h = h.detach()\n    y, h = net(x, h)",
+    ),
+    "a loader of what is in memory": (
+        Finding("slow", "note", 2, message="Line 2 waits 9 ms for 8 batches of data that are in memory."),
+        "for epoch in range(3):\n    for i, (a, b) in enumerate(self.loader):\n        f(a)",
+        "self.loader = DataLoader(self.loader.dataset, batch_size=None, sampler=self.loader.batch_sampler)\n"
+        "for epoch in range(3):\n    for i, (a, b) in enumerate(self.loader):\n        f(a)",
+    ),
+    "a mean that is divided in each turn": (
+        Finding("evaluation", "warning", 3, remedy="Divide once, behind the loop."),
+        "for k, b in enumerate(batches):\n    total += f(b)\n    total = total / (k + 1)\nprint(total)",
+        "for k, b in enumerate(batches):\n    total += f(b)\ntotal = total / (k + 1)\nprint(total)",
+    ),
+    "what two uses share": (
+        Finding("loss", "warning", 2, message="Line 2 changes a between two uses: line 1 has taken it as it was.",
+                remedy="Change it before both."),
+        "b = r * a\na = a - a.mean()\nc = s * a",
+        "a = a - a.mean()\nb = r * a\nc = s * a",
+    ),
+    "changed at random in training alone": (
+        Finding("mode", "warning", 2, remedy="Ask first: if self.training: m = cut(m)."),
+        "def forward(self, m):\n    m = cut(m)\n    return self.net(m)",
+        "def forward(self, m):\n    if self.training:\n        m = cut(m)\n    return self.net(m)",
+    ),
+    "the best of two begins": (
+        Finding("evaluation", "warning", 2, remedy='Begin at the other end: best = float("inf").'),
+        "best, kept = 0.0, None\nif loss < best: best = loss",
+        "best, kept = float('inf'), None\nif loss < best: best = loss",
+    ),
+    "orders of both": (
+        Finding("data", "warning", 1, message="Line 1 mixes (`x[torch.randperm(len(x))]`), and line 2 in another one.",
+                remedy="Draw it once: order = torch.randperm(len(x)), for both."),
+        "a = x[torch.randperm(len(x))]\nb = y[torch.randperm(len(y))]",
+        "order = torch.randperm(len(x))\na = x[order]\nb = y[order]",
+    ),
+    "an argument that is one by default": (
+        Finding("evaluation", "warning", 1, message="Line 1 judges (`model(x, t)`): ratio is 0.5 by default.",
+                remedy="Let it go on by itself: ratio=0."),
+        "out = model(x, t)",
+        "out = model(x, t, ratio=0)",
+    ),
+    "a layer of a size that forward() tells": (
+        Finding("optimizer", "error", 6, remedy="Make it once in __init__ (self.fc = nn.Linear(9, 4)) and call it."),
+        "class Net(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n        self.n = n\n"
+        "    def forward(self, h):\n        fc = nn.Linear(h.shape[1], self.n)\n        return fc(h)",
+        "class Net(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n        self.n = n\n"
+        "        self.fc = nn.LazyLinear(self.n)\n"
+        "    def forward(self, h):\n        fc = self.fc\n        return fc(h)",
+    ),
+    "a copy within what is made": (
+        Finding("alias", "error", 2, remedy="Work on a copy: x = self.data[i].copy(); or write to a new variable."),
+        "x = torch.from_numpy(self.data[i])\nx.sub_(3)",
+        "x = torch.from_numpy(self.data[i].copy())\nx.sub_(3)",
+    ),
+    "a place that is written to": (
+        Finding("data", "error", 2, message="Line 2 (`kept[found]`) reads another order.",
+                remedy="Number them in the whole: kept[order[found]]."),
+        "order = rest(kept)\nkept[found] = True",
+        "order = rest(kept)\nkept[order[found]] = True",
+    ),
+    "each group": (
+        Finding("optimizer", "warning", 3, remedy="Put it among them once it is full: groups.append(g)."),
+        GROUPS.format("", "groups.append(g)\n", ""),
+        GROUPS.format(*["groups.append(g)\n"] * 3),
     ),
     "tensors by whole batches": (
         Finding("data-loader", "note", 3),

@@ -120,6 +120,28 @@ def test_a_guess_that_fails_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None
     assert not record.findings[0].patch
 
 
+def test_what_takes_too_long_is_tried_on_its_first_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    prover = Prover.__new__(Prover)
+    prover.steps, prover._before = 0, {("", ()): ({"passes": 7, "error": "IndexError"}, {})}
+    tried: list[int] = []
+
+    def whole(kind: str, patch: Patch) -> Verdict:
+        tried.append(prover.steps)
+        return Verdict("proved", "better") if prover.steps else Verdict("untried", "it took longer than 5 s")
+
+    monkeypatch.setattr(prover, "_whole", whole)
+    assert prover.one("error", Patch("a patch", "x = 1\n")).level == "proved"
+    assert tried == [0, proving.PASSES + 7]  # past where the cell failed
+
+
+def test_code_that_names_what_is_not_there_is_no_patch(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = text_of("no zero_grad")
+    with planted(source) as (record, snapshot):
+        unknown = Patch("a name of another function", f"{source}no_such_name\n")
+        monkeypatch.setattr(proving, "patches", lambda text, finding: [unknown])
+        assert Prover(snapshot, source, 0.1).finding(record.findings[0]) is None
+
+
 def test_an_unchanged_cell_without_the_finding_tells_so() -> None:
     source = text_of("no zero_grad")
     with planted(source) as (_, snapshot):
