@@ -18,6 +18,8 @@ class Busy:
     chain: Chain
     """The user's frames, innermost first, where it was met most."""
     ns: float = 0.0
+    met: float = 0.0
+    """Of that, where it was met: all but the passes backward."""
     python: float = 0.0
     """Of that, outside of ops."""
     loads: float = 0.0
@@ -29,6 +31,12 @@ class Busy:
 
 def busy_lines(shares: Shares) -> list[Busy]:
     """Return the lines on which the cell was met, the longest first; the passes backward count where their ops are."""
+    if shares.lines is None:
+        shares.lines = _busy_lines(shares)
+    return list(shares.lines)
+
+
+def _busy_lines(shares: Shares) -> list[Busy]:
     trace = shares.trace
     scale = shares.total / shares.looked
     found: dict[tuple[str, int], Busy] = {}
@@ -39,6 +47,7 @@ def busy_lines(shares: Shares) -> list[Busy]:
         place = trace.place(*chain[0])
         busy = found.setdefault((place.file, place.line), Busy(chain))
         busy.ns += scale * sample.ns
+        busy.met += scale * sample.ns
         busy.chains[chain] = busy.chains.get(chain, 0.0) + sample.ns
         busy.python += scale * sample.ns if sample.kind == "python" else 0.0
         busy.loads += scale * sample.ns if sample.kind == "loader" else 0.0

@@ -13,6 +13,7 @@ from ...recorder.cell_trace import Chain, Leaf, Row, Trace
 from ..finding import spot
 from .busy_lines import Busy, busy_lines, in_loop_most
 from .cost import of_rows
+from .op_costs import for_all_turns
 from .sequential_loops import acts, carried_in_place, sequential
 from .time_shares import Frame, Loop, Saving, Shares, busiest_loop, header, loops_around, quoted, spent
 
@@ -64,7 +65,7 @@ def small_turns(shares: Shares) -> Iterator[Saving]:
     both = ", forward and backward" if any(row.reached for row in turned.rows) else ""
     why = "" if scanned else f", and most of that is the calls{both}"
     yield from shares.saving(
-        0.9 * (1 - 1 / turns) * turned.ns,
+        turned.ns - for_all_turns(shares, turned.rows, turns, over=bool(scanned)),
         busy.chain,
         f"{does} in each turn of the loop {at}(`{header(turned.loop)}`), though no turn needs what another gave: "
         f"{what} ran {runs:,} ops, {time_text(spent(turned.rows) / runs / 1e6)} each{why}.",

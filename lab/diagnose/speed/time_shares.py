@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from widgets.figures import time_text
 
@@ -23,6 +23,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 LEAST_NS, LEAST = 20_000_000, 0.10  # a saving below either is not worth a word
 SLICE_NS = 8_000_000  # how long a thread stands in the queue for a processor each time, about
+NARROW = 0.1  # between the most and the least that is saved, from which both are told
 UNKNOWN = 0.25  # of a cell's time that went to other programs: what was seen between ops is no longer a fair sample
 
 
@@ -50,6 +51,7 @@ class Shares:
         # looks of C's fall on a line as often as the cell runs there, whoever else has the processors meanwhile
         self.fair = trace.sampled_ns > 0 or trace.starved_ns + trace.blind_ns <= UNKNOWN * max(trace.wall_ns, 1)
         self.looked = max(sum(s.ns for s in trace.samples.values() if s.kind != "import"), 1)
+        self.lines: list[Any] | None = None  # what `busy_lines` found, once it was asked
 
     def sampled(self, frame: Frame) -> float:
         """Return the share of the time in which the cell was met at a place of the user's, or in what it calls."""
@@ -94,14 +96,30 @@ class Shares:
             return 0.0
         return min(ns / self.total, 0.99)
 
-    def saving(self, ns: float, chain: Chain, message: str, remedy: str, rows: Iterable[Row] = ()) -> Iterator[Saving]:
-        """Yield the finding at the innermost place of a chain, unless what it saves is too little."""
+    def saving(
+        self, ns: float, chain: Chain, message: str, remedy: str, rows: Iterable[Row] = (), least: float | None = None
+    ) -> Iterator[Saving]:
+        """Yield the finding at the innermost place of a chain, unless what it saves is too little; where that depends
+        on what nobody knows, from `least` ns up to `ns`."""
         share = self.worth(ns, chain)
         if not share or not chain:
             return
         line, col, place = where(self.trace, chain)
-        said = capital(f"{place} {message} Without that the cell would take about {100 * share:.0f} % less time.")
+        less = less_time(share, None if least is None else least / self.total)
+        said = capital(f"{place} {message} Without that the cell would take {less}.")
         yield Saving(share, Found("slow", "note", line, col, said, remedy, list(rows)))
+
+
+def less_time(most: float, least: float | None = None) -> str:
+    """Return in words which share of the time is saved.
+
+    >>> less_time(0.474), less_time(0.6, 0.3), less_time(0.6, 0.0), less_time(0.62, 0.58)
+    ('about 47 % less time', '30 to 60 % less time', 'at most 60 % less time', 'about 60 % less time')
+    """
+    if least is not None and most - least >= NARROW:
+        low, high = round(100 * max(least, 0.0)), round(100 * most)
+        return f"{low} to {high} % less time" if low >= 5 else f"at most {high} % less time"
+    return f"about {100 * (most if least is None else (most + least) / 2):.0f} % less time"
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
