@@ -75,7 +75,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.lab.savings", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("sets", type=int, nargs="+", help="numbers of blind sets")
     parser.add_argument("--torch", action="store_true", help="in PyTorch instead of core")
-    parser.add_argument("--case", action="append", help="this case alone; may be repeated")
+    parser.add_argument("--case", action="append", help="this case alone (07, or 3/07); may be repeated")
     parser.add_argument("--show", action="store_true", help="with the sentences")
     parser.add_argument("--json", type=Path, help="where what was said is kept")
     parser.add_argument("--kept", type=Path, help="judge what an earlier run has kept, and run nothing")
@@ -85,10 +85,10 @@ def main(argv: list[str] | None = None) -> int:
     within = figures = on_line = slow = 0
     for number in given.sets:
         for case, answer in slow_cases(number).items():
-            if given.case and case not in given.case:
+            name = f"{number}/{case}"
+            if given.case and case not in given.case and name not in given.case:
                 continue
             files, slow = cases(number)[case], slow + 1
-            name = f"{number}/{case}"
             findings = before[name] if before else run(files, "torch" if given.torch else "core")["findings"]
             kept[name] = findings
             outcome, real = judged(answer, findings, last_cell(files)), 100 * answer["saving"]

@@ -70,11 +70,17 @@ def stands_in(trace: Trace, chain: Chain, loop: Loop) -> bool:
     return any(loop in loops_around(trace, frame) for frame in chain)
 
 
-def in_place(trace: Trace, calls: float, flops: float = 0.0, moved: float = 0.0, trained: bool = False) -> float:
-    """Return what ops would cost in place of others: by their calls, their multiplications and the bytes they move."""
-    call = TORCH_CALL_NS if any(row.backend == "PyTorch" for row in trace.rows) else CALL_NS
-    forward = calls * call + flops / PACE + moved / STREAM
+def in_place(shares: Shares, calls: float, flops: float = 0.0, moved: float = 0.0, trained: bool = False) -> float:
+    """Return what ops would cost in place of others: by their calls, their multiplications and the bytes they move;
+    on a busy machine as much longer as this cell took."""
+    call = TORCH_CALL_NS if of_pytorch(shares.trace) else CALL_NS
+    forward = (calls * call + flops / PACE + moved / STREAM) / shares.ran
     return 3 * forward if trained else forward
+
+
+def of_pytorch(trace: Trace) -> bool:
+    """Return whether ops are PyTorch's."""
+    return any(row.backend == "PyTorch" for row in trace.rows)
 
 
 def for_all_turns(shares: Shares, rows: Iterable[Row], turns: float, over: bool = False) -> float:
@@ -86,13 +92,13 @@ def for_all_turns(shares: Shares, rows: Iterable[Row], turns: float, over: bool 
     trained = any(row.reached for row in known)
     calls = sum(row.runs for row in known) / max(turns, 1)
     part = 1 / max(turns, 1) if over else 1.0
-    return in_place(shares.trace, calls, part * flops, part * moved, trained)
+    return in_place(shares, calls, part * flops, part * moved, trained)
 
 
-def layer_steps(trace: Trace, steps: int, trained: bool) -> float:
+def layer_steps(shares: Shares, steps: int, trained: bool) -> float:
     """Return what steps of a recurrent layer take, in one call for all of a sequence, beside their products."""
-    foreign = any(row.backend == "PyTorch" for row in trace.rows)
-    return steps * (TORCH_STEP_NS if foreign else STEP_NS) * (3 if trained else 1)
+    step = TORCH_STEP_NS if of_pytorch(shares.trace) else STEP_NS
+    return steps * step * (3 if trained else 1) / shares.ran
 
 
 def flops_of(row: Row) -> float:

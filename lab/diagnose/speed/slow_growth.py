@@ -15,12 +15,17 @@ from ...recorder.op_facts import JOINING
 from ...recorder.user_files import is_users
 from ..finding import Found, caller, listed
 from ..reading.sources import called, sources
-from .op_costs import STREAM, in_place, of_call, of_ops
+from .op_costs import in_place, of_call, of_ops, of_pytorch
 from .slow_products import row_bytes
 from .time_shares import LEAST, LEAST_NS, Saving, Shares, begun, in_loop, less_time, on_innermost, quoted, spent
 
 GROWING = ("np.append", "np.concatenate", "np.vstack", "np.hstack", "pd.concat")
-STACKS, NODE_NS, LOOK_NS = 5, 8_000, 5_000  # tries; ns of an op's gradient, and of each that is looked through
+STACKS, NODE_NS, TORCH_NODE_NS, LOOKED = (
+    5,
+    20_000.0,
+    120_000.0,
+    12.0,
+)  # tries; ns of each op; bytes of gradients in a ns
 TURNS = 12  # runs from which a growth is one
 STEADY = 0.5  # share of the runs that made the largest result so far
 RECURRENT = {"gru", "lstm", "rnn", "rnn_tanh", "rnn_relu"}
@@ -102,7 +107,7 @@ def _one_at_a_time(shares: Shares, chain: Chain, steady: list[Row]) -> float:
     grew = [row for row in steady if row.sizes]
     mean = sum(row.sizes / row.largest for row in grew) / sum(row.count for row in grew) if grew else 0.5
     longest = max(row.count for row in steady) / (2 * max(1 - mean, 0.1))  # what it grew to, from what it was at first
-    return python + in_place(shares.trace, sum(row.runs for row in rows)) + spent(rows) / (mean * longest)
+    return python + in_place(shares, sum(row.runs for row in rows)) + spent(rows) / (mean * longest)
 
 
 def hooks(shares: Shares) -> Iterator[Saving]:
@@ -139,7 +144,7 @@ def anomaly(shares: Shares) -> Iterator[Saving]:
         for node in source.nodes:
             if not called(node).endswith("detect_anomaly") or _off(node):
                 continue
-            at, share = source.place(node), min(_searched(trace) / shares.total, 0.9)
+            at, share = source.place(node), min(_searched(trace) / (shares.ran * shares.total), 0.9)
             takes = f"which takes less than {100 * LEAST:.0f} % of the time"
             if share >= LEAST:
                 takes = f"without which the cell would take {less_time(share)}"
@@ -153,21 +158,19 @@ def anomaly(shares: Shares) -> Iterator[Saving]:
 
 
 def _searched(trace: Trace) -> float:
-    """What anomaly mode takes: in PyTorch every op writes down the stack, which is as deep here as where the cell ran,
-    and every gradient is compared with itself."""
-    noted = 0.0
-    if any(row.backend == "PyTorch" for row in trace.rows):
+    """What anomaly mode takes, as long as no other program runs: the pass backward goes from node to node in Python
+    (core) or writes down the stack of every op (PyTorch), which is as deep here as where the cell ran, and each
+    gradient is compared with itself."""
+    each = NODE_NS
+    if of_pytorch(trace):
         begin = perf_counter_ns()
         for _ in range(STACKS):
             traceback.format_stack()
-        noted = (perf_counter_ns() - begin) / STACKS
-    found = 0.0
-    for row in trace.rows:
-        if row.reached:
-            wanted = [ref for ref in row.refs if ref.requires_grad]
-            size = sum(math.prod(ref.shape) for ref in wanted) * row_bytes(row)
-            found += row.runs * (noted + NODE_NS + len(wanted) * LOOK_NS + 2 * size / STREAM)
-    return found
+        each = TORCH_NODE_NS + (perf_counter_ns() - begin) / STACKS
+    reached = [row for row in trace.rows if row.reached]
+    size = sum(row.runs * row_bytes(row) * math.prod(ref.shape) for row in reached for ref in row.refs
+               if ref.requires_grad)  # fmt: skip
+    return each * sum(row.runs for row in reached) + size / LOOKED
 
 
 def _off(node: ast.AST) -> bool:

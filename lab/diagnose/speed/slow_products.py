@@ -51,7 +51,7 @@ def _looked_up(shares: Shares, rows: list[Row], position: int) -> float:
     """What it would cost to look the rows up; the gradient of a matrix is as large as that, whoever makes it."""
     runs, row = sum(row.runs for row in rows), rows[0]
     table = math.prod(row.refs[1 - position].shape) if row.reached and len(row.refs) > 1 else 0
-    return runs * in_place(shares.trace, 1, moved=8 * math.prod(row.shape) + 4 * table, trained=bool(row.reached))
+    return runs * in_place(shares, 1, moved=8 * math.prod(row.shape) + 4 * table, trained=bool(row.reached))
 
 
 def order(shares: Shares) -> Iterator[Saving]:
@@ -245,7 +245,7 @@ def _as_product(shares: Shares, row: Row, last: Row) -> float:
     """What a product costs that adds up while it multiplies, and what follows it on the result."""
     moved = 6 * row_bytes(last) * math.prod(last.shape)
     trained = bool(row.reached)
-    return last.runs * in_place(shares.trace, 4, flops=math.prod(row.shape), moved=moved, trained=trained)
+    return last.runs * in_place(shares, 4, flops=math.prod(row.shape), moved=moved, trained=trained)
 
 
 def _summed(row: Row, readers: dict[Ref, list[Row]]) -> tuple[list[Row], Row | None]:

@@ -237,9 +237,9 @@ def stepped(shares: Shares) -> Iterator[Saving]:
                    first.chain[k][0] is chain[0][0]), chain)  # fmt: skip
         steps = max(row.runs for row in products)
         trained = any(row.reached for row in rows)
-        left = in_place(trace, 0, sum(row.runs * flops_of(row) for row in products), trained=trained)
+        left = in_place(shares, 0, sum(row.runs * flops_of(row) for row in products), trained=trained)
         yield from shares.saving(
-            max(of_loop(shares, loop), spent(rows)) - left - layer_steps(trace, steps, trained),
+            max(of_loop(shares, loop), spent(rows)) - left - layer_steps(shares, steps, trained),
             at,
             f"steps a recurrent network by hand, one moment at a time: {quoted(trace, at)} and the rest of the loop of "
             f"line {loop.lineno} ran {sum(row.runs for row in rows):,} ops.",

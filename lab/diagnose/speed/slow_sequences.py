@@ -57,7 +57,7 @@ def _at_once(shares: Shares, rows: list[Row], steps: int) -> float:
     """What a layer would take that is given all steps in one call."""
     trained, kinds = any(row.reached for row in rows), RECURRENT | PRODUCTS
     products = sum(row.runs * flops_of(row) for row in rows if row.op in kinds)
-    return layer_steps(shares.trace, steps, trained) + in_place(shares.trace, 0, products, trained=trained)
+    return layer_steps(shares, steps, trained) + in_place(shares, 0, products, trained=trained)
 
 
 def _next_of(loop: ast.For, call: ast.Call, counter: set[str]) -> bool:

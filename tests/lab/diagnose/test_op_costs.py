@@ -83,5 +83,5 @@ def test_ops_of_a_loop_that_run_once_cost_fewer_calls(traced: Any, space: dict[s
     assert op_costs.for_all_turns(shares, rows, 9, over=True) < op_costs.for_all_turns(shares, rows, 9)
     for row in rows:
         row.backend = "PyTorch"
-    assert op_costs.in_place(trace, 1) == op_costs.TORCH_CALL_NS
-    assert op_costs.layer_steps(trace, 2, trained=True) == 6 * op_costs.TORCH_STEP_NS
+    assert op_costs.in_place(shares, 1) == op_costs.TORCH_CALL_NS
+    assert op_costs.layer_steps(shares, 2, trained=True) == 6 * op_costs.TORCH_STEP_NS
