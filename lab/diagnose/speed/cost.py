@@ -206,7 +206,7 @@ def _less(trace: Trace, rows: list[Row]) -> str:
     inside = [row for row in shares.rows if row.phase == "forward" and goes_along(row)]
     turns = max((row.runs for row in rows), default=1) / max(trace.steps.ran, 1)
     ns = (of_ops(shares, inside) if alone else of_loop(shares, loop)) - for_all_turns(shares, inside, turns)
-    return saved(ns / shares.total)
+    return saved(shares.part(ns))
 
 
 def saved(share: float, least: float | None = None) -> str:
@@ -321,9 +321,9 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
         whole = of_loop(shares, busiest.loop)
         inside = [row for row in forward if stands_in(trace, row.chain, busiest.loop)]
         turns = busiest.runs / max(len(inside) * trace.steps.ran, len(inside), 1)
-        less = saved((whole - for_all_turns(shares, inside, turns)) / shares.total)
+        less = saved(shares.part(whole - for_all_turns(shares, inside, turns)))
         if name := carried_in_place(busiest.loop):
-            remedy, less = CARRIED.format(name=name), saved(0.9 * whole / shares.total)
+            remedy, less = CARRIED.format(name=name), saved(shares.part(0.9 * whole))
     if bound:
         mean = size_text(sum(r.size * r.runs for r in on_gpu) / launched)
         message = (

@@ -42,7 +42,7 @@ def _python(shares: Shares, rows: dict[Row, None]) -> float:
     for busy in busy_lines(shares):
         here = sum(row.runs for row in busy.rows if row in rows)
         if here:
-            rest = busy.met - sum(row.forward_ns for row in busy.rows)
+            rest = busy.met - sum(row.forward_ns for row in busy.rows) - shares.heard(busy.rows)
             found += max(rest, 0.0) * here / sum(row.runs for row in busy.rows)
     return found
 
@@ -51,7 +51,7 @@ def of_call(shares: Shares, chain: Chain) -> float:
     """Return the time of a call that stands at the innermost place of a chain: all that runs below it, and backward."""
     below = [row for row in shares.rows if row.chain[-len(chain) :] == chain]
     met = shares.sampled(chain[0]) * shares.total if chain else 0.0
-    return max(met, float(sum(row.forward_ns for row in below))) + backward_of(shares, below)
+    return max(met - shares.heard(below), float(sum(row.forward_ns for row in below))) + backward_of(shares, below)
 
 
 def of_loop(shares: Shares, loop: Loop) -> float:
@@ -59,7 +59,8 @@ def of_loop(shares: Shares, loop: Loop) -> float:
     trace = shares.trace
     met = sum(s.ns for s in trace.samples.values() if s.kind != "import" and stands_in(trace, s.places, loop))
     rows = [row for row in shares.rows if row.phase == "forward" and stands_in(trace, row.chain, loop)]
-    forward = max(met / shares.looked * shares.total, float(sum(row.forward_ns for row in rows)))
+    known = float(sum(row.forward_ns for row in rows))
+    forward = max(met / shares.looked * shares.total - shares.heard(rows), known)
     if any(stands_in(trace, chain, loop) for chain in (*trace.backwards, *trace.spans)):
         return forward  # it was met in the passes backward as well
     return forward + backward_of(shares, rows)

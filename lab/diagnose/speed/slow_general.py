@@ -76,7 +76,7 @@ def hottest(trace: Trace, explained: set[Leaf]) -> list[Found]:
     lines = [busy for busy in busy_lines(shares) if not _meant(trace, busy)]
     training = _training_loops(trace)
     for busy in lines[:3]:
-        share = busy.ns / shares.total
+        share = min(busy.ns / shares.total, 0.99)
         inner = next((loop for loop in _loops(trace, busy.chain)), None)
         if shares.worth(busy.ns, busy.chain) >= (MOST if inner is not None else ALONE) and not _in_model(busy):
             return [_line(shares, busy, share)]

@@ -6,7 +6,7 @@ import ast
 import math
 import traceback
 from collections.abc import Iterator
-from time import perf_counter_ns
+from time import thread_time_ns
 
 from widgets.figures import size_text
 
@@ -144,7 +144,7 @@ def anomaly(shares: Shares) -> Iterator[Saving]:
         for node in source.nodes:
             if not called(node).endswith("detect_anomaly") or _off(node):
                 continue
-            at, share = source.place(node), min(_searched(trace) / (shares.ran * shares.total), 0.9)
+            at, share = source.place(node), min(shares.part(_searched(trace) / shares.ran), 0.9)
             takes = f"which takes less than {100 * LEAST:.0f} % of the time"
             if share >= LEAST:
                 takes = f"without which the cell would take {less_time(share)}"
@@ -163,10 +163,10 @@ def _searched(trace: Trace) -> float:
     gradient is compared with itself."""
     each = NODE_NS
     if of_pytorch(trace):
-        begin = perf_counter_ns()
+        begin = thread_time_ns()
         for _ in range(STACKS):
             traceback.format_stack()
-        each = TORCH_NODE_NS + (perf_counter_ns() - begin) / STACKS
+        each = TORCH_NODE_NS + (thread_time_ns() - begin) / STACKS
     reached = [row for row in trace.rows if row.reached]
     size = sum(row.runs * row_bytes(row) * math.prod(ref.shape) for row in reached for ref in row.refs
                if ref.requires_grad)  # fmt: skip

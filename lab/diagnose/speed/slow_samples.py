@@ -54,7 +54,7 @@ def single_samples(shares: Shares) -> Iterator[Saving]:
     step = in_loop(trace, trace.steps.last_step)
     loop = loop_around(trace, step[0]) if step and trace.samples else None
     steps = of_loop(shares, loop) if loop is not None else 0.8 * shares.total
-    share = min((1 - LONGER / BATCH) * steps / shares.total, 0.99)
+    share = shares.part((1 - LONGER / BATCH) * steps)
     message = (
         f"{begun(place)} gives the model one sample at a time: {trace.steps.ran:,} steps, each of ops that take "
         f"{time_text(spent(first) / runs / 1e6)}, most of which is the call. In batches of {BATCH} the cell would take "

@@ -23,6 +23,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 LEAST_NS, LEAST = 20_000_000, 0.10  # a saving below either is not worth a word
 SLICE_NS = 8_000_000  # how long a thread stands in the queue for a processor each time, about
+OP_NS, GRADIENT_NS, BEAT_NS = 8_000, 10_000, 15_000  # ns to tell of an op, of its gradient, of a module or a step
 NARROW = 0.1  # between the most and the least that is saved, from which both are told
 UNKNOWN = 0.25  # of a cell's time that went to other programs: what was seen between ops is no longer a fair sample
 
@@ -48,10 +49,21 @@ class Shares:
         part = min(self.total / max(trace.wall_ns, 1), 1.0)  # of the recorder's own time some went to others as well
         self.queue = min(part * trace.starved_ns, self.total)  # ns, part of the total, in which other programs ran
         self.ran = max(1 - self.queue / self.total, 0.05)  # what is left of a time, an op's too, without those
+        beats = trace.steps.beats * BEAT_NS / self.ran
+        heard = self.heard(self.rows) + sum(row.reached for row in trace.rows) * GRADIENT_NS / self.ran + beats
+        self.alone = max(self.total - heard, 0.3 * self.total, in_ops)  # what the cell takes when nobody listens
         # looks of C's fall on a line as often as the cell runs there, whoever else has the processors meanwhile
         self.fair = trace.sampled_ns > 0 or trace.starved_ns + trace.blind_ns <= UNKNOWN * max(trace.wall_ns, 1)
         self.looked = max(sum(s.ns for s in trace.samples.values() if s.kind != "import"), 1)
         self.lines: list[Any] | None = None  # what `busy_lines` found, once it was asked
+
+    def heard(self, rows: Iterable[Row]) -> float:
+        """Return what it takes that ops are told of, beside what the recorder does with that, which it times itself."""
+        return sum(row.count for row in rows) * OP_NS / self.ran
+
+    def part(self, ns: float) -> float:
+        """Return which share of the cell's time, as it is without a recording, `ns` are."""
+        return min(ns / self.alone, 0.99)
 
     def sampled(self, frame: Frame) -> float:
         """Return the share of the time in which the cell was met at a place of the user's, or in what it calls."""
@@ -94,7 +106,7 @@ class Shares:
             left = max(left, min(part, max(map(self.sampled, chain[:2])) * ran))
         if left < LEAST_NS or left < LEAST * ran:
             return 0.0
-        return min(ns / self.total, 0.99)
+        return self.part(ns)
 
     def saving(
         self, ns: float, chain: Chain, message: str, remedy: str, rows: Iterable[Row] = (), least: float | None = None
@@ -105,7 +117,7 @@ class Shares:
         if not share or not chain:
             return
         line, col, place = where(self.trace, chain)
-        less = less_time(share, None if least is None else least / self.total)
+        less = less_time(share, None if least is None else self.part(least))
         said = capital(f"{place} {message} Without that the cell would take {less}.")
         yield Saving(share, Found("slow", "note", line, col, said, remedy, list(rows)))
 
