@@ -104,7 +104,7 @@ def layer_steps(shares: Shares, steps: int, trained: bool) -> float:
 
 def flops_of(row: Row) -> float:
     """Return the multiplications of one run of a product by a matrix, of a recurrent cell or of a layer of them."""
-    weights = [ref for ref in row.refs if isinstance(ref, Leaf) and len(ref.shape) == 2]
+    weights = [ref for ref in row.refs if isinstance(ref, Leaf) and ref.requires_grad and len(ref.shape) == 2]
     rows = math.prod(row.shape[:-1])
     if weights:
         return float(rows * sum(math.prod(ref.shape) for ref in weights))

@@ -140,7 +140,7 @@ def _in_all(samples: int, different: int) -> float:
     """Return how many samples there are, where of some that were looked at so many were different.
 
     >>> round(_in_all(1000, 500)), round(_in_all(1000, 100))
-    (627, 100)
+    (628, 100)
     """
     low, high = float(different), 4.0 * different
     for _ in range(40):  # of n samples, 1 - exp(-looks / n) are met
