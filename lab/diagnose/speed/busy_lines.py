@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...recorder.cell_trace import Chain, Row, Trace
-from ...recorder.user_files import is_users
-from .time_shares import Loop, Shares, loops_around
+from .time_shares import Loop, Shares, loops_around, own
 
 MOST = 0.5  # share of a loop's time that a line has in what the loop calls, where that is the line to change
 
@@ -41,7 +40,7 @@ def _busy_lines(shares: Shares) -> list[Busy]:
     scale = shares.total / shares.looked
     found: dict[tuple[str, int], Busy] = {}
     for sample in trace.samples.values():
-        chain = _own(trace, sample.places)
+        chain = own(trace, sample.places)
         if not chain or sample.kind == "import":
             continue
         place = trace.place(*chain[0])
@@ -52,7 +51,7 @@ def _busy_lines(shares: Shares) -> list[Busy]:
         busy.python += scale * sample.ns if sample.kind == "python" else 0.0
         busy.loads += scale * sample.ns if sample.kind == "loader" else 0.0
     for row in shares.rows:
-        chain = _own(trace, row.chain)
+        chain = own(trace, row.chain)
         if not chain or row.phase != "forward":
             continue
         place = trace.place(*chain[0])
@@ -86,9 +85,3 @@ def in_loop_most(trace: Trace, lines: list[Busy], loop: Loop) -> Busy | None:
         line = own.setdefault((place.file, place.line), Busy(chain))
         line.ns, line.python, line.rows = line.ns + busy.ns, line.python + busy.python, [*line.rows, *busy.rows]
     return max(own.values(), key=lambda busy: busy.ns)
-
-
-def _own(trace: Trace, chain: Chain) -> Chain:
-    """Return a chain from its innermost frame that is the user's: what a package does counts where it was called."""
-    of = (k for k, (code, _) in enumerate(chain) if code.co_filename in trace.files or is_users(code.co_filename))
-    return chain[next(of, len(chain)) :]

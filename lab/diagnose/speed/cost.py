@@ -15,7 +15,7 @@ from ..order import rule
 from ..reading.sources import Place, assigned, called, sources
 from .busy_lines import busy_lines, in_loop_most
 from .neighbour_loops import recipe
-from .op_costs import for_all_turns, of_loop, of_ops, stands_in
+from .op_costs import for_all_turns, harder, of_loop, of_ops, stands_in
 from .sequential_loops import ACTING, carried_in_place, sequential
 from .time_shares import LEAST, Shares, busiest_loop, header, in_loop, less_time, loop_around
 
@@ -205,8 +205,12 @@ def _less(trace: Trace, rows: list[Row]) -> str:
 
     inside = [row for row in shares.rows if row.phase == "forward" and goes_along(row)]
     turns = max((row.runs for row in rows), default=1) / max(trace.steps.ran, 1)
-    ns = (of_ops(shares, inside) if alone else of_loop(shares, loop)) - for_all_turns(shares, inside, turns)
-    return saved(shares.part(ns))
+    left = for_all_turns(shares, inside, turns)
+
+    def share(of: Shares) -> float:
+        return of.part((of_ops(of, inside) if alone else of_loop(of, loop)) - left)
+
+    return saved(share(shares), share(harder(shares)))
 
 
 def saved(share: float, least: float | None = None) -> str:
@@ -318,12 +322,14 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
             where_most.append(f"most of the time on {longer}")
         most = f" ({', '.join(where_most)})" if where_most else ""
         line = where(trace, chain)[0] if longest is not None else busiest.line
-        whole = of_loop(shares, busiest.loop)
+        strict = harder(shares)
+        whole, least = of_loop(shares, busiest.loop), of_loop(strict, busiest.loop)
         inside = [row for row in forward if stands_in(trace, row.chain, busiest.loop)]
         turns = busiest.runs / max(len(inside) * trace.steps.ran, len(inside), 1)
-        less = saved(shares.part(whole - for_all_turns(shares, inside, turns)))
+        left = for_all_turns(shares, inside, turns)
+        less = saved(shares.part(whole - left), strict.part(least - left))
         if name := carried_in_place(busiest.loop):
-            remedy, less = CARRIED.format(name=name), saved(shares.part(0.9 * whole))
+            remedy, less = CARRIED.format(name=name), saved(shares.part(0.9 * whole), strict.part(0.9 * least))
     if bound:
         mean = size_text(sum(r.size * r.runs for r in on_gpu) / launched)
         message = (

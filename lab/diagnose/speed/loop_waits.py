@@ -176,14 +176,15 @@ def _waited(
 def _less(trace: Trace, met: list[tuple[int, Chain]], spent: int, fetched: Fetched | None, once: bool) -> str:
     """What is saved, in a sentence: by doing once what a data set of the user's does for each sample in each pass, by
     workers that need no start; at most all of the wait where that is left to other processes."""
-    share = spent / max(_spent(trace) - trace.around_ns, 1)
+    shares = Shares(trace)
+    share = shares.part(spent / shares.ran)
     if fetched is not None and fetched.workers and fetched.passes > 1 and fetched.starts_ns > HALF * fetched.ns:
         return saved(share * fetched.starts_ns / fetched.ns * (1 - 1 / fetched.passes))
     users = sum(ns for ns, places in met if any(_of_users(trace, place) for place in places))
     part = users / max(sum(ns for ns, _ in met), 1)
     passes = 1 if fetched is None else fetched.passes
     if once and passes > 1:
-        return saved(share * part * (1 - 1 / passes))
+        return saved(share * part, least=share * part * (1 - 1 / passes))  # once for each sample, or once for all
     if fetched is not None and not fetched.workers and not part:
         return saved(LOADED * share)
     return saved(share, least=0.0)

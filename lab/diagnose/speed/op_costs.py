@@ -13,19 +13,33 @@ from collections.abc import Iterable
 from ...recorder.cell_trace import Chain, Leaf, Row, Trace
 from ...recorder.repeats import PRODUCTS
 from .busy_lines import busy_lines
-from .time_shares import Loop, Shares, loops_around
+from .time_shares import Loop, Shares, loops_around, own
 
 CALL_NS, TORCH_CALL_NS = 5_000.0, 12_000.0  # ns of a small op with the Python that calls it, in core and in PyTorch
 PACE = 25.0  # multiplications and additions in a nanosecond, in products of one thread
-STREAM = 4.0  # bytes in a nanosecond that an op reads or writes
+STREAM = 10.0  # bytes in a nanosecond that an op reads or writes
 STEP_NS, TORCH_STEP_NS = 6_000.0, 40_000.0  # a step of a recurrent layer beside its products
 ENGINE = 2.0  # times the time of the gradients themselves that a backward pass counts for at most
 
 
+def harder(shares: Shares) -> Shares:
+    """Return the shares of a cell's time if it takes thrice the usual to tell of an op, as it does of some: of tiny ops
+    that is most of what they take while they are recorded."""
+    return Shares(shares.trace, told=3.0)
+
+
 def of_ops(shares: Shares, rows: Iterable[Row]) -> float:
     """Return the time of some ops: forward, backward, and their part of the Python on their lines."""
-    chosen = dict.fromkeys(rows)
-    return sum(row.forward_ns for row in chosen) + _python(shares, chosen) + backward_of(shares, chosen)
+    chosen, found = dict.fromkeys(rows), 0.0
+    for busy in busy_lines(shares):
+        here = [row for row in busy.rows if row in chosen]
+        if here:
+            forward = sum(row.forward_ns for row in busy.rows)
+            part = sum(row.runs for row in here) / sum(row.runs for row in busy.rows)
+            took = sum(row.forward_ns for row in here) + part * max(busy.met - forward, 0.0)
+            found += took * shares.kept(busy.chain)
+    others = sum(row.forward_ns for row in chosen if row.phase != "forward" or not own(shares.trace, row.chain))
+    return found + others + backward_of(shares, chosen)
 
 
 def backward_of(shares: Shares, rows: Iterable[Row]) -> float:
@@ -33,34 +47,32 @@ def backward_of(shares: Shares, rows: Iterable[Row]) -> float:
     trace = shares.trace
     known = sum(row.backward_ns for row in trace.rows)
     whole = min(max(trace.backward_ns / known, 1.0), ENGINE) if known else 1.0
-    return whole * sum(row.backward_ns for row in rows)
-
-
-def _python(shares: Shares, rows: dict[Row, None]) -> float:
-    """The time on the lines of ops outside of ops, by their part of all runs there."""
-    found = 0.0
-    for busy in busy_lines(shares):
-        here = sum(row.runs for row in busy.rows if row in rows)
-        if here:
-            rest = busy.met - sum(row.forward_ns for row in busy.rows) - shares.heard(busy.rows)
-            found += max(rest, 0.0) * here / sum(row.runs for row in busy.rows)
-    return found
+    return whole * shares.backward_part * sum(row.backward_ns for row in rows)
 
 
 def of_call(shares: Shares, chain: Chain) -> float:
     """Return the time of a call that stands at the innermost place of a chain: all that runs below it, and backward."""
     below = [row for row in shares.rows if row.chain[-len(chain) :] == chain]
     met = shares.sampled(chain[0]) * shares.total if chain else 0.0
-    return max(met - shares.heard(below), float(sum(row.forward_ns for row in below))) + backward_of(shares, below)
+    return max(met, forward_of(shares, below)) + backward_of(shares, below)
+
+
+def forward_of(shares: Shares, rows: Iterable[Row]) -> float:
+    """Return the time of some ops themselves."""
+    return sum(row.forward_ns * shares.kept(row.chain) for row in rows)
 
 
 def of_loop(shares: Shares, loop: Loop) -> float:
     """Return the time that passes in a loop and in what it calls, and in the gradients of what it makes."""
     trace = shares.trace
-    met = sum(s.ns for s in trace.samples.values() if s.kind != "import" and stands_in(trace, s.places, loop))
+    known = [s for s in trace.samples.values() if s.kind != "import" and s.places]
+    looks = [s for s in known if stands_in(trace, s.places, loop)]
+    files = {shares.line_of(f)[0] for s in looks for f in s.places if loop in loops_around(trace, f)}
+    at = {(file, loop.lineno) for file in files}  # where it asks for the next value
+    looks += [s for s in known if at & set(map(shares.line_of, s.places)) and s not in looks]
+    met = sum(s.ns * shares.kept(s.places) for s in looks) / shares.looked * shares.total
     rows = [row for row in shares.rows if row.phase == "forward" and stands_in(trace, row.chain, loop)]
-    known = float(sum(row.forward_ns for row in rows))
-    forward = max(met / shares.looked * shares.total - shares.heard(rows), known)
+    forward = max(met, forward_of(shares, rows))
     if any(stands_in(trace, chain, loop) for chain in (*trace.backwards, *trace.spans)):
         return forward  # it was met in the passes backward as well
     return forward + backward_of(shares, rows)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
+from ...recorder.repeats import RANDOM
 from ...recorder.sampling import asks_for_next
 from ..finding import where
 from .op_costs import of_call, of_ops
@@ -46,14 +47,26 @@ def again(shares: Shares) -> Iterator[Saving]:
         deeper = f" (most of it is spent at {inside.rpartition('(')[2].rstrip(')')})" if inside else ""
         # of a call all of whose work is repeated, what it does between its ops is saved as well
         python = 0.0 if not whole else max(of_call(shares, chain) - _below(shares, chain), 0.0) * (1 - 1 / runs)
+        more = ns / max(spent(rows), 1) * of_ops(shares, [*rows, *_that_follow(shares, rows)])
         yield from shares.saving(
-            ns + python if whole else ns / max(spent(rows), 1) * of_ops(shares, rows),
+            max(ns + python, more),
             chain,
             f"computes the same again and again: {quoted(trace, chain)} ran on the same values, and gave the same, in "
             f"most of {runs:,} runs{deeper}.",
             "Compute it once, before the loop, and keep the result (where its input does not change).",
             [shown],
         )
+
+
+def _that_follow(shares: Shares, rows: list[Row]) -> list[Row]:
+    """The ops that only go on with what is repeated, and so repeat it: many are over before anybody looks."""
+    known = dict.fromkeys(rows)
+    for row in shares.rows:
+        before = [ref for ref in row.refs if isinstance(ref, Row)]
+        same = all(ref in known if isinstance(ref, Row) else not ref.renewed for ref in row.refs)
+        if before and same and row.phase == "forward" and not row.requires_grad and row.op not in RANDOM:
+            known[row] = None
+    return [row for row in known if row not in rows]
 
 
 def _below(shares: Shares, chain: Chain) -> float:
