@@ -17,8 +17,6 @@ class Busy:
     chain: Chain
     """The user's frames, innermost first, where it was met most."""
     ns: float = 0.0
-    met: float = 0.0
-    """Of that, where it was met: all but the passes backward."""
     python: float = 0.0
     """Of that, outside of ops."""
     loads: float = 0.0
@@ -26,6 +24,8 @@ class Busy:
     rows: list[Row] = field(default_factory=list)
     """The ops that were called there."""
     chains: dict[Chain, float] = field(default_factory=dict)
+    met: float = 0.0
+    """The time in which it was met there: all but the passes backward."""
 
 
 def busy_lines(shares: Shares) -> list[Busy]:

@@ -47,24 +47,33 @@ def again(shares: Shares) -> Iterator[Saving]:
         deeper = f" (most of it is spent at {inside.rpartition('(')[2].rstrip(')')})" if inside else ""
         # of a call all of whose work is repeated, what it does between its ops is saved as well
         python = 0.0 if not whole else max(of_call(shares, chain) - _below(shares, chain), 0.0) * (1 - 1 / runs)
-        more = ns / max(spent(rows), 1) * of_ops(shares, [*rows, *_that_follow(shares, rows)])
+        part = ns / max(spent(rows), 1)
+        least = max(ns + python, part * of_ops(shares, rows))
+        follow = _that_follow(shares, rows)
+        most = max(least, part * of_ops(shares, [*rows, *follow]))
         yield from shares.saving(
-            max(ns + python, more),
+            most,
             chain,
             f"computes the same again and again: {quoted(trace, chain)} ran on the same values, and gave the same, in "
             f"most of {runs:,} runs{deeper}.",
             "Compute it once, before the loop, and keep the result (where its input does not change).",
             [shown],
+            least=least if follow else None,
         )
 
 
 def _that_follow(shares: Shares, rows: list[Row]) -> list[Row]:
-    """The ops that only go on with what is repeated, and so repeat it: many are over before anybody looks."""
+    """The ops that only go on with what is repeated, and so repeat it unless a number of Python's changes: many are
+    over before anybody looks."""
+    trace = shares.trace
     known = dict.fromkeys(rows)
     for row in shares.rows:
         before = [ref for ref in row.refs if isinstance(ref, Row)]
         same = all(ref in known if isinstance(ref, Row) else not ref.renewed for ref in row.refs)
-        if before and same and row.phase == "forward" and not row.requires_grad and row.op not in RANDOM:
+        looked, repeated, _ = trace.again.get(row, (0, 0, 0))
+        if row.requires_grad or row.phase != "forward" or row.op in RANDOM or repeated < MOSTLY * looked:
+            continue
+        if before and same:
             known[row] = None
     return [row for row in known if row not in rows]
 

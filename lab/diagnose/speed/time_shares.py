@@ -23,7 +23,8 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 LEAST_NS, LEAST = 20_000_000, 0.10  # a saving below either is not worth a word
 SLICE_NS = 8_000_000  # how long a thread stands in the queue for a processor each time, about
-OP_NS, GRADIENT_NS, BEAT_NS = 8_000, 10_000, 10_000  # ns to tell of an op, of its gradient, of a module or a step
+OP_NS, GRADIENT_NS, BEAT_NS = 8_000, 10_000, 10_000  # ns to tell of an op, of its gradient, of a module
+STEP_NS = 60_000  # ns to tell of an optimizer's step
 PLAIN_NS, TORCH_PLAIN_NS = 400, 3_000  # ns of a small op of which nobody is told, in core and in PyTorch
 NARROW = 0.1  # between the most and the least that is saved, from which both are told
 UNKNOWN = 0.25  # of a cell's time that went to other programs: what was seen between ops is no longer a fair sample
@@ -63,7 +64,8 @@ class Shares:
     def _own_parts(self) -> dict[tuple[str, int], float]:
         """Return for lines with ops how much of the time there is the cell's own: ops are told of one by one, and
         their gradients, which the recorder's clock does not see; what is left is no less than such ops take."""
-        trace, rows = self.trace, [row for row in self.rows if row.phase == "forward"]
+        trace = self.trace
+        rows = [row for row in trace.rows if row.phase == "forward" and not row.error]
         least = TORCH_PLAIN_NS if any(row.backend == "PyTorch" for row in rows) else PLAIN_NS
         told: dict[tuple[str, int], float] = {}
         inside: dict[tuple[str, int], float] = {}  # of that, in modules, whose calls are told of as well
@@ -79,13 +81,16 @@ class Shares:
                 line = self.line_of(chain[0])
                 met[line] = met.get(line, 0.0) + sample.ns * self.total / self.looked
         self.times = {line: max(met.get(line, 0.0), self.times.get(line, 0.0)) for line in {*met, *self.times}}
-        beats = trace.steps.beats * BEAT_NS / max(sum(inside.values()), 1)
-        lost = {line: (told[line] * OP_NS + inside[line] * beats, told[line] * least) for line in told}
+        steps, arrived = trace.steps.count, sum(gradient.count for gradient in trace.gradients.values())
+        entered = max(trace.steps.beats - steps - arrived, 0) * BEAT_NS / max(sum(inside.values()), 1)
+        lost = {line: (told[line] * OP_NS + inside[line] * entered, told[line] * least) for line in told}
+        if trace.steps.last_step and (line := self.line_of(trace.steps.last_step[0])) in met:
+            lost[line] = steps * STEP_NS, steps * 2 * least
         back = {self.line_of(chain[0]) for chain in (*trace.spans, *trace.backwards) if chain} & set(met)
         reached, whole = sum(row.reached for row in trace.rows), sum(self.times[line] for line in back)
         for line in back:
-            part = reached * self.times[line] / max(whole, 1)
-            lost[line] = part * GRADIENT_NS, part * least
+            part = self.times[line] / max(whole, 1)
+            lost[line] = part * (reached * GRADIENT_NS + arrived * BEAT_NS), part * reached * least
         own_parts: dict[tuple[str, int], float] = {}
         for line, (listening, plain) in lost.items():
             took = max(self.times[line], 1)
@@ -157,9 +162,10 @@ class Shares:
         if not share or not chain:
             return
         line, col, place = where(self.trace, chain)
-        less = less_time(share, None if least is None else self.part(least))
+        low = share if least is None else min(self.part(max(least, 0.0)), share)
+        less = less_time(share, low)
         said = capital(f"{place} {message} Without that the cell would take {less}.")
-        yield Saving(share, Found("slow", "note", line, col, said, remedy, list(rows)))
+        yield Saving((share + low) / 2, Found("slow", "note", line, col, said, remedy, list(rows)))
 
 
 def own(trace: Trace, chain: Chain) -> Chain:
