@@ -47,7 +47,7 @@ def backward_of(shares: Shares, rows: Iterable[Row]) -> float:
     trace = shares.trace
     known = sum(row.backward_ns for row in trace.rows)
     whole = min(max(trace.backward_ns / known, 1.0), ENGINE) if known else 1.0
-    return whole * shares.backward_part * sum(row.backward_ns for row in rows)
+    return whole * sum(map(shares.gradient_of, rows))
 
 
 def of_call(shares: Shares, chain: Chain) -> float:

@@ -56,7 +56,6 @@ class Shares:
         self.looked = max(sum(s.ns for s in trace.samples.values() if s.kind != "import"), 1)
         self.lines: list[Any] | None = None  # what `busy_lines` found, once it was asked
         self.times: dict[tuple[str, int], float] = {}
-        self.backward_part = 1.0  # how much of the gradients' time is the cell's own
         self.own_parts = self._own_parts()
         heard = sum((1 - part) * self.times[line] for line, part in self.own_parts.items())
         self.alone = max(self.total - heard, 0.02 * self.total)  # what the cell takes when nobody listens
@@ -95,9 +94,12 @@ class Shares:
         for line, (listening, plain) in lost.items():
             took = max(self.times[line], 1)
             own_parts[line] = min(max(took - self._told * listening / self.ran, plain / self.ran) / took, 1.0)
-        if whole:
-            self.backward_part = sum(self.times[line] * own_parts[line] for line in back) / whole
         return own_parts
+
+    def gradient_of(self, row: Row) -> float:
+        """Return the time of an op's gradient without what it takes to tell of it."""
+        told = self._told * row.reached * GRADIENT_NS / self.ran
+        return max(row.backward_ns - told, 0.1 * row.backward_ns)
 
     def kept(self, chain: Chain) -> float:
         """Return which part of the time at a place is the cell's own."""
