@@ -15,7 +15,6 @@ import importlib.util
 import json
 import linecache
 import math
-import re
 import statistics
 import time
 from collections.abc import Callable
@@ -30,6 +29,7 @@ from lab.session.recording import Recording
 
 from .diagnose.cells_slow import PLANTED
 from .lines_remedies import REMEDIED
+from .savings import Told, told
 
 SECONDS = 2.0
 POINTS, SUM, SAVING, COST = 5.0, 3.0, 15.0, 3.0  # what is allowed: points of a line, % of the wall, points, % of CPU
@@ -231,22 +231,21 @@ def saving(name: str, repeat: int) -> str:
     text = PLANTED[name].text.lstrip("\n")
     cell = f"<slow {name}>"
     linecache.cache[cell] = (len(text), None, text.splitlines(True), cell)
-    said = []
+    said: list[Told] = []
     for _ in range(repeat):
         space = slow_space()
         recording = Recording("a cell")
         recording.start({cell: 0})
         exec(compile(text, cell, "exec"), space)
         record = recording.stop(space, text)
-        shares = [re.search(r"about (\d+) % less time", f.message) for f in record.findings if f.kind == "slow"]
-        said += [int(found[1]) for found in shares[:1] if found is not None]
+        said += [figure for f in record.findings if f.kind == "slow" and (figure := told(f.message)) is not None][:1]
     before, after = plain(text, repeat), plain(REMEDIED[name].lstrip("\n"), repeat)
     real = 100 * (1 - after / before)
     if not said:
         return f"nothing said, really {real:3.0f} %"
-    told = statistics.median(said)
-    verdict = "" if abs(told - real) <= SAVING else "  <- more than allowed"
-    return f"said {told:3.0f} %  really {real:3.0f} %  ({before:.0f} -> {after:.0f} ms){verdict}"
+    figure = statistics.median_low(said)
+    verdict = "" if abs(figure.off(real)) <= SAVING else "  <- more than allowed"
+    return f"said {figure!s:>6} %  really {real:3.0f} %  ({before:.0f} -> {after:.0f} ms){verdict}"
 
 
 def cost() -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...recorder.cell_trace import Chain, Row, Trace
-from ...recorder.user_files import is_users
-from .time_shares import Loop, Shares, loops_around
+from .time_shares import Loop, Shares, loops_around, own
 
 MOST = 0.5  # share of a loop's time that a line has in what the loop calls, where that is the line to change
 
@@ -25,25 +24,34 @@ class Busy:
     rows: list[Row] = field(default_factory=list)
     """The ops that were called there."""
     chains: dict[Chain, float] = field(default_factory=dict)
+    met: float = 0.0
+    """The time in which it was met there: all but the passes backward."""
 
 
 def busy_lines(shares: Shares) -> list[Busy]:
     """Return the lines on which the cell was met, the longest first; the passes backward count where their ops are."""
+    if shares.lines is None:
+        shares.lines = _busy_lines(shares)
+    return list(shares.lines)
+
+
+def _busy_lines(shares: Shares) -> list[Busy]:
     trace = shares.trace
     scale = shares.total / shares.looked
     found: dict[tuple[str, int], Busy] = {}
     for sample in trace.samples.values():
-        chain = _own(trace, sample.places)
+        chain = own(trace, sample.places)
         if not chain or sample.kind == "import":
             continue
         place = trace.place(*chain[0])
         busy = found.setdefault((place.file, place.line), Busy(chain))
         busy.ns += scale * sample.ns
+        busy.met += scale * sample.ns
         busy.chains[chain] = busy.chains.get(chain, 0.0) + sample.ns
         busy.python += scale * sample.ns if sample.kind == "python" else 0.0
         busy.loads += scale * sample.ns if sample.kind == "loader" else 0.0
     for row in shares.rows:
-        chain = _own(trace, row.chain)
+        chain = own(trace, row.chain)
         if not chain or row.phase != "forward":
             continue
         place = trace.place(*chain[0])
@@ -77,9 +85,3 @@ def in_loop_most(trace: Trace, lines: list[Busy], loop: Loop) -> Busy | None:
         line = own.setdefault((place.file, place.line), Busy(chain))
         line.ns, line.python, line.rows = line.ns + busy.ns, line.python + busy.python, [*line.rows, *busy.rows]
     return max(own.values(), key=lambda busy: busy.ns)
-
-
-def _own(trace: Trace, chain: Chain) -> Chain:
-    """Return a chain from its innermost frame that is the user's: what a package does counts where it was called."""
-    of = (k for k, (code, _) in enumerate(chain) if code.co_filename in trace.files or is_users(code.co_filename))
-    return chain[next(of, len(chain)) :]

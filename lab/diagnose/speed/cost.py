@@ -15,8 +15,9 @@ from ..order import rule
 from ..reading.sources import Place, assigned, called, sources
 from .busy_lines import busy_lines, in_loop_most
 from .neighbour_loops import recipe
+from .op_costs import for_all_turns, harder, of_loop, of_ops, stands_in
 from .sequential_loops import ACTING, carried_in_place, sequential
-from .time_shares import Shares, busiest_loop, header
+from .time_shares import LEAST, Shares, busiest_loop, header, in_loop, less_time, loop_around
 
 MANY = 2000  # op runs below which a cell is over before anybody waits
 SMALL_US = 20.0  # an op shorter than this is mostly the call
@@ -175,6 +176,8 @@ def one_at_a_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
         f"{place} works on one row at a time: `{taking}` takes one of {n:,}, and {ran} ran "
         f"{count:,} times, {each} each{python}."
     )
+    less = _less(trace, rows)
+    message += less
     remedy = f"Give it all rows at once: an op over {n:,} rows costs little more than an op over one."
     if slices := recipe(trace, line):
         loops, text = slices
@@ -183,8 +186,40 @@ def one_at_a_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
             f"{place} works on one element at a time, {loops}: `{taking}` takes one of {n:,}, and this line ran "
             f"{sum(r.runs for r in here):,} ops on single numbers{python}."
         )
+        message += less
         remedy = f"Take the differences of neighbours by slices, all at once: {text}."
     return [Found("overhead", "note", line, col, message, remedy, [rows[0]])]
+
+
+def _less(trace: Trace, rows: list[Row]) -> str:
+    """What is saved where a loop's turns are done at once, in a sentence; of a loop whose turns need one another, where
+    the ops on one line are."""
+    shares, chain = Shares(trace), in_loop(trace, rows[0].chain)
+    loop = loop_around(trace, chain[0]) if chain else None
+    if loop is None:
+        return ""
+    alone, line = sequential(loop), shares.line_of(chain[0])
+
+    def goes_along(row: Row) -> bool:
+        return line in map(shares.line_of, row.chain) if alone else stands_in(trace, row.chain, loop)
+
+    inside = [row for row in shares.rows if row.phase == "forward" and goes_along(row)]
+    turns = max((row.runs for row in rows), default=1) / max(trace.steps.ran, 1)
+    left = for_all_turns(shares, inside, turns)
+
+    def share(of: Shares) -> float:
+        return of.part((of_ops(of, inside) if alone else of_loop(of, loop)) - left)
+
+    return saved(share(shares), share(harder(shares)))
+
+
+def saved(share: float, least: float | None = None) -> str:
+    """Return the sentence about a share of the time that is saved; "" where it is too little.
+
+    >>> saved(0.5), saved(0.01)
+    (' Without that the cell would take about 50 % less time.', '')
+    """
+    return f" Without that the cell would take {less_time(min(share, 0.99), least)}." if share >= LEAST else ""
 
 
 def _recurs(row: Row, trace: Trace, known: dict[tuple[Chain, str], set[Row]]) -> bool:
@@ -270,7 +305,7 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if any(chain[:1] == row.chain[:1] for chain in trace.fetched):
         return []  # a loader's: what it costs is told of its batches
     line, _, place = where(trace, row.chain)
-    does, most = f"{place} runs {count:,} of {runs:,} ops", ""
+    does, most, less = f"{place} runs {count:,} of {runs:,} ops", "", ""
     remedy = WHOLE
     busiest = busiest_loop(trace, forward, IN_LOOP)
     calls = {called(n) for n in ast.walk(busiest.loop)} if busiest is not None else set()
@@ -289,8 +324,14 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
             where_most.append(f"most of the time on {longer}")
         most = f" ({', '.join(where_most)})" if where_most else ""
         line = where(trace, chain)[0] if longest is not None else busiest.line
+        strict = harder(shares)
+        whole, least = of_loop(shares, busiest.loop), of_loop(strict, busiest.loop)
+        inside = [row for row in forward if stands_in(trace, row.chain, busiest.loop)]
+        turns = busiest.runs / max(len(inside) * trace.steps.ran, len(inside), 1)
+        left = for_all_turns(shares, inside, turns)
+        less = saved(shares.part(whole - left), strict.part(least - left))
         if name := carried_in_place(busiest.loop):
-            remedy = CARRIED.format(name=name)
+            remedy, less = CARRIED.format(name=name), saved(shares.part(0.9 * whole), strict.part(0.9 * least))
     if bound:
         mean = size_text(sum(r.size * r.runs for r in on_gpu) / launched)
         message = (
@@ -302,7 +343,7 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
             f"{does} that take {time_text(spent / runs / 1e6)} each{most}: "
             f"{100 * idle:.0f} % of this cell's time is Python between the ops and not in them."
         )
-    return [Found("overhead", "note", line, None, capital(message), remedy, [row])]
+    return [Found("overhead", "note", line, None, capital(message) + less, remedy, [row])]
 
 
 def _layers(rows: list[Row]) -> bool:

@@ -17,7 +17,7 @@ from ...recorder.sampling import loop_of
 from ...recorder.user_files import is_users
 from ..finding import Found, capital, code_of, listed, spot, verb, where
 from ..order import rule
-from .cost import _inside
+from .cost import _inside, saved
 from .slow_code import savings
 from .time_shares import Frame, Shares
 
@@ -31,6 +31,7 @@ FEW_LOOKS = 4.0  # a sample never stands for more than so many times its own len
 FEW = 8  # calls that ask a GPU for a value, beside which one is not worth a word
 SHARE = 0.02  # of the cell's time
 BIG = 1 << 20  # bytes copied again and again that are worth more than a note
+LOADED = 0.95  # of a wait for samples that are in memory, which is saved where a batch is taken at once
 ASKING = ("item", "tolist", "numpy", "bool", "print")
 DRAWS = re.compile(r"(?i)(\b|_)(rand|augment|noise|jitter|choice|uniform|shuffle)")
 
@@ -168,7 +169,29 @@ def _waited(
     plain = fetched is not None and slow is None and not fetched.makers and not fetched.workers  # nothing of the user's
     matters = each >= BATCH_NS and spent >= (PLAIN_NS if plain else MATTERS_NS)
     severity = "warning" if matters and not drawn else "note"  # what is drawn anew has to be computed anew
+    message += _less(trace, met, spent, fetched, once=remedy_line != "" and not drawn)
     return Found("data-loader", severity, line, col, message, remedy)
+
+
+def _less(trace: Trace, met: list[tuple[int, Chain]], spent: int, fetched: Fetched | None, once: bool) -> str:
+    """What is saved, in a sentence: by doing once what a data set of the user's does for each sample in each pass, by
+    workers that need no start; at most all of the wait where that is left to other processes."""
+    shares = Shares(trace)
+    share = shares.part(spent / shares.ran)
+    if fetched is not None and fetched.workers and fetched.passes > 1 and fetched.starts_ns > HALF * fetched.ns:
+        return saved(share * fetched.starts_ns / fetched.ns * (1 - 1 / fetched.passes))
+    users = sum(ns for ns, places in met if any(_of_users(trace, place) for place in places))
+    part = users / max(sum(ns for ns, _ in met), 1)
+    passes = 1 if fetched is None else fetched.passes
+    if once and passes > 1:
+        return saved(share * part, least=share * part * (1 - 1 / passes))  # once for each sample, or once for all
+    if fetched is not None and not fetched.workers and not part:
+        return saved(LOADED * share)
+    return saved(share, least=0.0)
+
+
+def _of_users(trace: Trace, frame: Frame) -> bool:
+    return frame[0].co_filename in trace.files or is_users(frame[0].co_filename)
 
 
 def _slowest(trace: Trace, met: list[tuple[int, Chain]]) -> Frame | None:
@@ -300,6 +323,7 @@ def _slow_line(trace: Trace, lines: dict[int, list[Sample]], total: int, scale: 
         f"Line {line} (`{_text(trace, line)}`{who}) takes about {_share(spent, total)} of this cell's time and "
         f"runs no op: the training step waits for it ({time_text(spent / 1e6)} in all{most})."
     )
+    message += saved((1 - 1 / turns) * spent / total)
     remedy = "Do its work once, before the loop, or in a DataLoader with num_workers, which works while the step runs."
     return [Found("data-loader", "note", line, None, message, remedy)]
 

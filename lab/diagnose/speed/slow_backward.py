@@ -12,7 +12,8 @@ from widgets.figures import size_text
 from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
 from ..finding import Found, listed, where
 from ..reading.sources import Place, called, names_in, sources
-from .time_shares import LEAST, Saving, Shares, around, begun, common, each, loop_around, quoted
+from .op_costs import backward_of
+from .time_shares import LEAST, Saving, Shares, around, begun, common, each, less_time, loop_around, quoted
 
 TURNS = 4
 TABLE, TABLE_BYTES, TOUCHED = 10_000, 1 << 21, 0.1  # rows and bytes of a table, and the share of rows a batch reads
@@ -44,7 +45,7 @@ def wasted(shares: Shares) -> Iterator[Saving]:
         source = next(ref for ref in joint.refs if ref in alone)
         made = where(trace, source.chain)[2] if isinstance(source, Row) else ""
         yield from shares.saving(
-            0.9 * sum(row.backward_ns for row in alone),
+            backward_of(shares, alone),
             joint.chain,
             f"lets gradients into {names} that nobody uses: {quoted(trace, chain)} ({place}) goes back through what "
             f"{made} made, and those gradients are cleared before a step.",
@@ -76,7 +77,7 @@ def for_nobody(shares: Shares) -> Iterator[Saving]:
         return
     names = listed(sorted({leaf.name.partition(".")[0] for leaf in left}))
     yield from shares.saving(
-        0.9 * sum(row.backward_ns for row in rows),
+        backward_of(shares, rows),
         chain,
         f"computes gradients that nobody uses: backward() goes on through {names} (`{_short(trace, chain)}`), whose "
         "parameters no optimizer holds.",
@@ -106,8 +107,10 @@ def one_by_one(shares: Shares) -> Iterator[Saving]:
         if 2 * _passes(trace, chain) > runs:
             continue  # each of a forward of its own
         whole = max(ns, shares.sampled(chain[0]) * shares.total)
+        asked = [row for row in shares.rows if row.chain[:1] == chain[:1]]
+        again = [row for row in asked if row.phase != "forward" or row.op == "grad"]  # gone back through once more
         yield from shares.saving(
-            0.8 * whole,
+            (1 - 2 * turns / runs) * (whole + backward_of(shares, again)),
             chain,
             f"goes back through the graph once for each output: {quoted(trace, chain)} ran {runs:,} times "
             f"({runs / turns:,.0f} in each step), {each(whole, runs)} each.",
@@ -192,7 +195,7 @@ def dense_tables(shares: Shares) -> Iterator[Saving]:
         message = (
             f"{begun(place)} {what} dense ({table.name}), {size_text(size)} in each step and almost all zeros: of "
             f"{table.shape[0]:,} rows a batch reads about {touched:,.0f}, and backward() and step() go over them all. "
-            f"Without that {of} would take about {100 * share:.0f} % less time."
+            f"Without that {of} would take {less_time(share)}."
         )
         share = share if of == "the cell" else max(0.9 * ns / shares.total, LEAST)
         yield Saving(share, Found("slow", "note", line, col, message, SPARSE, rows[:1], [table]))

@@ -10,8 +10,9 @@ from ...recorder.cell_trace import Chain, Leaf, Row
 from ..finding import Found, capital
 from ..reading.loaders import fetched_at
 from ..reading.sources import Function, called, own_nodes, sources
+from .op_costs import of_call
 from .slow_loops import used_after
-from .time_shares import Saving, Shares, common, quoted, spent
+from .time_shares import Saving, Shares, common, less_time, quoted
 
 MOSTLY = 0.5  # share of the cell's time
 TURNS = 3  # evaluations
@@ -47,8 +48,8 @@ def too_often(shares: Shares) -> Iterator[Saving]:
                     times = f"{often:,} times, " if often else ""
                     message = capital(
                         f"{place} evaluates between the batches of {source.place(loop).words}: {times}"
-                        f"{100 * ns / shares.total:.0f} % of this cell's time. Without that the cell would take about "
-                        f"{100 * share:.0f} % less time."
+                        f"{100 * ns / shares.total:.0f} % of this cell's time. Without that the cell would take "
+                        f"{less_time(share)}."
                     )
                     remedy = "Evaluate once an epoch, less often, or on a part of the data."
                     yield Saving(share, Found("slow", "note", line, col, message, remedy))
@@ -92,7 +93,7 @@ def judged_each_step(shares: Shares) -> Iterator[Saving]:
         if runs < OFTEN * steps or by_loader:  # as many batches of an evaluation once an epoch
             continue
         chain = common(row.chain for row in rows)
-        ns = spent(row for row in shares.rows if row.chain[-len(chain) :] == chain)
+        ns = of_call(shares, chain)
         if not chain or shares.worth(ns) < LEAST:
             continue
         if next(used_after(shares), None) is not None or next(too_often(shares), None) is not None:

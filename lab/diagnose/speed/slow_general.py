@@ -12,7 +12,7 @@ from ...recorder.repeats import RANDOM
 from ..finding import Found, where
 from ..order import rule
 from .busy_lines import Busy, busy_lines
-from .cost import overhead
+from .cost import overhead, saved
 from .loop_waits import waits
 from .sequential_loops import acts, sequential
 from .slow_code import slow
@@ -20,6 +20,7 @@ from .slow_python import PASSIVE, known_call
 from .slow_turns import small_turns
 from .time_shares import Loop, Shares, begun, loop_around, quoted, spent
 
+SAVED = 0.95  # of the time of Python on a line, where it is done for all values at once
 LONG_NS, MOST, TURNS = 300_000_000, 0.5, 8  # a cell's time, the share of one line or loop, and the runs of a loop
 ALONE = 0.7  # the share of a line that stands in no loop
 SMALL_NS = 50_000  # an op that is mostly the call of it
@@ -75,7 +76,7 @@ def hottest(trace: Trace, explained: set[Leaf]) -> list[Found]:
     lines = [busy for busy in busy_lines(shares) if not _meant(trace, busy)]
     training = _training_loops(trace)
     for busy in lines[:3]:
-        share = busy.ns / shares.total
+        share = min(busy.ns / shares.total, 0.99)
         inner = next((loop for loop in _loops(trace, busy.chain)), None)
         if shares.worth(busy.ns, busy.chain) >= (MOST if inner is not None else ALONE) and not _in_model(busy):
             return [_line(shares, busy, share)]
@@ -102,7 +103,7 @@ def _line(shares: Shares, busy: Busy, share: float, loop: Loop | None = None) ->
     rows = sorted(busy.rows, key=lambda row: -spent([row]))
     runs, ns = sum(row.runs for row in rows), spent(rows)
     known = known_call(code)
-    remedy = known.remedy if known is not None else PYTHON
+    remedy, least = known.remedy if known is not None else PYTHON, None
     if not rows or busy.python > 0.6 * busy.ns:
         does = f"{code} runs in Python and hardly any op of tensors"
         if known is not None:
@@ -115,12 +116,14 @@ def _line(shares: Shares, busy: Busy, share: float, loop: Loop | None = None) ->
         size = "×".join(map(str, row.shape)) or "one number"
         times = "once" if row.runs == 1 else f"{row.runs:,} times"
         does = f"{code} ran {times}, mostly {row.op} ({size}), {time_text(spent([row]) / row.runs / 1e6)} each"
-        remedy = REMEDIES.get(row.op, DEFAULT)
+        remedy, least, known = REMEDIES.get(row.op, DEFAULT), 0.0, None
         around = next(_loops(trace, busy.chain), None)
         if row.runs >= ITERATIONS and around is not None and sequential(around):
             remedy = CONVERGED
     what = "" if loop is None else f" with the rest of the loop of line {loop.lineno}"
     message = f"{begun(place)}{what} takes about {100 * share:.0f} % of this cell's time: {does}."
+    # what takes the place of Python's turns is known, of an op it is not
+    message += saved(SAVED * share if remedy in (PYTHON, ELEMENTS) or known is not None else share, least)
     return Found("slow", "note", line, col, message, remedy, rows[:1])
 
 

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import ast
+import math
+import traceback
 from collections.abc import Iterator
+from time import thread_time_ns
 
 from widgets.figures import size_text
 
-from ...recorder.cell_trace import Chain, Row
+from ...recorder.cell_trace import Chain, Row, Trace
 from ...recorder.op_facts import JOINING
 from ...recorder.user_files import is_users
 from ..finding import Found, caller, listed
 from ..reading.sources import called, sources
-from .time_shares import LEAST_NS, Saving, Shares, begun, in_loop, on_innermost, quoted, spent
+from .op_costs import in_place, of_call, of_ops, of_pytorch
+from .slow_products import row_bytes
+from .time_shares import LEAST, LEAST_NS, Saving, Shares, begun, in_loop, less_time, on_innermost, quoted, spent
 
 GROWING = ("np.append", "np.concatenate", "np.vstack", "np.hstack", "pd.concat")
+STACKS, NODE_NS, TORCH_NODE_NS, LOOKED = (
+    5,
+    20_000.0,
+    120_000.0,
+    12.0,
+)  # tries; ns of each op; bytes of gradients in a ns
 TURNS = 12  # runs from which a growth is one
 STEADY = 0.5  # share of the runs that made the largest result so far
 RECURRENT = {"gru", "lstm", "rnn", "rnn_tanh", "rnn_relu"}
@@ -34,11 +45,10 @@ def grown(shares: Shares) -> Iterator[Saving]:
         steady = _risen(rows) >= STEADY * runs
         if not steady or copied < 4 * largest:
             continue
-        ns = spent(rows)
         code = quoted(trace, rows[0].chain)
         what = "all that was gathered before" if own else "the whole list again"
         yield from shares.saving(
-            0.9 * ns,
+            (1 - largest / copied) * of_ops(shares, rows),
             rows[0].chain,
             f"copies {what} in each of {runs:,} runs: {code} moved {size_text(copied)} for a result of "
             f"{size_text(largest)}.",
@@ -73,7 +83,6 @@ def prefixes(shares: Shares) -> Iterator[Saving]:
         written_out = "softmax" in kinds and bool(kinds & FEEDING)  # with a cache only what attends grows
         if not (kinds & (RECURRENT | ATTENDING) or written_out):
             continue
-        ns = spent(row for row in shares.rows if row.chain[-len(chain) :] == chain)
         runs = max(row.count for row in steady)
         keeps = "state" if kinds & RECURRENT else "keys and values"
         remedy = (
@@ -82,7 +91,7 @@ def prefixes(shares: Shares) -> Iterator[Saving]:
             else "Keep the keys and values of what came before (a cache), and feed only the newest element."
         )
         yield from shares.saving(
-            0.8 * ns,
+            of_call(shares, chain) - _one_at_a_time(shares, chain, steady),
             chain,
             f"runs the whole sequence so far through the model for each new element: {quoted(trace, chain)} ran "
             f"{runs:,} times on an input that grew from run to run, and kept no {keeps}.",
@@ -91,13 +100,23 @@ def prefixes(shares: Shares) -> Iterator[Saving]:
         )
 
 
+def _one_at_a_time(shares: Shares, chain: Chain, steady: list[Row]) -> float:
+    """What a call at a place would take if it were given the newest element of a sequence alone."""
+    rows = [row for row in shares.rows if row.chain[-len(chain) :] == chain]
+    python = max(of_call(shares, chain) - spent(rows), 0.0)
+    grew = [row for row in steady if row.sizes]
+    mean = sum(row.sizes / row.largest for row in grew) / sum(row.count for row in grew) if grew else 0.5
+    longest = max(row.count for row in steady) / (2 * max(1 - mean, 0.1))  # what it grew to, from what it was at first
+    return python + in_place(shares, sum(row.runs for row in rows)) + spent(rows) / (mean * longest)
+
+
 def hooks(shares: Shares) -> Iterator[Saving]:
     """One function registered as a hook again and again."""
     trace = shares.trace
     for name, times, code in trace.hooked:
         inside = [row for row in shares.rows if any(frame[0] is code for frame in row.chain)]
         seen = sum(s.ns for s in trace.samples.values() if any(frame[0] is code for frame in s.places))
-        ns = max(spent(inside), seen / shares.looked * shares.total) * (1 - 2 / times)
+        ns = max(spent(inside), seen / shares.looked * shares.total) * (1 - 2 / times)  # on average half of them ran
         share = shares.worth(ns)
         if not share:
             continue
@@ -109,7 +128,7 @@ def hooks(shares: Shares) -> Iterator[Saving]:
                 message = (
                     f"{begun(at.words)} registers a hook each time it runs and none is removed: "
                     f"{times:,} of the same function are on a {name}, and each pass runs them all. Without that the "
-                    f"cell would take about {100 * share:.0f} % less time."
+                    f"cell would take {less_time(share)}."
                 )
                 remedy = "Register it once, before the loop, or call .remove() on the handle when it is done."
                 yield Saving(share, Found("slow", "warning", at.line, at.col, message, remedy, inside[:1]))
@@ -125,14 +144,33 @@ def anomaly(shares: Shares) -> Iterator[Saving]:
         for node in source.nodes:
             if not called(node).endswith("detect_anomaly") or _off(node):
                 continue
-            at = source.place(node)
+            at, share = source.place(node), min(shares.part(_searched(trace) / shares.ran), 0.9)
+            takes = f"which takes less than {100 * LEAST:.0f} % of the time"
+            if share >= LEAST:
+                takes = f"without which the cell would take {less_time(share)}"
             message = (
                 f"{begun(at.words)} keeps the search for NaN on (anomaly mode): every op notes where it was called, "
-                "and every gradient is looked through, which often doubles the time of a training step."
+                f"and every gradient is looked through, {takes}."
             )
             remedy = "Take the line out, or put `with detect_anomaly():` around the one step that is being debugged."
-            yield Saving(0.4, Found("slow", "note", at.line, at.col, message, remedy))
+            yield Saving(max(share, LEAST), Found("slow", "note", at.line, at.col, message, remedy))
             return
+
+
+def _searched(trace: Trace) -> float:
+    """What anomaly mode takes, as long as no other program runs: the pass backward goes from node to node in Python
+    (core) or writes down the stack of every op (PyTorch), which is as deep here as where the cell ran, and each
+    gradient is compared with itself."""
+    each = NODE_NS
+    if of_pytorch(trace):
+        begin = thread_time_ns()
+        for _ in range(STACKS):
+            traceback.format_stack()
+        each = TORCH_NODE_NS + (thread_time_ns() - begin) / STACKS
+    reached = [row for row in trace.rows if row.reached]
+    size = sum(row.runs * row_bytes(row) * math.prod(ref.shape) for row in reached for ref in row.refs
+               if ref.requires_grad)  # fmt: skip
+    return each * sum(row.runs for row in reached) + size / LOOKED
 
 
 def _off(node: ast.AST) -> bool:

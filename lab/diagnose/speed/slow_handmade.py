@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ...recorder.cell_trace import Ref, Row
-from .time_shares import Saving, Shares, on_innermost, quoted, spent
+from .op_costs import of_ops
+from .time_shares import Saving, Shares, on_innermost, quoted
 
 # What the one op saves of the time of its parts, forward and backward at a million values on one thread: PyTorch, core.
 SAVES = {"layer_norm": (0.65, 0.3), "rms_norm": (0.6, 0.3), "softmax": (0.7, 0.7), "gelu": (0.35, 0.6),
@@ -48,7 +49,7 @@ def written(shares: Shares) -> Iterator[Saving]:
             saves = SAVES[op][0 if ends[0].backend == "PyTorch" else 1]
             chain = ends[0].chain
             yield from shares.saving(
-                saves * spent(rows),
+                saves * of_ops(shares, rows),
                 chain,
                 f"ends {WORDS[op]} that is written out, {len(by_row[ends[0]].rows)} ops in place of one: "
                 f"{quoted(trace, chain)}.",

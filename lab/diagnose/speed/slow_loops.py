@@ -9,7 +9,8 @@ from ...recorder.cell_trace import Trace
 from ...recorder.user_files import shown_name
 from ..finding import Found, capital
 from ..reading.sources import Source, called, names_in, own_nodes, sources
-from .time_shares import LEAST_NS, Saving, Shares, spent
+from .op_costs import of_ops
+from .time_shares import LEAST_NS, Saving, Shares, less_time
 
 TURNS = 4
 SHORT = "Fill up to the longest of each batch: pad_sequence in the collate function, of similar lengths."
@@ -34,15 +35,15 @@ def used_after(shares: Shares) -> Iterator[Saving]:
                     if _trains(trace, source, statement):
                         continue
                     ns = shares.at_lines(source.name, statement.lineno, statement.end_lineno or statement.lineno)
-                    turns = shares.beats_at(source.name, statement.lineno)
-                    share = shares.worth(0.8 * ns)
+                    turns = shares.beats_at(source.name, statement.lineno)  # at least
+                    share = shares.worth((1 - 1 / max(turns, 1)) * ns)
                     if turns < TURNS or not share or ns < LEAST_NS:
                         continue
                     line, col, place = source.place(statement)
                     message = capital(
                         f"{place} runs in every turn of the loop of {source.place(loop).words}, and only what the last "
                         f"turn gives is used, after the loop (`{ast.unparse(statement)}`). Without that the cell would "
-                        f"take about {100 * share:.0f} % less time."
+                        f"take {less_time(share)}."
                     )
                     remedy = "Move it behind the loop, one indentation less, or run it every so many turns."
                     yield Saving(share, Found("slow", "note", line, col, message, remedy))
@@ -82,7 +83,7 @@ def filled_up(shares: Shares) -> Iterator[Saving]:
     if not blank:
         return
     row, part = max(blank, key=lambda pair: pair[1])
-    ns = spent(r for r in shares.rows if r.path and r.phase == "forward")
+    ns = of_ops(shares, (r for r in shares.rows if r.path and r.phase == "forward"))
     share = shares.worth(0.9 * part * ns)
     if not share:
         return
@@ -92,7 +93,7 @@ def filled_up(shares: Shares) -> Iterator[Saving]:
             message = capital(
                 f"{place} fills sequences up to one length for all (`{ast.unparse(node)}`): in the batches that were "
                 f"looked at {part:.0%} of the places hold padding in every sample. Without that the cell would take "
-                f"about {100 * share:.0f} % less time."
+                f"{less_time(share)}."
             )
             yield Saving(share, Found("slow", "note", line, col, message, SHORT, [row]))
             return

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Chain, Ref, Row, Trace
 from ...recorder.repeats import PRODUCTS
 from ..reading.sources import called
+from .op_costs import of_ops
 from .time_shares import Saving, Shares, around, at_one_place, each, quoted, spent, through, tree_of
 
 PART = 0.2  # share of a result that is read, below which the rest was for nothing
@@ -45,7 +46,7 @@ def partly(shares: Shares) -> Iterator[Saving]:
         before = before if op in BY_ELEMENT | {"stack"} else []
         told |= {*rows, *before}
         take = takes[0][0]
-        ns = spent(rows) + spent(before)
+        ns = of_ops(shares, [*rows, *before])
         yield from shares.saving(
             (1 - read) * (0.8 if op in SORTS else 1.0) * ns,
             chain,
@@ -117,7 +118,7 @@ def scaled(shares: Shares) -> Iterator[Saving]:
         kin = [r for r in shares.rows if (r.chain, r.op) in {(m.chain, m.op) for m in made}]
         n = made[0].shape[-1]
         yield from shares.saving(
-            0.95 * spent(rows) + 0.5 * spent(kin),
+            0.95 * of_ops(shares, rows) + 0.5 * spent(kin),
             row.chain,
             f"multiplies by a diagonal matrix of {n:,} × {n:,} as if it were full: {quoted(trace, row.chain)}, "
             f"{each(spent(rows), sum(r.runs for r in rows))} each.",

@@ -11,6 +11,7 @@ from widgets.figures import size_text
 from ...recorder.cell_trace import Ref, Row
 from ...recorder.repeats import PRODUCTS
 from ..reading.sources import called
+from .op_costs import in_place, of_ops
 from .time_shares import Saving, Shares, around, at_one_place, each, on_innermost, quoted, spent, through
 
 RESHAPING = {"cast", "to", "float", "view", "reshape", "type", "double", "half", "unsqueeze", "squeeze", "flatten"}
@@ -37,13 +38,20 @@ def one_hot(shares: Shares) -> Iterator[Saving]:
             if isinstance(ref, Row) and ref.op in RESHAPING | {"one_hot", "one_hot_rows", "scatter_", "eq"}
         ]
         yield from shares.saving(
-            0.9 * (spent(rows) + spent(extra)),
+            of_ops(shares, [*rows, *extra]) - _looked_up(shares, rows, position),
             rows[0].chain,
             f"looks up rows by a product: {quoted(trace, rows[0].chain)} multiplies a matrix by one-hot rows of "
             f"{columns:,} columns, of which all but one are 0.",
             "Index the matrix by the class numbers: nn.Embedding, F.embedding, or weight[index].",
             rows[:1],
         )
+
+
+def _looked_up(shares: Shares, rows: list[Row], position: int) -> float:
+    """What it would cost to look the rows up; the gradient of a matrix is as large as that, whoever makes it."""
+    runs, row = sum(row.runs for row in rows), rows[0]
+    table = math.prod(row.refs[1 - position].shape) if row.reached and len(row.refs) > 1 else 0
+    return runs * in_place(shares, 1, moved=8 * math.prod(row.shape) + 4 * table, trained=bool(row.reached))
 
 
 def order(shares: Shares) -> Iterator[Saving]:
@@ -151,7 +159,7 @@ def filters(shares: Shares) -> Iterator[Saving]:
         length = max(rows[0].shape[2:], default=1)
         keep = min(8 * math.log2(length + side) / math.prod(taps[0]) ** (1 if len(taps[0]) == 1 else 0.8), 0.9)
         yield from shares.saving(
-            (1 - keep) * spent(rows),
+            (1 - keep) * of_ops(shares, rows),
             rows[0].chain,
             f"convolves directly with a filter of {' × '.join(f'{n:,}' for n in taps[0])} taps: "
             f"{quoted(trace, rows[0].chain)} multiplies each value by all of them.",
@@ -173,7 +181,7 @@ def decompositions(shares: Shares) -> Iterator[Saving]:
             continue
         qr = row.op.endswith("qr")
         yield from shares.saving(
-            (1 - 2 * min(m, n) / max(m, n)) * spent(rows),
+            (1 - 2 * min(m, n) / max(m, n)) * of_ops(shares, rows),
             row.chain,
             f"computes {max(m, n):,} singular vectors or columns of which {min(m, n):,} belong to a value: "
             f"{quoted(trace, row.chain)} of a matrix of {m:,} × {n:,} makes a square one of {max(m, n):,}.",
@@ -223,7 +231,7 @@ def broadcasts(shares: Shares) -> Iterator[Saving]:
             else "Use torch.cdist(a, b), or the squares: a² - 2 a @ b.T + b², which need no such tensor."
         )
         yield from shares.saving(
-            0.8 * spent(kin),
+            of_ops(shares, kin) - _as_product(shares, row, last),
             row.chain,
             f"makes a tensor of {size_text(row.largest)} that is only summed: {quoted(trace, row.chain)} spreads "
             f"{' and '.join('×'.join(map(str, ref.shape)) for ref in given)} to "
@@ -231,6 +239,13 @@ def broadcasts(shares: Shares) -> Iterator[Saving]:
             remedy,
             [row, last],
         )
+
+
+def _as_product(shares: Shares, row: Row, last: Row) -> float:
+    """What a product costs that adds up while it multiplies, and what follows it on the result."""
+    moved = 6 * row_bytes(last) * math.prod(last.shape)
+    trained = bool(row.reached)
+    return last.runs * in_place(shares, 4, flops=math.prod(row.shape), moved=moved, trained=trained)
 
 
 def _summed(row: Row, readers: dict[Ref, list[Row]]) -> tuple[list[Row], Row | None]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from functools import partial
 from types import CodeType
 from typing import NamedTuple
 
@@ -13,10 +12,11 @@ from ...recorder.cell_trace import Chain, Row, Trace
 from ...recorder.user_files import is_users
 from ..finding import spot
 from ..reading.sources import called, names_in
-from .busy_lines import busy_lines
+from .op_costs import flops_of, in_place, layer_steps, of_loop
 from .time_shares import Frame, Loop, Saving, Shares, around, in_loop, loop_around, quoted, spent, tree_of
 
 HOT = 0.15  # share of a cell's time from which a line of Python is
+SAVED = 0.9  # of the time on a line
 STEPS = 48  # runs of a cell from which a layer is faster
 WRITING = re.compile(r"\b(save|savez|dump|to_csv)\(")
 PASSIVE = re.compile(r"\.(backward|step|zero_grad)\(|autograd\.grad\(|\bsleep\(|\binput\(")
@@ -159,7 +159,7 @@ def lines(shares: Shares) -> Iterator[Saving]:
             continue
         there = f" ({spot(trace, chain[0])})" if outer[0][0] is not chain[0][0] else ""
         yield from shares.saving(
-            0.8 * net * shares.total,
+            SAVED * net * shares.total,
             outer,
             f"{known.does}: about {100 * net:.0f} % of this cell's time passes in {quoted(trace, chain)}{there}{more}.",
             known.remedy,
@@ -235,9 +235,11 @@ def stepped(shares: Shares) -> Iterator[Saving]:
         first = min(products, key=lambda row: row.number)
         at = next((first.chain[k:] for k in range(len(first.chain)) if first.chain[k:][:1] and
                    first.chain[k][0] is chain[0][0]), chain)  # fmt: skip
-        met = sum(busy.ns for busy in busy_lines(shares) if loop in map(partial(loop_around, trace), busy.chain))
+        steps = max(row.runs for row in products)
+        trained = any(row.reached for row in rows)
+        left = in_place(shares, 0, sum(row.runs * flops_of(row) for row in products), trained=trained)
         yield from shares.saving(
-            0.5 * max(spent(rows), met),
+            max(of_loop(shares, loop), spent(rows)) - left - layer_steps(shares, steps, trained),
             at,
             f"steps a recurrent network by hand, one moment at a time: {quoted(trace, at)} and the rest of the loop of "
             f"line {loop.lineno} ran {sum(row.runs for row in rows):,} ops.",

@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterator
 
 from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
+from ...recorder.repeats import RANDOM
 from ...recorder.sampling import asks_for_next
 from ..finding import where
+from .op_costs import of_call, of_ops
 from .time_shares import Saving, Shares, common, in_loop, quoted, spent
 
 TURNS, MOSTLY = 3, 0.6  # runs, and the share of them that found values met before
@@ -39,17 +41,46 @@ def again(shares: Shares) -> Iterator[Saving]:
         if runs < TURNS:
             continue
         shown = max(pairs, key=lambda pair: pair[1])[0]
-        chain = _whole(shares, pairs, len(loop)) or common(row.chain for row in rows)
+        whole = _whole(shares, pairs, len(loop))
+        chain = whole or common(row.chain for row in rows)
         inside = where(trace, shown.chain)[2] if shown.chain != chain else ""
         deeper = f" (most of it is spent at {inside.rpartition('(')[2].rstrip(')')})" if inside else ""
+        # of a call all of whose work is repeated, what it does between its ops is saved as well
+        python = 0.0 if not whole else max(of_call(shares, chain) - _below(shares, chain), 0.0) * (1 - 1 / runs)
+        part = ns / max(spent(rows), 1)
+        least = max(ns + python, part * of_ops(shares, rows))
+        follow = _that_follow(shares, rows)
+        most = max(least, part * of_ops(shares, [*rows, *follow]))
         yield from shares.saving(
-            ns,
+            most,
             chain,
             f"computes the same again and again: {quoted(trace, chain)} ran on the same values, and gave the same, in "
             f"most of {runs:,} runs{deeper}.",
             "Compute it once, before the loop, and keep the result (where its input does not change).",
             [shown],
+            least=least if follow else None,
         )
+
+
+def _that_follow(shares: Shares, rows: list[Row]) -> list[Row]:
+    """The ops that only go on with what is repeated, and so repeat it unless a number of Python's changes: many are
+    over before anybody looks."""
+    trace = shares.trace
+    known = dict.fromkeys(rows)
+    for row in shares.rows:
+        before = [ref for ref in row.refs if isinstance(ref, Row)]
+        same = all(ref in known if isinstance(ref, Row) else not ref.renewed for ref in row.refs)
+        looked, repeated, _ = trace.again.get(row, (0, 0, 0))
+        if row.requires_grad or row.phase != "forward" or row.op in RANDOM or repeated < MOSTLY * looked:
+            continue
+        if before and same:
+            known[row] = None
+    return [row for row in known if row not in rows]
+
+
+def _below(shares: Shares, chain: Chain) -> float:
+    """The time of the ops of a call, with their gradients."""
+    return spent(row for row in shares.rows if row.chain[-len(chain) :] == chain)
 
 
 def _within_steps(trace: Trace, row: Row) -> bool:
@@ -114,15 +145,30 @@ def frozen(shares: Shares) -> Iterator[Saving]:
     chain = common(row.chain for row in rows) or common(r.chain for r in rows if r.chain[-1:] == first.chain[-1:])
     if not chain:
         return
-    times = samples / different
+    of_each = first.runs * first.refs[0].shape[0] if first.refs and first.refs[0].shape else samples
+    times = max(samples, of_each) / _in_all(samples, different)
+    whole = of_call(shares, chain) if spent(rows) >= COMPLETE * _below(shares, chain) else of_ops(shares, rows)
     yield from shares.saving(
-        (1 - 1 / times) * spent(rows),
+        (1 - 1 / times) * whole,
         chain,
         f"computes what cannot change anew for each epoch: {quoted(trace, chain)} trains nothing, and of {samples:,} "
         f"samples that were looked at {different:,} are different, each met {times:.0f} times.",
         "Run it once over the data, before the epochs, and train on what it gives (unless the data is augmented).",
         [first],
     )
+
+
+def _in_all(samples: int, different: int) -> float:
+    """Return how many samples there are, where of some that were looked at so many were different.
+
+    >>> round(_in_all(1000, 500)), round(_in_all(1000, 100))
+    (628, 100)
+    """
+    low, high = float(different), 4.0 * different
+    for _ in range(40):  # of n samples, 1 - exp(-looks / n) are met
+        n = (low + high) / 2
+        low, high = (n, high) if n * (1 - math.exp(-samples / n)) < different else (low, n)
+    return low
 
 
 def _still(ref: Ref, trace: Trace) -> bool:
@@ -142,7 +188,7 @@ def twice(shares: Shares) -> Iterator[Saving]:
             continue  # a step's forward after an evaluation, whose result has no graph
         pairs.setdefault((row.chain[-1:], first.chain[-1:]), []).append(row)
     for (_, _), rows in pairs.items():
-        ns = spent(rows)
+        ns = of_ops(shares, rows)
         chain = common(row.chain for row in rows)
         if not chain or shares.worth(ns) < 0.15:
             continue

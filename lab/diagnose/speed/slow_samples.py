@@ -13,10 +13,12 @@ from ...recorder.cell_trace import Chain, Leaf, Row, Trace, ancestors
 from ...recorder.loader_waits import Fetched
 from ..finding import Found, where
 from ..reading.sources import Function, called, sources
-from .time_shares import Frame, Saving, Shares, begun, quoted, spent
+from .op_costs import of_loop
+from .time_shares import Frame, Saving, Shares, begun, in_loop, less_time, loop_around, quoted, spent
 
 STEPS, SAMPLES = 64, 16  # steps of single samples, and samples there are, from which they should be batches
 TAKING = {"getitem", "slice", "select", "index", "index_select", "narrow", "unbind", "unsqueeze", "view"}
+BATCH, LONGER = 32, 1.5  # samples of a batch, and how much longer than that of one its step takes
 LONG_NS = 200_000  # ns of an op that is long as it is
 SHARE, LEAST_NS = (
     0.3,
@@ -49,13 +51,19 @@ def single_samples(shares: Shares) -> Iterator[Saving]:
                     line, col, place = source.place(node)
     if shares.ran * spent(shares.rows) > LONG_NS * sum(row.runs for row in shares.rows):
         return  # the ops are long as they are
+    step = in_loop(trace, trace.steps.last_step)
+    loop = loop_around(trace, step[0]) if step and trace.samples else None
+    steps = of_loop(shares, loop) if loop is not None else 0.8 * shares.total
+    share = shares.part((1 - LONGER / BATCH) * steps)
     message = (
         f"{begun(place)} gives the model one sample at a time: {trace.steps.ran:,} steps, each of ops that take "
-        f"{time_text(spent(first) / runs / 1e6)}, most of which is the call. In batches of 32 the cell would take "
-        "about 80 % less time."
+        f"{time_text(spent(first) / runs / 1e6)}, most of which is the call. In batches of {BATCH} the cell would take "
+        f"{less_time(share)}."
     )
-    remedy = "Train on batches: DataLoader(..., batch_size=32), or x[i : i + 32], with a mean over the batch."
-    yield Saving(0.6, Found("slow", "note", line, col, message, remedy, first[:1]))
+    remedy = (
+        f"Train on batches: DataLoader(..., batch_size={BATCH}), or x[i : i + {BATCH}], with a mean over the batch."
+    )
+    yield Saving(share, Found("slow", "note", line, col, message, remedy, first[:1]))
 
 
 def _by_one(node: ast.AST) -> bool:

@@ -8,15 +8,16 @@ from collections.abc import Iterator
 
 from widgets.figures import time_text
 
-from ...recorder.cell_trace import Trace
+from ...recorder.cell_trace import Row, Trace
+from ...recorder.repeats import PRODUCTS
 from ..reading.calls import rows_under
 from ..reading.scope import indices
 from ..reading.sources import Function, Source, called, names_in
+from .op_costs import flops_of, in_place, layer_steps, of_ops
 from .time_shares import Saving, Shares, quoted, spent
 
 RECURRENT = {"gru", "lstm", "rnn", "rnn_tanh", "rnn_relu", "gru_cell", "lstm_cell", "rnn_tanh_cell", "rnn_relu_cell"}
 STEPS = 16  # of a sequence, from which one call for all is worth it
-SAVED = 0.7  # share of a step's time that the calls are, of which one is left
 LEAST = 0.15  # share of the cell's time
 CHANGES = {"rand", "randn", "randint", "random", "uniform", "choice", "normal", "randperm", "time", "perf_counter",
            "next", "input", "read", "readline", "shuffle", "sample", "permutation", "empty"}  # fmt: skip
@@ -42,7 +43,7 @@ def one_step_at_a_time(shares: Shares) -> Iterator[Saving]:
                 chain = min(steps, key=lambda row: row.number).chain
                 at = next((k for k, f in enumerate(chain) if trace.place(*f).line == node.lineno), 0)
                 yield from shares.saving(
-                    SAVED * spent(rows) * (1 - passes / runs),
+                    of_ops(shares, rows) - _at_once(shares, rows, runs),
                     chain[at:],
                     f"gives a recurrent layer one step at a time: {quoted(trace, chain[at:])} ran {runs:,} times, "
                     f"{time_text(spent(rows) / runs / 1e6)} each, though all of {_whole(call, counter)} is there.",
@@ -50,6 +51,13 @@ def one_step_at_a_time(shares: Shares) -> Iterator[Saving]:
                     steps[:1],
                 )
                 return
+
+
+def _at_once(shares: Shares, rows: list[Row], steps: int) -> float:
+    """What a layer would take that is given all steps in one call."""
+    trained, kinds = any(row.reached for row in rows), RECURRENT | PRODUCTS
+    products = sum(row.runs * flops_of(row) for row in rows if row.op in kinds)
+    return layer_steps(shares, steps, trained) + in_place(shares, 0, products, trained=trained)
 
 
 def _next_of(loop: ast.For, call: ast.Call, counter: set[str]) -> bool:

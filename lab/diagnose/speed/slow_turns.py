@@ -13,6 +13,7 @@ from ...recorder.cell_trace import Chain, Leaf, Row, Trace
 from ..finding import spot
 from .busy_lines import Busy, busy_lines, in_loop_most
 from .cost import of_rows
+from .op_costs import backward_of, for_all_turns, harder
 from .sequential_loops import acts, carried_in_place, sequential
 from .time_shares import Frame, Loop, Saving, Shares, busiest_loop, header, loops_around, quoted, spent
 
@@ -43,6 +44,12 @@ class Turned:
         """The time that passes in its body, and for what it makes."""
         return sum(busy.ns for busy in self.lines) + self.update_ns
 
+    def own_ns(self, shares: Shares) -> float:
+        """Of that, what is left where nobody listens."""
+        rows = [row for busy in self.lines for row in busy.rows]
+        met = sum(busy.met * shares.kept(busy.chain) for busy in self.lines)
+        return met + backward_of(shares, rows) + self.update_ns
+
 
 def small_turns(shares: Shares) -> Iterator[Saving]:
     """``for q, k, v in zip(self.q, self.k, self.v): outs.append(...)``: as many calls as there are turns."""
@@ -63,13 +70,16 @@ def small_turns(shares: Shares) -> Iterator[Saving]:
     does = "runs small ops" if not scanned else f"goes through {scanned:,} values"
     both = ", forward and backward" if any(row.reached for row in turned.rows) else ""
     why = "" if scanned else f", and most of that is the calls{both}"
+    left, strict = for_all_turns(shares, turned.rows, turns, over=bool(scanned)), harder(shares)
+    most, least = turned.own_ns(shares) - left, strict.part(turned.own_ns(strict) - left)
     yield from shares.saving(
-        0.9 * (1 - 1 / turns) * turned.ns,
+        most,
         busy.chain,
         f"{does} in each turn of the loop {at}(`{header(turned.loop)}`), though no turn needs what another gave: "
         f"{what} ran {runs:,} ops, {time_text(spent(turned.rows) / runs / 1e6)} each{why}.",
         _remedy(trace, turned, layers, scanned),
         sorted(turned.rows, key=lambda row: -spent([row]))[:1],
+        least=least * shares.alone,
     )
 
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from widgets.figures import time_text
 
@@ -23,6 +23,10 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 LEAST_NS, LEAST = 20_000_000, 0.10  # a saving below either is not worth a word
 SLICE_NS = 8_000_000  # how long a thread stands in the queue for a processor each time, about
+OP_NS, GRADIENT_NS, BEAT_NS = 8_000, 10_000, 10_000  # ns to tell of an op, of its gradient, of a module
+STEP_NS = 60_000  # ns to tell of an optimizer's step
+PLAIN_NS, TORCH_PLAIN_NS = 400, 3_000  # ns of a small op of which nobody is told, in core and in PyTorch
+NARROW = 0.1  # between the most and the least that is saved, from which both are told
 UNKNOWN = 0.25  # of a cell's time that went to other programs: what was seen between ops is no longer a fair sample
 
 
@@ -37,8 +41,8 @@ class Saving:
 class Shares:
     """A cell's time and how it is spent."""
 
-    def __init__(self, trace: Trace) -> None:
-        self.trace = trace
+    def __init__(self, trace: Trace, told: float = 1.0) -> None:
+        self.trace, self._told = trace, told  # how many times the usual it takes to tell of an op
         imports = trace.samples.get("import")
         net = trace.wall_ns - trace.own_ns - trace.around_ns - (imports.ns if imports is not None else 0)
         self.rows = [row for row in trace.rows if not row.cut and not row.error and row.count]
@@ -50,14 +54,71 @@ class Shares:
         # looks of C's fall on a line as often as the cell runs there, whoever else has the processors meanwhile
         self.fair = trace.sampled_ns > 0 or trace.starved_ns + trace.blind_ns <= UNKNOWN * max(trace.wall_ns, 1)
         self.looked = max(sum(s.ns for s in trace.samples.values() if s.kind != "import"), 1)
+        self.lines: list[Any] | None = None  # what `busy_lines` found, once it was asked
+        self.times: dict[tuple[str, int], float] = {}
+        self.own_parts = self._own_parts()
+        heard = sum((1 - part) * self.times[line] for line, part in self.own_parts.items())
+        self.alone = max(self.total - heard, 0.02 * self.total)  # what the cell takes when nobody listens
+
+    def _own_parts(self) -> dict[tuple[str, int], float]:
+        """Return for lines with ops how much of the time there is the cell's own: ops are told of one by one, and
+        their gradients, which the recorder's clock does not see; what is left is no less than such ops take."""
+        trace = self.trace
+        rows = [row for row in trace.rows if row.phase == "forward" and not row.error]
+        least = TORCH_PLAIN_NS if any(row.backend == "PyTorch" for row in rows) else PLAIN_NS
+        told: dict[tuple[str, int], float] = {}
+        inside: dict[tuple[str, int], float] = {}  # of that, in modules, whose calls are told of as well
+        for row in rows:
+            if chain := own(trace, row.chain):
+                line = self.line_of(chain[0])
+                told[line] = told.get(line, 0.0) + row.count
+                inside[line] = inside.get(line, 0.0) + (row.count if row.path else 0)
+                self.times[line] = self.times.get(line, 0.0) + row.forward_ns
+        met: dict[tuple[str, int], float] = {}
+        for sample in trace.samples.values():
+            if sample.kind != "import" and (chain := own(trace, sample.places)):
+                line = self.line_of(chain[0])
+                met[line] = met.get(line, 0.0) + sample.ns * self.total / self.looked
+        self.times = {line: max(met.get(line, 0.0), self.times.get(line, 0.0)) for line in {*met, *self.times}}
+        steps, arrived = trace.steps.count, sum(gradient.count for gradient in trace.gradients.values())
+        entered = max(trace.steps.beats - steps - arrived, 0) * BEAT_NS / max(sum(inside.values()), 1)
+        lost = {line: (told[line] * OP_NS + inside[line] * entered, told[line] * least) for line in told}
+        if trace.steps.last_step and (line := self.line_of(trace.steps.last_step[0])) in met:
+            lost[line] = steps * STEP_NS, steps * 2 * least
+        back = {self.line_of(chain[0]) for chain in (*trace.spans, *trace.backwards) if chain} & set(met)
+        reached, whole = sum(row.reached for row in trace.rows), sum(self.times[line] for line in back)
+        for line in back:
+            part = self.times[line] / max(whole, 1)
+            lost[line] = part * (reached * GRADIENT_NS + arrived * BEAT_NS), part * reached * least
+        own_parts: dict[tuple[str, int], float] = {}
+        for line, (listening, plain) in lost.items():
+            took = max(self.times[line], 1)
+            own_parts[line] = min(max(took - self._told * listening / self.ran, plain / self.ran) / took, 1.0)
+        return own_parts
+
+    def gradient_of(self, row: Row) -> float:
+        """Return the time of an op's gradient without what it takes to tell of it."""
+        told = self._told * row.reached * GRADIENT_NS / self.ran
+        return max(row.backward_ns - told, 0.1 * row.backward_ns)
+
+    def kept(self, chain: Chain) -> float:
+        """Return which part of the time at a place is the cell's own."""
+        inner = own(self.trace, chain)
+        return self.own_parts.get(self.line_of(inner[0]), 1.0) if inner else 1.0
+
+    def part(self, ns: float) -> float:
+        """Return which share of the cell's time, as it is without a recording, `ns` are."""
+        return min(ns / self.alone, 0.99)
 
     def sampled(self, frame: Frame) -> float:
         """Return the share of the time in which the cell was met at a place of the user's, or in what it calls."""
-        return sum(s.ns for s in self.trace.samples.values() if frame in s.places) / self.looked
+        met = sum(s.ns * self.kept(s.places) for s in self.trace.samples.values() if frame in s.places)
+        return met / self.looked
 
     def at_lines(self, name: str, first: int, last: int) -> float:
         """Return the time in which the cell was met on lines of a source (see `Source.name`), or in what they call."""
-        seen = sum(s.ns for s in self.trace.samples.values() if self._on(s.places, name, first, last))
+        looks = [s for s in self.trace.samples.values() if self._on(s.places, name, first, last)]
+        seen = sum(s.ns * self.kept(s.places) for s in looks)
         return seen / self.looked * self.total
 
     def beats_at(self, name: str, line: int) -> int:
@@ -92,16 +153,39 @@ class Shares:
             left = max(left, min(part, max(map(self.sampled, chain[:2])) * ran))
         if left < LEAST_NS or left < LEAST * ran:
             return 0.0
-        return min(ns / self.total, 0.99)
+        return self.part(ns)
 
-    def saving(self, ns: float, chain: Chain, message: str, remedy: str, rows: Iterable[Row] = ()) -> Iterator[Saving]:
-        """Yield the finding at the innermost place of a chain, unless what it saves is too little."""
+    def saving(
+        self, ns: float, chain: Chain, message: str, remedy: str, rows: Iterable[Row] = (), least: float | None = None
+    ) -> Iterator[Saving]:
+        """Yield the finding at the innermost place of a chain, unless what it saves is too little; where that depends
+        on what nobody knows, from `least` ns up to `ns`."""
         share = self.worth(ns, chain)
         if not share or not chain:
             return
         line, col, place = where(self.trace, chain)
-        said = capital(f"{place} {message} Without that the cell would take about {100 * share:.0f} % less time.")
-        yield Saving(share, Found("slow", "note", line, col, said, remedy, list(rows)))
+        low = share if least is None else min(self.part(max(least, 0.0)), share)
+        less = less_time(share, low)
+        said = capital(f"{place} {message} Without that the cell would take {less}.")
+        yield Saving((share + low) / 2, Found("slow", "note", line, col, said, remedy, list(rows)))
+
+
+def own(trace: Trace, chain: Chain) -> Chain:
+    """Return a chain from its innermost frame that is the user's: what a package does counts where it was called."""
+    of = (k for k, (code, _) in enumerate(chain) if code.co_filename in trace.files or is_users(code.co_filename))
+    return chain[next(of, len(chain)) :]
+
+
+def less_time(most: float, least: float | None = None) -> str:
+    """Return in words which share of the time is saved.
+
+    >>> less_time(0.474), less_time(0.6, 0.3), less_time(0.6, 0.0), less_time(0.62, 0.58)
+    ('about 47 % less time', '30 to 60 % less time', 'at most 60 % less time', 'about 60 % less time')
+    """
+    if least is not None and most - least >= NARROW:
+        low, high = round(100 * max(least, 0.0)), round(100 * most)
+        return f"{low} to {high} % less time" if low >= 5 else f"at most {high} % less time"
+    return f"about {100 * (most if least is None else (most + min(least, most)) / 2):.0f} % less time"
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------

@@ -185,7 +185,7 @@ SLOW = {
         by_clock(slow_loops.used_after, (5, "python", 6.0, 4), (4, "op", 4.0, 9)), TEST
     ),
     "a test that takes little": Case(
-        by_clock(slow_loops.used_after, (5, "python", 1.2, 9), (4, "op", 8.8, 9)), TEST, False
+        by_clock(slow_loops.used_after, (5, "python", 1.0, 9), (4, "op", 9.0, 9)), TEST, False
     ),
     "a test that is read in the loop": Case(
         by_clock(slow_loops.used_after, (5, "python", 6.0, 9)),

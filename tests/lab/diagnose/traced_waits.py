@@ -36,7 +36,10 @@ def waiting(
     def look(trace: Trace, explained: set[Any]) -> list[Found]:
         trace.samples.clear()
         trace.wall_ns, trace.own_ns, trace.starved_ns, trace.blind_ns = 1000 * MS, 0, 0, 0
+        trace.around_ns = trace.sampled_ns = trace.backward_ns = trace.update_ns = 0
         trace.steps.beats = beats
+        for row in trace.rows:
+            row.forward_ns = row.backward_ns = 0
         facts(trace)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(loop_waits, "interpreted", lambda: not queue)
@@ -149,11 +152,11 @@ def ops(each_us: float, wall_ms: float, gpu: bool = False, size: int = 4) -> Cal
 
     def look(trace: Trace, explained: set[Any]) -> list[Found]:
         for row in trace.rows:
-            row.forward_ns, row.size = int(row.runs * each_us * 1000), size
+            row.forward_ns, row.backward_ns, row.size = int(row.runs * each_us * 1000), 0, size
             row.device = "cuda:0" if gpu else row.device
         trace.samples.clear()
         trace.wall_ns, trace.own_ns, trace.backward_ns, trace.update_ns = int(wall_ms * MS), 0, 0, 0
-        trace.starved_ns = 0
+        trace.starved_ns = trace.around_ns = trace.sampled_ns = trace.blind_ns = 0
         return cost.overhead(trace, explained)
 
     return look
