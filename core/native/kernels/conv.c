@@ -407,6 +407,7 @@ static void NAME(conv_chunk)(NAME(conv) * c, REAL *planes, const REAL *x) {
 
 int NAME(conv_forward)(const conv_shape *s, const void *x, const void *weights, const void *bias, void *y) {
     conv_plan plan;
+    if (NAME(conv_is_flat)(s)) return NAME(conv_flat)(s, x, weights, bias, y);
     if (sizeof(REAL) == 4) {
         const int done = winograd_forward(s, x, weights, bias, y);
         if (done != WINOGRAD_DECLINED) return done == WINOGRAD_DONE;

@@ -42,7 +42,10 @@ INLINE int conv_is_direct(const conv_shape *s, const conv_plan *p) {
 #define DECLARE(T, S)                                                                                                \
     int conv_direct_##S(const conv_shape *s, const conv_plan *plan, const T *x, const T *weights, const T *bias,      \
                         T *y);                                                                                      \
-    int conv_direct_weight_##S(const conv_shape *s, const conv_plan *plan, const T *x, const T *g, T *gw);
+    int conv_direct_weight_##S(const conv_shape *s, const conv_plan *plan, const T *x, const T *g, T *gw);            \
+    int conv_is_flat_##S(const conv_shape *s); /* depthwise layers of 3 x 3 (conv_flat.c) */                         \
+    int conv_flat_##S(const conv_shape *s, const T *x, const T *weights, const T *bias, T *y);                      \
+    int conv_flat_weight_##S(const conv_shape *s, const T *x, const T *g, T *gw);
 DECLARE(float, f32)
 DECLARE(double, f64)
 #undef DECLARE

@@ -148,6 +148,7 @@ static ptrdiff_t *NAME(places_of_terms)(const NAME(by_weight) * c) {
 
 int NAME(conv_weight)(const conv_shape *s, const void *x, const void *g, void *gw) {
     conv_plan plan;
+    if (NAME(conv_is_flat)(s)) return NAME(conv_flat_weight)(s, x, g, gw);
     if (sizeof(REAL) == 4) {
         const int done = winograd_weight(s, x, g, gw);
         if (done != WINOGRAD_DECLINED) return done == WINOGRAD_DONE;

@@ -52,6 +52,7 @@
     _(gemm_heap)           /* packed factors that do not fit the stack */                            \
     _(gemm_stack)          /* many products, a whole one a thread */                                 \
     _(conv_direct)         /* groups of one or two outputs */                                        \
+    _(conv_flat)           /* depthwise, from planes as they lie */                                  \
     _(conv_planes)         /* planes that are laid out anew */                                       \
     _(conv_depths)         /* sums in several depths */                                              \
     _(conv_few_columns)    /* so few pixels that vectors of terms are quicker */                     \

@@ -24,6 +24,10 @@ CASES: list[tuple[Any, ...]] = [
     (2, 6, 4, 2, (9, 11), (2, 3), (4, 5), (0, 1), (1, 1)),  # a stride larger than the kernel
     (2, 4, 6, 2, (12, 9), (3, 2), (1, 2), (2, 0), (3, 2)),
     (3, 6, 6, 6, (9, 37), (3, 3), (1, 1), (1, 1), (1, 1)),  # depthwise
+    (2, 5, 5, 5, (8, 8), (3, 3), (1, 1), (1, 1), (1, 1)),  # from planes as they lie
+    (2, 5, 5, 5, (9, 36), (3, 3), (2, 2), (1, 1), (1, 1)),
+    (3, 4, 4, 4, (1, 10), (3, 3), (2, 2), (1, 1), (1, 1)),
+    (2, 3, 3, 3, (41, 2), (3, 3), (2, 2), (1, 1), (1, 1)),
     (2, 5, 10, 5, (11, 8), (5, 3), (2, 3), (2, 1), (1, 2)),
     (2, 40, 1, 1, (9, 9), (1, 1), (1, 1), (0, 0), (1, 1)),
     (2, 64, 72, 1, (8, 7), (1, 1), (1, 1), (0, 0), (1, 1)),  # the input as it lies
@@ -95,7 +99,7 @@ def test_several_chunks_of_samples(kernels: ModuleType) -> None:
         _close(got, want)
 
 
-@pytest.mark.parametrize("case", [CASES[2], CASES[3], CASES[4], CASES[8], CASES[11], CASES[16], CASES[19]], ids=str)
+@pytest.mark.parametrize("case", [CASES[k] for k in (2, 3, 4, 8, 10, 15, 20, 23)], ids=str)
 def test_the_threads_do_not_change_a_bit(case: tuple[Any, ...], kernels: ModuleType) -> None:
     batch, channels, outputs, groups, size, *rest = case
     larger = (batch * 4, channels * 2, outputs * 2, groups, tuple(2 * n + 1 for n in size), *rest)
@@ -134,6 +138,21 @@ def test_what_is_not_finite_stays_where_it_is(kernels: ModuleType) -> None:
         gw = convolve.conv_weight(x, g, (3, 3), (1, 1), (0, 0), (1, 1), groups)
         assert np.isinf(gw[..., 0, 0]).all()
         assert np.isfinite(gw.reshape(-1, 9)[:, 1:]).all()
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_what_is_not_finite_reaches_no_other_row(stride: int, kernels: ModuleType) -> None:
+    """Where rows lie behind one another the end of one is a neighbour in memory of the next one's beginning."""
+    settings = {"stride": (stride, stride), "padding": (1, 1), "dilation": (1, 1), "groups": 3}
+    w = np.ones((3, 1, 3, 3), "f")
+    for y, at in ((4, 0), (4, 8), (0, 4), (8, 8), (3, 5)):
+        x = np.ones((2, 3, 9, 9), "f")
+        x[1, 1, y, at] = np.inf
+        out = convolve.conv(x, w, None, **settings)
+        padded = np.pad(np.isinf(x), ((0, 0), (0, 0), (1, 1), (1, 1)))
+        seen = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3)).any((-1, -2))
+        assert np.array_equal(np.isinf(out), seen[:, :, ::stride, ::stride])
+        assert not np.isnan(out).any()
 
 
 def test_nothing_in_or_out(kernels: ModuleType) -> None:

@@ -493,6 +493,7 @@ CASES: list[tuple[str, Case, Case]] = [
     ("gemm_chunks", product(9, 4096, 256), product(9, 4096, 257)),
     ("gemm_stack", product(9, 10, 11, stack=1), product(9, 10, 11, stack=64)),
     ("conv_direct", convolution(1, 6, 9, 12, 3, groups=3), convolution(1, 6, 6, 12, 3, groups=3)),
+    ("conv_flat", convolution(1, 3, 6, 12, 3, groups=3, padding=1), convolution(1, 3, 3, 12, 3, groups=3, padding=1)),
     ("conv_planes", convolution(1, 3, 8, 12, 3), convolution(1, 3, 8, 12, 3, padding=1)),
     ("conv_depths", convolution(1, 71, 8, 12, 3), convolution(1, 72, 8, 12, 3)),
     *([("conv_few_columns", convolution(1, 8, 9, 6, 3), convolution(1, 8, 9, 4, 3))] if WIDE else []),
