@@ -102,7 +102,7 @@ def _problem(view: Problem) -> str:
                     f"<code>{_text(s.config)}</code>{machine}</td></tr>")  # fmt: skip
     table = (f"<table><caption>{_text(view.title)}</caption><thead><tr>{head}</tr></thead>"
              f"<tbody>{''.join(rows)}</tbody></table>")  # fmt: skip
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="sessions of {_text(view.title)}">{table}</div>'
+    return f'<div class="scroll" tabindex="0" role="group" aria-label="sessions of {_text(view.title)}">{table}</div>'
 
 
 def bar(s: Session, most: float) -> str:
@@ -124,7 +124,7 @@ def compared(view: Compared) -> str:
         heads = f'<td></td><th scope="col">session {view.first}</th><th scope="col">session {view.second}</th>'
         table = (f"<table><caption>What else is different</caption><thead><tr>{heads}</tr></thead>"
                  f"<tbody>{rows}</tbody></table>")  # fmt: skip
-        facts = f'<div class="scroll" tabindex="0" role="region" aria-label="what else is different">{table}</div>'
+        facts = f'<div class="scroll" tabindex="0" role="group" aria-label="what else is different">{table}</div>'
     title = f'<p><b class="name">Session {view.second} beside session {view.first}</b></p>'
     return f'<div class="beside"><div>{title}{said}{facts}</div>{picture(view)}</div>'
 

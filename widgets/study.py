@@ -120,7 +120,7 @@ def boxed(inside: str, kind: str = "") -> str:
 
 def code(text: str, label: str) -> str:
     """Return code that may be wide."""
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="{_text(label)}"><pre>{escape(text)}</pre></div>'
+    return f'<div class="scroll" tabindex="0" role="group" aria-label="{_text(label)}"><pre>{escape(text)}</pre></div>'
 
 
 def _text(said: str) -> str:
@@ -144,7 +144,7 @@ def _map(view: Study) -> str:
     left = len(order) - ROWS
     more = f'<p class="quiet">{count_text(left, "config")} more, slower on average</p>' if left > 0 else ""
     label = f"configs by shape of {view.title}"
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="{_text(label)}">{table}</div>{more}'
+    return f'<div class="scroll" tabindex="0" role="group" aria-label="{_text(label)}">{table}</div>{more}'
 
 
 def _cell(view: Study, shape: int, config: int) -> str:

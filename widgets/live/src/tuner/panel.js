@@ -152,13 +152,14 @@ export function createPanel(host, send, to) {
     host.setAttribute(OWN_KEYS, 'true');
     host.onkeydown = keepKey;
     foot.hidden = true;
-    const label = { class: 'card', 'aria-label': `tuner ${session.title}` };
+    // a group and no region: a notebook may hold several of one name, and regions' names have to differ
+    const label = { class: 'card', role: 'group', 'aria-label': `tuner ${session.title}` };
     const warning = session.estimate && estimateWarning();
     host
       .attachShadow({ mode: 'open' })
       .append(
         html('style', {}, session.css),
-        html('section', label, header.elements, warning, bar, controls, body, foot),
+        html('div', label, html('section', {}, header.elements, warning, bar, controls, body, foot)),
       );
   };
 
