@@ -139,12 +139,13 @@ def _map(view: Study) -> str:
     foot = f'<tfoot><tr><th scope="row">the shape\'s best time</th>{best}</tr></tfoot>'
     caption = "Time over the shape's own best: the stronger the colour, the faster; a frame is what the tree takes"
     caption += f". All have {_text(same)}" if same else ""
-    table = (f'<table class="heat"><caption>{caption}</caption><thead><tr><td></td>{head}</tr></thead>'
+    table = (f'<table class="heat" aria-label="{caption}"><thead><tr><td></td>{head}</tr></thead>'
              f"<tbody>{''.join(rows)}</tbody>{foot}</table>")  # fmt: skip
     left = len(order) - ROWS
     more = f'<p class="quiet">{count_text(left, "config")} more, slower on average</p>' if left > 0 else ""
     label = f"configs by shape of {view.title}"
-    return f'<div class="scroll" tabindex="0" role="group" aria-label="{_text(label)}">{table}</div>{more}'
+    scroll = f'<div class="scroll" tabindex="0" role="group" aria-label="{_text(label)}">{table}</div>'
+    return f'<p class="quiet">{caption}</p>{scroll}{more}'
 
 
 def _cell(view: Study, shape: int, config: int) -> str:
