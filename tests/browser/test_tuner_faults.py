@@ -19,7 +19,7 @@ WAIT = "result = lab.notebook.panel.latest.wait(90); print('ended', result.ended
 
 
 def kept(folder):
-    """Of the database: trials, sessions, those with an end, claims, configs that were tried twice, whether it is whole."""
+    """Of the database: trials, sessions, those with an end, claims, configs tried twice, whether it is whole."""
     base = sqlite3.connect(folder / "gradlab" / "tuning" / "tuning.db")
     try:
         counts = [base.execute(f"SELECT count(*) FROM {table}").fetchone()[0]

@@ -135,6 +135,8 @@ def test_a_clock_that_was_put_back(tmp_path, monkeypatch):
             store.win(KEY, name, {"config": {"B": block}, "ratio": 1.0, "low": 1.0, "high": 1.0})
             assert [p["winner"]["config"] for p in store.problems()] == [{"B": block}]
             assert lookup.entries(tmp_path / lookup.FILE)[0]["config"] == {"B": block}
+            with Store(tmp_path) as other:
+                assert [p["winner"]["config"] for p in other.problems()] == [{"B": block}]
         assert [s["trials"][0]["config"]["B"] for s in store.sessions("k")] == [1, 2, 3]  # as they were written
         assert store.claim(KEY, name, {"B": 9})
         monkeypatch.setattr(time, "time", lambda: now + 86_400)
