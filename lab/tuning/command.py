@@ -421,7 +421,7 @@ def listing() -> str:
     rows = [problems.listed(problems.known())]
     rows += ["  ITEMS, in Triton, printed from any elementwise op", "    such as tanh_kernel  gelu_erf_kernel"]
     rows += ["  TENSORSxITEMS, in Triton, printed from any optimizer's step", "    such as adamw_step_kernel"]
-    return "\n".join([USAGE, "%tune dispatch KERNEL SHAPE SHAPE... DTYPE", "%tune history KERNEL", "", "KERNEL by the SHAPE that it takes:", *rows, "", AXES])
+    return "\n".join([USAGE, *shown.USAGE, "", "KERNEL by the SHAPE that it takes:", *rows, "", AXES])
 
 
 def main(argv: list[str]) -> int:

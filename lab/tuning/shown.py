@@ -18,6 +18,8 @@ from ..report.export import PAGE
 from . import history, study
 
 COMMANDS = ("dispatch", "history")
+USAGE = ("%tune dispatch KERNEL SHAPE SHAPE ... DTYPE [--budget 120s] [-o page.html]",
+         "%tune history KERNEL [SHAPE [DTYPE]] [--compare N N] [-o page.html]")  # fmt: skip
 
 
 def parser(prog: str) -> argparse.ArgumentParser:
