@@ -42,13 +42,17 @@ __all__ = [
 
 def load_ipython_extension(shell: Any) -> None:
     """What ``%load_ext lab`` calls."""
+    from .notebook import tuned_display
     from .notebook.magics import load
 
     load(shell)
+    tuned_display.register(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """What ``%unload_ext lab`` calls."""
+    from .notebook import tuned_display
     from .notebook.magics import unload
 
+    tuned_display.unregister(shell)
     unload(shell)

@@ -54,6 +54,7 @@ INSIDE = {
     "lab.adapters": "PyTorch's adapter is loaded where the session has imported PyTorch",
     "lab.notebook.card_buttons": "one of a pair with the tuner's panel, which is loaded when a button asks for it",
     "lab.notebook.magics": "the tuner is loaded by the first %tune",
+    "lab.notebook.tuned_display": "the tuner is loaded when a cell shows what it returned",
     "lab.notebook.op_magics": "compilers are loaded by the first cell with a kernel",
 }
 CIRCLES = 3  # files that import one another, at most

@@ -14,6 +14,7 @@ from typing import Any
 from .assets import bundle
 from .card import asks, embed, packed
 from .figures import plain, time_text
+from .past import Session
 from .still import escape
 from .training import seconds_text
 
@@ -39,6 +40,8 @@ class Tuning:
     in ms, why, and its name. roof : operations and bytes a second that the device reaches, whose figures they are,
     operations and bytes of the kernel. code : the choice, to copy. change : the default and the choice as a difference
     of two lines. chosen : its config as text. command : what a place's config is appended to, to choose it instead.
+    headline : at the end, the verdict in a few words. history : the problem's sessions that have ended, the last of
+    them compared with the one before in words, `beside`.
     """
 
     title: str
@@ -69,6 +72,9 @@ class Tuning:
     change: str = ""
     chosen: str = ""
     command: str = ""
+    headline: str = ""
+    history: list[Session] = field(default_factory=list)
+    beside: list[str] = field(default_factory=list)
 
     def best(self) -> Trial | None:
         """Return the right trial of the smallest ratio; once there is a choice, that of the choice."""
@@ -215,6 +221,7 @@ def still(view: Tuning) -> str:
     said = "".join(f"<p>{escape(line)}</p>" for line in [*view.verdict, *view.notes])
     beside = [row for row in standing(view) if row[0] not in ("best", "default")]
     said += "".join(f"<p>{escape(compared(row))}</p>" for row in beside)
+    said += "".join(f"<p>{escape(line)}</p>" for line in view.beside)
     why = "".join(f"<li>{n:,} × {escape(reason[:LONGEST])}</li>" for reason, n in view.reasons)
     why = f"<details><summary>Rejected</summary><ul>{why}</ul></details>" if why else ""
     heading = f"<p><strong>{STATES[view.state]} {escape(view.title)}</strong><br>{escape(figures(view))}</p>"

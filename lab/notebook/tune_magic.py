@@ -11,7 +11,7 @@ from triton_kernels.tune.store import Store
 
 from ..console.options import HELP
 from ..console.progress import way_here
-from ..tuning import c_cell, command, triton_cell
+from ..tuning import c_cell, command, shown, triton_cell
 from . import panel
 from .inner_cell import run_inside
 
@@ -25,6 +25,9 @@ def tune_line(line: str) -> None:
         if not given or given == ["--list"]:
             print(command.listing())
             return
+        if given[0] in shown.COMMANDS:
+            show(shown.answer(given, "%tune", say=lambda line: None if way_here() == "notebook" else print(line)))
+            return
         if set(HELP) & set(given):
             print(command.parser().format_help())
             return
@@ -35,8 +38,19 @@ def tune_line(line: str) -> None:
             print(command.describe(command.tune(given)))
         else:
             panel.show_or_wait(panel.made(options, problem), options.wait)
-    except ValueError as error:
+    except (ValueError, FileNotFoundError, FileExistsError) as error:
         raise UsageError(f"%tune: {error}") from None
+
+
+def show(found: Any) -> None:
+    """Show several shapes tuned together, or a history: below the cell where there is a notebook, else as text."""
+    if way_here() != "notebook":
+        print(shown.text(found))
+        return
+    from IPython import display
+
+    publish: Any = display.publish_display_data
+    publish({"text/html": shown.html(found), "text/plain": shown.text(found)})
 
 
 def tune_cell(shell: Any, line: str, text: str) -> None:

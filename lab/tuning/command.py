@@ -37,8 +37,9 @@ from widgets.training import Training, seconds_text
 
 from ..console.options import Parser, meant
 from ..console.progress import Screen
-from . import import_export, programs
-from .session_view import verdict, words
+from . import import_export, programs, shown
+from .config_text import words
+from .session_view import headline, taken_ms, verdict
 
 USAGE = (
     "%tune KERNEL SHAPE DTYPE [--budget 60s] [--target sm_90] [--strategy portfolio] [--evaluations N] [--fresh] "
@@ -224,6 +225,8 @@ def use(problem: problems.Problem, text: str) -> str:
         ratio = measured[-1]["ratio"]
         session = kept.begin(problem.key, {}, "by hand")
         kept.win(problem.key, session, {"config": config, "ratio": ratio, "low": ratio, "high": ratio, "ties": []})
+        kept.conclude(problem.key, session, {"verdict": "by hand", "config": config, "ratio": ratio, "low": ratio,
+                                             "high": ratio, "seconds": 0.0})  # fmt: skip
         where = kept.where
     return (
         f"{words(config)} is the choice now, at {ratio:.3f} of the default's time when it was tried; stored in {where}"
@@ -349,10 +352,7 @@ def _told(result: ev.Result) -> list[tuple[str, str]]:
     """Return the figures of a session that has ended: what its verdict says, and not what its search believed."""
     guessed = ", estimated" if result.estimate else ""
     figures = [(f"default{guessed}", time_text(result.default.time_ms))] if result.default else []
-    best = result.best
-    if best is not None and result.verdict in ("faster", "estimate") and result.default and best.ratio < 1.0:
-        return [*figures, ("best", f"{best.ratio:.2f} of the default{guessed} ({time_text(best.time_ms)})")]
-    return [*figures, ("best", "the default stays")] if best is not None else figures
+    return [*figures, ("result", headline(result))] if result.best is not None else figures
 
 
 # -- what came of it ---------------------------------------------------------------------------------------------------
@@ -380,14 +380,15 @@ def describe(result: ev.Result) -> str:
         for place in result.top:
             between = "estimate" if result.estimate else f"{place.low:.3f} to {place.high:.3f}"
             mark = " (default)" if result.default and place.config == result.default.config else ""
-            lines.append(
-                f"  {place.ratio:10.3f} {between:>15} {time_text(place.time_ms):>9}  {words(place.config)}{mark}"
-            )
+            time = time_text(taken_ms(result, place))
+            lines.append(f"  {place.ratio:10.3f} {between:>15} {time:>9}  {words(place.config)}{mark}")
             if "registers" in place.facts:
                 lines.append(f"  {'':36}  {_facts(place.facts)}")
     if (other := result.vendor) is not None:
         between = f"{other.low:.3f} to {other.high:.3f}"
-        lines.append(f"  {other.ratio:10.3f} {between:>15} {time_text(other.time_ms):>9}  vendor: {other.name}")
+        lines.append(
+            f"  {other.ratio:10.3f} {between:>15} {time_text(taken_ms(result, other)):>9}  vendor: {other.name}"
+        )
     if result.ties:
         lines.append(f"Tied with the first: {len(result.ties)} of these cannot be told from it.")
     if result.rejected:
@@ -422,13 +423,15 @@ def listing() -> str:
     rows = [problems.listed(problems.known())]
     rows += ["  ITEMS, in Triton, printed from any elementwise op", "    such as tanh_kernel  gelu_erf_kernel"]
     rows += ["  TENSORSxITEMS, in Triton, printed from any optimizer's step", "    such as adamw_step_kernel"]
-    return "\n".join([USAGE, "", "KERNEL by the SHAPE that it takes:", *rows, "", AXES])
+    return "\n".join([USAGE, *shown.USAGE, "", "KERNEL by the SHAPE that it takes:", *rows, "", AXES])
 
 
 def main(argv: list[str]) -> int:
     """``python -m lab tune``: 0 with a result, 2 for a command that cannot be run, 1 where the default is wrong."""
     if argv and argv[0] in ("export", "import"):
         return import_export.main(argv)
+    if argv and argv[0] in shown.COMMANDS:
+        return shown.main(argv)
     if argv in ([], ["--list"]):
         print(listing().replace("%tune", "python -m lab tune"))
         return 0 if argv else 2

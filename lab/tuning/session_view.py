@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from triton_kernels.tune import events as ev
-from triton_kernels.tune import lookup, triton_problems
+from triton_kernels.tune import lookup, past, triton_problems
 from triton_kernels.tune.c_kernels import FAMILIES
 from triton_kernels.tune.devices import DEVICES
 from triton_kernels.tune.problem import Problem
@@ -19,10 +19,13 @@ from widgets.figures import time_text
 from widgets.tuner import Tuning
 
 from ..report import peaks
+from . import history
+from .config_text import as_python, code, words
 
 _MOST_VALUES = 64
 _SPARE = ("estimate_ms", "bytes", "flops", "work")  # facts that say nothing to a person
 _MOST_ASKED = 2000  # configs, for the bound
+_MOST_SESSIONS = 20
 
 Work = Callable[[Config], tuple[float, float]]
 """Of a config: floating-point operations, and bytes that it moves."""
@@ -169,6 +172,7 @@ def take(view: Tuning, session: Session, event: ev.Event) -> None:
     table = session.table
     if isinstance(event, ev.Started):
         view.resumed, view.device = event.resumed, event.device
+        look_back(view, session)
         if event.resumed:
             earlier(view, session)
     elif isinstance(event, ev.Measured):
@@ -199,6 +203,7 @@ def take(view: Tuning, session: Session, event: ev.Event) -> None:
         view.doing = "final"
     elif isinstance(event, ev.Finished):
         conclude(view, session, event.result)
+        look_back(view, session)
 
 
 def earlier(view: Tuning, session: Session) -> None:
@@ -215,6 +220,17 @@ def earlier(view: Tuning, session: Session) -> None:
         status, reason = ("right", "") if right else (trial["status"], trial.get("reason") or "")
         found[codes] = (list(codes), status, *figures, reason, {k: v for k, v in facts.items() if k not in _SPARE})
     view.trials, view.known = list(found.values()), len(found)
+
+
+def look_back(view: Tuning, session: Session) -> None:
+    """Put the problem's sessions that have ended into the view, and the last two of them compared."""
+    if session.store is None or session.problem.measure.estimate:
+        return
+    kept = session.store.sessions(session.problem.kernel, session.problem.key)
+    ended = [s for s in kept if s["outcome"]]
+    view.history = [history.row(number, s) for number, s in enumerate(ended, 1)][-_MOST_SESSIONS:]
+    if len(ended) > 1:
+        view.beside = history.sentences(past.compare(*ended[-2:]))
 
 
 def drop(view: Tuning, codes: list[int]) -> None:
@@ -239,7 +255,7 @@ def conclude(view: Tuning, session: Session, result: ev.Result) -> None:
     raise_limits(view, session.problem, min(times, default=math.inf))
     before = view.previous[0] if view.previous else None
     view.places = [
-        (words(p.config), p.ratio, p.low, p.high, p.time_ms,
+        (words(p.config), p.ratio, p.low, p.high, taken_ms(result, p),
          ", ".join(["default"] * (p.config == default) + ["tied with the first"] * (p.config in result.ties)
                    + ["the choice until now"] * (words(p.config) == before)),
          ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in p.facts.items() if k not in _SPARE))
@@ -247,17 +263,18 @@ def conclude(view: Tuning, session: Session, result: ev.Result) -> None:
     ]  # fmt: skip
     if result.default is not None:
         view.final_ms = result.default.time_ms
-    said = {words(p.config): (p.ratio, p.time_ms) for p in result.top}
+    said = {words(p.config): (p.ratio, taken_ms(result, p)) for p in result.top}
     for k, trial in enumerate(view.trials):  # a finalist's time is the final's, and no more what its search believed
         codes, status, ratio, ms, reason, facts = trial
         if ratio is not None:
             view.trials[k] = (codes, status, *said.get(view.words(trial), (ratio, ms)), reason, facts)
     view.doing, view.between = "", None
+    view.headline = headline(result)
     view.verdict = [" · ".join(line.strip() for line in _verdict(result))]
     if result.vendor is not None:
         v = result.vendor
         view.verdict.append(v.in_words())
-        view.vendor = (v.name, v.ratio, v.low, v.high, v.time_ms)
+        view.vendor = (v.name, v.ratio, v.low, v.high, taken_ms(result, v))
     view.notes = list(result.notes)
     view.reasons = list(result.reasons)
     view.spent_s = result.seconds
@@ -269,6 +286,24 @@ def conclude(view: Tuning, session: Session, result: ev.Result) -> None:
         view.code = code(default, result.best.config)
         if result.best.config != default:
             view.change = f"- {as_python(default)}\n+ {as_python(result.best.config)}"
+
+
+def taken_ms(result: ev.Result, place: ev.Place | ev.Vendor) -> float:
+    """Return how long one of a final takes where the default takes its median: so times and ratios say the same. The
+    medians of two that were taken in turn on a busy machine need not."""
+    return place.ratio * result.default.time_ms if result.default is not None else place.time_ms
+
+
+def headline(result: ev.Result) -> str:
+    """Return the verdict in a few words, with the figure that its sentence has."""
+    best, source = result.best, ", by the estimate" if result.estimate else ""
+    if best is None or result.default is None:
+        return "stopped before the default had a time" if result.verdict == "stopped" else "the default fails"
+    if result.verdict == "noisy":
+        return "the default stays: " + ("too noisy to tell" if len(result.top) > 1 else "there was no final")
+    if result.verdict == "default" or best.config == result.default.config:
+        return f"nothing is faster than the default{source}"
+    return f"{1 / best.ratio:.2f} times as fast as the default{source}"
 
 
 def verdict(result: ev.Result) -> list[str]:
@@ -284,7 +319,7 @@ def _verdict(result: ev.Result) -> list[str]:
         return ["The default itself fails, so there is nothing to compare with."]
     if result.verdict == "faster":
         gain = f"{1 / best.ratio:.2f} times as fast as the default (95 %: {1 / best.high:.2f} to {1 / best.low:.2f})"
-        times = f"{time_text(best.time_ms)} instead of {time_text(default.time_ms)}"
+        times = f"{time_text(taken_ms(result, best))} instead of {time_text(default.time_ms)}"
         return [f"Best: {words(best.config)}", f"  {gain}: {times}"]
     if result.verdict == "estimate":
         if best.config == default.config:
@@ -297,34 +332,3 @@ def _verdict(result: ev.Result) -> list[str]:
             "Too noisy to name a winner: the fastest by its median may as well be slower than the default, which stays."
         ]
     return [f"The default stays: nothing tried is measurably faster than {words(default.config)}."]
-
-
-# -- configs as text ---------------------------------------------------------------------------------------------------
-
-
-def words(config: Config) -> str:
-    """Return a config on one line."""
-    return " ".join(f"{name}={value}" for name, value in config.items())
-
-
-def as_python(config: Config) -> str:
-    """Return a config as an expression: a `triton.Config` where it has options of a launch.
-
-    >>> as_python({"BLOCK": 256, "num_warps": 4}), as_python({"KC": 64})
-    ("triton.Config({'BLOCK': 256}, num_warps=4)", "{'KC': 64}")
-    """
-    options = {n: v for n, v in config.items() if n in ("num_warps", "num_stages", "num_ctas", "maxnreg")}
-    rest = {n: v for n, v in config.items() if n not in options}
-    return f"triton.Config({rest!r}, {', '.join(f'{n}={v}' for n, v in options.items())})" if options else repr(config)
-
-
-def code(default: Config, chosen: Config) -> str:
-    """Return the choice as code to copy, with what differs from the default above it.
-
-    >>> print(code({"BLOCK": 128, "num_warps": 4}, {"BLOCK": 256, "num_warps": 4}))
-    # default: BLOCK=128 num_warps=4
-    # changed: BLOCK 128 -> 256
-    triton.Config({'BLOCK': 256}, num_warps=4)
-    """
-    changed = ", ".join(f"{n} {default[n]} -> {v}" for n, v in chosen.items() if default.get(n) != v) or "nothing"
-    return f"# default: {words(default)}\n# changed: {changed}\n{as_python(chosen)}"

@@ -231,7 +231,8 @@ def notebook(
 
     yield open_notebook
     for one in opened:
-        one.shutdown()
+        if not one.page.is_closed():  # by a test that kills its browser
+            one.shutdown()
 
 
 LIGHT = {

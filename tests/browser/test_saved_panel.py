@@ -57,7 +57,7 @@ def test_every_tab_of_a_saved_panel(show):
         found[tab.inner_text()] = panel.inner_text()
         texts = panel.locator("text").all_text_contents()
         assert "[object" not in found[tab.inner_text()] + "".join(texts)
-    assert list(found) == ["Result", "Map", "Configs", "Progress", "Roofline", "Rejected"]
+    assert list(found) == ["Result", "Map", "Configs", "Progress", "Roofline", "Rejected", "History"]
     assert "too many registers" in found["Rejected"]
     assert "The best:" in found["Roofline"]
     panel.get_by_role("tab", name="Configs").click()

@@ -37,6 +37,7 @@ def test_every_bundle_names_the_sources_as_they_are():
         "ranked.css",
         "run.css",
         "shrunk.css",
+        "study.css",
         "training.css",
         "tuner.css",
         "tuner.js",
@@ -67,6 +68,6 @@ def test_what_is_inlined_stays_small():
     """Every saved card and panel holds a copy: these are the sizes of today, so that what is added is noticed."""
     limits = {"card.js": 61_000, "tuner.js": 23_657, "tuner_widget.js": 28_872, "listener.js": 978, "card.css": 14_600,
               "tuner.css": 7_180, "training.css": 4_800, "exported.css": 3_380,
-              "run.css": 3_000, "shrunk.css": 4_750, "ranked.css": 5_000}  # fmt: skip
+              "run.css": 3_000, "shrunk.css": 4_750, "ranked.css": 5_000, "study.css": 4_480}  # fmt: skip
     sizes = {path.name: len(bundle(path.name).encode()) for path in BUNDLES}
     assert {name for name, size in sizes.items() if size > limits[name]} == set()

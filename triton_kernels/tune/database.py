@@ -1,13 +1,16 @@
 """The SQLite file: its tables, and records written to and read from them. Failures are `store`'s affair.
 
-A record is a plain dict with a ``kind``: "session", "trial" or "winner". What is written twice stands there once.
+A record is a plain dict with a ``kind``: "session", "trial", "winner" or "outcome", which is a session's end. What is
+written twice stands there once.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,9 +36,10 @@ CREATE TABLE winner(problem INTEGER PRIMARY KEY REFERENCES problem, session TEXT
     REFERENCES config, ratio REAL NOT NULL, low REAL NOT NULL, high REAL NOT NULL, ties TEXT NOT NULL,
     at REAL NOT NULL);
 """
-# Of no version: whoever does not know it tries what another is trying.
+# Of no version: whoever does not know the first tries what another is trying, the second has no history.
 _CLAIMS = """CREATE TABLE IF NOT EXISTS claim(problem INTEGER NOT NULL REFERENCES problem, config INTEGER NOT NULL
     REFERENCES config, session TEXT NOT NULL, owner TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY(problem, config))"""
+_OUTCOMES = "CREATE TABLE IF NOT EXISTS outcome(session TEXT PRIMARY KEY REFERENCES session, facts TEXT NOT NULL)"
 KEY = ("kernel", "source", "device", "shape", "dtype", "mode")
 """What names a problem in a record: texts, and the shape as a list."""
 
@@ -63,6 +67,7 @@ def open_database(path: Path, timeout_s: float) -> sqlite3.Connection:
                 base.execute(f"PRAGMA user_version={VERSION}")
             base.execute("COMMIT")
         base.execute(_CLAIMS)
+        base.execute(_OUTCOMES)
     except BaseException:
         base.close()
         raise
@@ -146,13 +151,17 @@ def _write_winner(base: sqlite3.Connection, r: dict[str, Any]) -> None:
     base.execute(
         "INSERT INTO winner VALUES(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(problem) DO UPDATE SET session=excluded.session,"
         " config=excluded.config, ratio=excluded.ratio, low=excluded.low, high=excluded.high, ties=excluded.ties,"
-        " at=excluded.at WHERE excluded.at >= winner.at",
+        " at=excluded.at WHERE excluded.at >= winner.at OR winner.at > ?",  # the second of a clock that was put back
         (_problem(base, r), r["session"], _config(base, r["config"]), r["ratio"], r["low"], r["high"],
-         json.dumps(r.get("ties") or []), r["at"]),
+         json.dumps(r.get("ties") or []), r["at"], time.time()),
     )  # fmt: skip
 
 
-_WRITERS = {"session": _write_session, "trial": _write_trial, "winner": _write_winner}
+def _write_outcome(base: sqlite3.Connection, r: dict[str, Any]) -> None:
+    base.execute("INSERT OR REPLACE INTO outcome VALUES(?, ?)", (r["session"], json.dumps(r["outcome"])))
+
+
+_WRITERS = {"session": _write_session, "trial": _write_trial, "winner": _write_winner, "outcome": _write_outcome}
 _FROM = (
     "FROM {0} JOIN problem ON problem.id={0}.problem JOIN kernel ON kernel.id=problem.kernel "
     "JOIN device ON device.id=problem.device JOIN config ON config.id={0}.config"
@@ -227,6 +236,35 @@ def keys(base: sqlite3.Connection) -> list[dict[str, Any]]:
     )
     found = [dict(zip(KEY, row, strict=True)) for row in rows]
     return [{**key, "shape": json.loads(key["shape"])} for key in found]
+
+
+def sessions(base: sqlite3.Connection, kernel: str, only: dict[str, Any] | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the records of a kernel's sessions, or those of one problem: what each began as, its outcome where it had
+    an end, its trials."""
+    rows = base.execute(
+        "SELECT kernel.name, source, device.name, shape, dtype, mode, session.id, facts, strategy, started "
+        "FROM session JOIN problem ON problem.id=session.problem JOIN kernel ON kernel.id=problem.kernel "
+        "JOIN device ON device.id=problem.device JOIN env ON env.id=session.env WHERE kernel.name=? "
+        "ORDER BY session.rowid",
+        [kernel],
+    ).fetchall()  # fmt: skip
+    for *key, session, facts, strategy, started in rows:
+        of = dict(zip(KEY, key, strict=True))
+        of = {**of, "shape": json.loads(of["shape"]), "session": session}
+        if only is not None and any(of[name] != only[name] for name in KEY):
+            continue
+        yield {**of, "kind": "session", "environment": json.loads(facts), "strategy": strategy, "at": started}
+        with contextlib.suppress(sqlite3.OperationalError):  # a file that an older gradlab made, and that is only read
+            for (text,) in base.execute("SELECT facts FROM outcome WHERE session=?", [session]):
+                yield {**of, "kind": "outcome", "outcome": json.loads(text), "at": started}
+        tried = base.execute(
+            "SELECT trial.id, config.text, status, reason, median_ms, ratio, n, samples, at FROM trial "
+            "JOIN config ON config.id=trial.config WHERE session=? ORDER BY at", [session]
+        )  # fmt: skip
+        for row in tried:
+            r = dict(zip(("id", "config", "status", "reason", "median_ms", "ratio", "n", "samples", "at"), row,
+                         strict=True))  # fmt: skip
+            yield {**of, **r, "kind": "trial", "config": json.loads(r["config"]), "samples": json.loads(r["samples"])}
 
 
 def everything(base: sqlite3.Connection) -> Iterator[dict[str, Any]]:

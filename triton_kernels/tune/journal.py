@@ -69,6 +69,6 @@ def records(path: Path) -> list[Record]:
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             with contextlib.suppress(ValueError):
                 record = json.loads(line)
-                if isinstance(record, dict) and record.get("kind") in ("session", "trial", "winner"):
+                if isinstance(record, dict) and record.get("kind") in ("session", "trial", "winner", "outcome"):
                     found.append(record)
     return found

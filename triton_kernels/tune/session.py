@@ -348,13 +348,27 @@ class Session:
                           "ties": list(ties), "grid": final.grid_of(best.config)}  # fmt: skip
                 self.store.win(problem.key, trials.session, winner)
             stored = self.store.where
-        return Result(
+        result = Result(
             problem.kernel, problem.shape, problem.dtype, problem.measure.kind, problem.device, self.strategy_name,
             verdict, default, ranked[0] if ranked else None, tuple(ranked[:FINALISTS]), ties,
             dict(Counter(r.status for r in trials.rejected)), reasons_of(trials.rejected), trials.count,
             self._resumed, trials.merged, len(self.table), self.spent_s, ended, stored,
             tuple(self._notes), final.vendor if final else None,
         )  # fmt: skip
+        if self.store is not None and trials.session and not problem.measure.estimate:
+            self.store.conclude(problem.key, trials.session, outcome_of(result))
+        return result
+
+
+def outcome_of(result: Result) -> dict[str, Any]:
+    """Return what a kernel's history keeps of a result."""
+    best, default = result.best, result.default
+    found = {"verdict": result.verdict, "ended": result.ended, "seconds": result.seconds,
+             "evaluations": result.evaluations, "notes": list(result.notes)}  # fmt: skip
+    if best is not None and default is not None:
+        found |= {"config": best.config, "default": default.config, "ratio": best.ratio, "low": best.low,
+                  "high": best.high, "default_ms": default.time_ms}  # fmt: skip
+    return found
 
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}

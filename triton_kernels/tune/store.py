@@ -153,6 +153,30 @@ class Store:
         self._write(record)
         self._publish(record)
 
+    def conclude(self, key: Record, session: str, outcome: Record) -> None:
+        """Write what came of a session, for its history."""
+        self._write({**key, "kind": "outcome", "session": session, "outcome": outcome})
+
+    def sessions(self, kernel: str, key: Record | None = None) -> list[Record]:
+        """All sessions of a kernel, or of one problem of it, in the order in which they were written, whatever the
+        clock said: the key, `session`, `at`, `strategy`, `environment`, its `trials`, and its `outcome`, None where it
+        had no end."""
+        every: list[Record] = []
+        with self._lock, contextlib.suppress(sqlite3.Error):
+            if (base := self._readable()) is not None:
+                every += database.sessions(base, kernel, key)
+        every += [r for r in (*self._journalled(), *self._mine) if r.get("kernel") == kernel]
+        every = [r for r in every if key is None or all(r.get(name) == key[name] for name in database.KEY)]
+        found: dict[str, Record] = {}
+        for r in (r for r in every if r["kind"] == "session"):
+            found.setdefault(r["session"], {**r, "trials": {}, "outcome": None})
+        for r in every:
+            if (of := found.get(r.get("session", ""))) is not None and r["kind"] == "trial":
+                of["trials"].setdefault(r["id"], r)
+            elif of is not None and r["kind"] == "outcome":
+                of["outcome"] = r["outcome"]
+        return [{**r, "trials": list(r["trials"].values())} for r in found.values()]
+
     def trials(self, key: Record) -> list[Record]:
         """All trials of a problem that can be read, of earlier sessions too, the oldest first."""
         found: dict[str, Record] = {}
@@ -185,10 +209,11 @@ class Store:
                 every += [*database.everything(base), *database.winners(base)]
         seen = {r["id"] for r in every if r["kind"] == "trial"}
         for record in (*self._journalled(), *self._mine):
-            if record["kind"] != "session" and record.get("id") not in seen:
+            if record["kind"] in ("trial", "winner") and record.get("id") not in seen:
                 every.append(record)
                 seen |= {record["id"]} if "id" in record else set()
-        for record in sorted(every, key=lambda r: r["at"]):
+        now = time.time()  # what is of a clock that was ahead comes no later than what is written now
+        for record in sorted(every, key=lambda r: min(r["at"], now)):
             key = {name: record[name] for name in database.KEY}
             problem = found.setdefault(json.dumps(key), {**key, "trials": [], "winner": None})
             rest = {n: v for n, v in record.items() if n not in (*database.KEY, "kind", "session", "id", "detail")}

@@ -29,6 +29,7 @@ const TARGETS = [
   { entry: 'styles/exported.css', bundle: 'exported.css' },
   { entry: 'styles/shrunk.css', bundle: 'shrunk.css' },
   { entry: 'styles/ranked.css', bundle: 'ranked.css' },
+  { entry: 'styles/study.css', bundle: 'study.css' },
 ];
 
 /** What bundles are made of, besides the files below src and styles. */

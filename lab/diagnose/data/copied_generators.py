@@ -15,7 +15,7 @@ MAKERS = {"default_rng", "RandomState", "Random"}
 JUDGES = re.compile(r"val|test|eval|dev|held", re.I)
 
 
-@rule(626)
+@rule(626, proof="the loader had workers")
 def copied(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``self.rng = np.random.RandomState(0)`` in what a DataLoader with workers changes its samples by at random."""
     if not any(fetched.workers for fetched in trace.fetched.values()):

@@ -312,11 +312,14 @@ IDLE = {
     **{
         f"{call.partition('(')[0]} that nobody takes": idle(f"a.{call}")
         for call in (
-            "clamp(0, 1)", "masked_fill(a > 0, 0.0)", "squeeze(0)", "unsqueeze(0)", "view(5, 4)", "reshape(5, 4)",
+            "clamp(0, 1)", "masked_fill(a > 0, 0.0)", "unsqueeze(0)", "view(5, 4)", "reshape(5, 4)",
             "permute(1, 0)", "transpose(0, 1)", "detach()", "clone()", "flatten(0)", "flip(0)", "roll(1, 0)",
-            "repeat(2, 1)", "expand(4, 5)", "T.contiguous()", "sub(1.0)", "div(2.0)", "mul(2.0)",
+            "repeat(2, 1)", "T.contiguous()", "sub(1.0)", "div(2.0)", "mul(2.0)",
         )
     },
+    "squeeze that nobody takes": idle("b = torch.ones(1, 5)\nb.squeeze(0)"),
+    "expand that nobody takes": idle("b = torch.ones(1, 5)\nb.expand(4, 5)"),
+    "squeeze of nothing, for who asks for that shape": idle("a.squeeze(0)", False),
     "a function that nobody takes": idle("torch.clamp(a, 0, 1)"),
     "a function of F that nobody takes": idle("F.normalize(a)"),
     "a sum that nobody takes": idle("a.sum()", False),

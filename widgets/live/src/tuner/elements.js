@@ -1,6 +1,7 @@
 // Elements that several tabs of the panel have.
 
-import { html } from '../shared/dom.js';
+import { HIDDEN, html } from '../shared/dom.js';
+import { isNumber } from '../shared/format.js';
 
 /** A paragraph. */
 export function lead(...children) {
@@ -39,4 +40,15 @@ export function figureCell(text) {
 /** The attributes of a drawing as wide as the panel. */
 export function plotAttributes(width, height, label) {
   return { class: 'plot wide', viewBox: `0 0 ${width} ${height}`, width, role: 'img', 'aria-label': label };
+}
+
+/** The bar of a row: as long as its ratio, with the interval marked on it. */
+export function ratioBar(ratio, low, high, most) {
+  const share = (part) => `${(100 * part) / most}%`;
+  return html(
+    'span',
+    { class: 'bar', ...HIDDEN },
+    html('u', { style: `width:${share(ratio)}` }),
+    isNumber(low) && html('s', { style: `left:${share(low)};width:${share(high - low)}` }),
+  );
 }

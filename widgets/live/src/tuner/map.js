@@ -144,7 +144,7 @@ export function mapTab(panel) {
     ),
   );
   const explanation =
-    ' · the darker, the faster; a cell is the best of all configs tried that have its two values. ' +
+    ' · the stronger the colour, the faster; a cell is the best of all configs tried that have its two values. ' +
     'Choose one to read why it is slow.';
   return [
     lead(html('b', {}, "Best time found, of the default's"), quiet(explanation)),

@@ -4,6 +4,7 @@ import { fill, HIDDEN, html, keepKey, linkButton, OWN_KEYS, quiet } from '../sha
 import { isNumber } from '../shared/format.js';
 import { tabBar } from '../shared/tabs.js';
 import { configsControls, configsTab } from './configs.js';
+import { historyTab } from './history.js';
 import { mapControls, mapTab } from './map.js';
 import { progressTab } from './progress.js';
 import { rejectedTab } from './rejected.js';
@@ -36,6 +37,7 @@ const TABS = [
   { name: 'Progress', controls: noControls, contents: progressTab },
   { name: 'Roofline', controls: noControls, contents: rooflineTab },
   { name: 'Rejected', controls: noControls, contents: rejectedTab },
+  { name: 'History', controls: noControls, contents: historyTab },
 ];
 
 const isGoing = (state) => state === 'running' || state === 'paused';
@@ -74,7 +76,7 @@ function createHeader(send) {
   };
 
   const update = (session) => {
-    const { state, word, device, places, best, doing } = session;
+    const { state, word, device, best, doing, headline } = session;
     fill(
       title,
       html('span', { class: `state ${state}` }, word),
@@ -82,14 +84,9 @@ function createHeader(send) {
       html('b', {}, session.title),
       device && quiet(` on ${device}`),
     );
-    const ratio = places.length ? places[0][1] : best?.ratio;
-    const isNews = isNumber(ratio) && (ratio !== 1 || places.length > 0);
-    fill(
-      figures,
-      isNews && [html('b', {}, comparedToDefault(session, ratio)), ' · '],
-      session.figures,
-      doing && state === 'running' && ` · ${doing}`,
-    );
+    const isNews = isNumber(best?.ratio) && best.ratio !== 1;
+    const news = headline || (isNews && comparedToDefault(session, best.ratio));
+    fill(figures, news && [html('b', {}, news), ' · '], session.figures, doing && state === 'running' && ` · ${doing}`);
     meter.style.width = `${100 * progressOf(session)}%`;
     updateButtons(state);
   };
@@ -155,13 +152,14 @@ export function createPanel(host, send, to) {
     host.setAttribute(OWN_KEYS, 'true');
     host.onkeydown = keepKey;
     foot.hidden = true;
-    const label = { class: 'card', 'aria-label': `tuner ${session.title}` };
+    // a group and no region: a notebook may hold several of one name, and regions' names have to differ
+    const label = { class: 'card', role: 'group', 'aria-label': `tuner ${session.title}` };
     const warning = session.estimate && estimateWarning();
     host
       .attachShadow({ mode: 'open' })
       .append(
         html('style', {}, session.css),
-        html('section', label, header.elements, warning, bar, controls, body, foot),
+        html('div', label, html('section', {}, header.elements, warning, bar, controls, body, foot)),
       );
   };
 

@@ -1,9 +1,9 @@
 // The tab "Result": the verdict, the best beside what it is compared with, the change as code, the final.
 
 import { ask } from '../shared/ask.js';
-import { HIDDEN, html, linkButton, quiet } from '../shared/dom.js';
-import { isNumber, time } from '../shared/format.js';
-import { figureCell, lead, table } from './elements.js';
+import { html, linkButton, quiet } from '../shared/dom.js';
+import { time } from '../shared/format.js';
+import { figureCell, lead, ratioBar, table } from './elements.js';
 import { comparedToDefault, interval } from './words.js';
 
 /** Copy a text; where a page may not copy, the text is shown. */
@@ -45,17 +45,6 @@ function bestSoFar(session) {
   return lead(state === 'running' ? waiting : 'Nothing has a time.');
 }
 
-/** The bar of a row: as long as its ratio, with the interval marked on it. */
-function standingBar(ratio, low, high, most) {
-  const share = (part) => `${(100 * part) / most}%`;
-  return html(
-    'span',
-    { class: 'bar', ...HIDDEN },
-    html('u', { style: `width:${share(ratio)}` }),
-    isNumber(low) && html('s', { style: `left:${share(low)};width:${share(high - low)}` }),
-  );
-}
-
 /** The best beside the default, what was chosen before, a vendor's library, the device's limit. */
 function standing({ standing: rows }) {
   if (rows.length < 2) {
@@ -70,7 +59,7 @@ function standing({ standing: rows }) {
       figureCell(ratio.toFixed(3)),
       figureCell(interval(low, high)),
       figureCell(time(ms)),
-      html('td', { class: 'long' }, standingBar(ratio, low, high, most), quiet(config)),
+      html('td', { class: 'long' }, ratioBar(ratio, low, high, most), quiet(config)),
     );
   const titles = [null, ['of default', true], ['95 % interval', true], ['time', true], null];
   return table("Time, of the default's", titles, rows.map(makeRow), { class: 'standing' });
