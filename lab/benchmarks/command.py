@@ -4,8 +4,9 @@ Sections (all of them if none is named): `overhead`, `ops`, `layers`, `steps` (c
 compiled, at what an op costs, at the kernels, at layers, at training steps), `memory` (the peak of a training step),
 `observer` and `recording` (lab's cost when nobody looks, and when it does), `small` (layers of 8 and 4 bits beside
 float32, onnxruntime and PyTorch). Commands of their own: `check` (has core become slower than the committed ratios?),
-`launch` and `--device cuda` (a GPU's), `tuning-replay`, `serving` (`lab serve` beside LitServe), `small-accuracy` (what
-fewer bits cost three models), `distributed` (sums over processes beside PyTorch's gloo).
+`launch` and `--device cuda` (a GPU's), `tuning-replay`, `static-ranks` (how well configs are ordered without a GPU),
+`serving` (`lab serve` beside LitServe), `small-accuracy` (what fewer bits cost three models), `distributed` (sums over
+processes beside PyTorch's gloo).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from .timing import Ratio, ratio
 
 SECTIONS = (*cpu.SECTIONS, "memory", "observer", "recording", "small")
 COMMANDS = {"check": "check", "launch": "launch", "tuning-replay": "tuning_replay", "serving": "serving",
+            "static-ranks": "static_ranks",
             "small-accuracy": "small_accuracy", "distributed": "distributed"}  # fmt: skip
 
 _ADD = """

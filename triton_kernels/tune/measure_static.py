@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ import numpy as np
 from ..resources import Resources
 from .declared import TritonKernel, dtype_of
 from .devices import DEVICES, Device, Occupancy, occupancy
+from .estimates import CONSTANTS, Launched, time_ms
 from .measure import Built, Failed, failure_of
 from .problem import Shape
 from .space import Config
@@ -192,11 +194,62 @@ def limits(r: Resources, target: str) -> None:
                      f"{target} may have {allowed:,}")  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Code:
+    """What a kernel's instructions say; see `estimates.Launched`."""
+
+    flying: float
+    fed: float
+    pipelined: bool
+
+
+def code_says(compiled: Any) -> Code:
+    """Read a compiled kernel's instructions.
+
+    Under way are the bytes that it stages in shared memory, less the stage that is being multiplied where `wgmma` reads
+    it there, and 16 bytes a thread.
+    """
+    asked, ptx = compiled.metadata, compiled.asm.get("ptx", "")
+    staged, stages = float(asked.shared), max(asked.num_stages, 1)
+    if "wgmma" in ptx:
+        staged *= (stages - 1) / stages
+    return Code(staged + 16.0 * asked.num_warps * asked.target.warp_size, fed(ptx), not ptx or "cp.async" in ptx)
+
+
+_READS = re.compile(r"ld\.shared(?:::cta)?\.(?:v(\d)\.)?[bfus](\d+)")
+_WGMMA = re.compile(r"wgmma\.mma_async\.\S*\.m(\d+)n(\d+)k(\d+)\.f\d+\.[a-z]*(\d+)")
+_MMA = re.compile(r"mma\.sync\.\S*?m(\d+)n(\d+)k(\d+)")
+
+
+def fed(ptx: str) -> float:
+    """Return how many bytes of shared memory the arithmetic of products reads for an operation, by the instructions of
+    a text in PTX: loads by their width beside `fma`, `ldmatrix` beside `mma`; `wgmma` reads both operands there. 0 where
+    there is no such arithmetic.
+
+    >>> fed("ld.shared.v4.f32 {%f1}, [%r1]; fma.rn.f32 %f2; fma.rn.f32 %f3; fma.rn.f32 %f4; fma.rn.f32 %f5;")
+    2.0
+    """
+    if wide := _WGMMA.findall(ptx):
+        sizes = [tuple(map(int, found)) for found in wide]
+        return sum((m + n) * k * bits / 8 for m, n, k, bits in sizes) / sum(2.0 * m * n * k for m, n, k, _ in sizes)
+    if small := _MMA.findall(ptx):
+        flops = sum(2.0 * math.prod(map(int, found)) for found in small)
+        matrices = sum(int(count) for count in re.findall(r"ldmatrix\.\S*\.x(\d)", ptx))
+        return matrices * 128.0 / flops
+    lanes = 2.0 * len(re.findall(r"\bfma\.rn\.f\d+", ptx))
+    read = sum(int(vector or 1) * int(bits) / 8 for vector, bits in _READS.findall(ptx))
+    return read / lanes if lanes else 0.0
+
+
 def facts_of(
-    r: Resources, target: str, dtype: str, flops: float, moved: float, programs: int, num_warps: int
-) -> dict[str, Any]:
+    r: Resources, target: str, dtype: str, flops: float, moved: float, programs: int, num_warps: int,
+    asked: float = 0.0, code: Code | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Return what a compiled kernel occupies and its estimated time. *Raises*: Failed where it does not fit the
-    target."""
+    target.
+
+    asked : bytes that its programs ask for, where that was counted; code : what its instructions say.
+    """
     device = DEVICES[target]
     limits(r, target)
     threads(num_warps, target)
@@ -204,8 +257,14 @@ def facts_of(
     if full.blocks == 0:
         asked = f"{r.registers} registers a thread, {num_warps} warps, {r.shared_bytes:,} bytes of shared memory"
         raise Failed("constraints", f"no block fits a multiprocessor of {target} for its {full.limit}: {asked}")
-    moved += 2.0 * r.spill_bytes * device.lanes * num_warps * programs
-    estimate = estimate_ms(device, dtype, flops, moved, programs, num_warps, full, r.shared_bytes)
+    spilled = 2.0 * r.spill_bytes * device.lanes * num_warps * programs
+    moved += spilled
+    if asked and code is not None:
+        launched = Launched(dtype, flops, moved, asked + spilled, programs, num_warps, code.flying, full,
+                            code.fed if flops else 0.0, code.pipelined)  # fmt: skip
+        estimate = time_ms(device, launched, CONSTANTS)
+    else:
+        estimate = estimate_ms(device, dtype, flops, moved, programs, num_warps, full, r.shared_bytes)
     slow = flops / device.flops[dtype] > moved / device.bytes_per_s
     return {"registers": r.registers, "shared_bytes": r.shared_bytes, "spill_bytes": r.spill_bytes,
             "occupancy": round(full.share, 3), "limited_by": full.limit, "programs": programs, "flops": flops,

@@ -19,8 +19,9 @@ import numpy as np
 
 from . import calls
 from .arguments import as_numpy
+from .counting import Counts, counted
 from .measure import SMALLEST, Built, Failed, failure_of, judge, launch_failure, tolerance
-from .measure_static import Argument, code_of, facts_of, start_compiling, threads
+from .measure_static import Argument, code_of, code_says, facts_of, start_compiling, threads
 from .memory import Zoned
 from .problem import Problem, Unknown
 from .sources import source_of
@@ -32,6 +33,7 @@ from .worker import Worker
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 _INFERRED = {"num_warps": (1, 2, 4, 8), "num_stages": (1, 2, 3, 4)}
 _TERMS = 64  # of the sums that an output may hold, for the tolerance
+_COUNT_S = 30.0  # a process that interprets has to start for the first config
 _SLOW_S = 2.0  # what takes longer in the interpreter is left to the finalists
 
 
@@ -93,6 +95,7 @@ class OwnMeasure:
         self._arrays = {n: zoned.array for n, zoned in self._zoned.items()}
         self._times: dict[tuple[Any, ...], float] = {}
         self._interpreter: Worker | None = None
+        self._uncountable = False
         self._check_s = 0.0  # how long the first check took in the interpreter
         return facts
 
@@ -112,9 +115,11 @@ class OwnMeasure:
             compiled = self._kernel.run(**self._specs(config), grid=grid, warmup=True)
         except Exception as error:
             raise failure_of("compile", error) from error
-        moved = self._moved()
-        warps = compiled.metadata.num_warps
-        facts = facts_of(resources_of(compiled), self.target, self.dtype, 0.0, moved, math.prod(grid), warps)
+        moved, counts = self._moved(), self._counted(config)
+        flops, asked = (counts.flops, counts.loaded + counts.stored) if counts is not None else (0.0, 0.0)
+        facts = facts_of(resources_of(compiled), self.target, self.dtype, flops, moved, math.prod(grid),
+                         compiled.metadata.num_warps, asked, code_says(compiled))  # fmt: skip
+        facts |= {"idle_lanes": counts.idle} if counts is not None else {"counted": "no"}
         self._times[_key(config)] = facts["estimate_ms"]
         binary = hashlib.sha256(code_of(compiled)).hexdigest()
         return Built(f"{binary} {grid}", (time.perf_counter() - began) * 1e3, facts)
@@ -127,6 +132,35 @@ class OwnMeasure:
             n: Argument(TYPE_NAMES[a.dtype]) if isinstance(a, np.ndarray) else a for n, a in self.arguments.items()
         }
         return {**given, **config}
+
+    def count(self, config: Config) -> Counts:
+        """Count what a launch does, where this process interprets. *Raises*: Failed."""
+        from ..runtime import Pointer
+
+        given = {n: Pointer(self._arrays[n]) if n in self._arrays else a for n, a in self.arguments.items()}
+        for name, array in self._arrays.items():
+            array[...] = self.arguments[name]
+        return self._count(given, config, self.grids[_key(config)])
+
+    def _count(self, given: Mapping[str, Any], config: Config, grid: Sequence[int]) -> Counts:
+        names = self._kernel.arg_names
+        try:
+            return counted(self._kernel, {**given, **{n: v for n, v in config.items() if n in names}}, grid)
+        except Exception as error:
+            raise failure_of("runtime", error) from error
+
+    def _counted(self, config: Config) -> Counts | None:
+        """Return what a launch does, counted by the interpreter's process; None where that takes too long or fails."""
+        if self._uncountable:
+            return None
+        if self._interpreter is None:
+            self._interpreter = Worker(replace(self, kind="interpret"))
+        try:
+            found: Counts = self._interpreter.call("count", config, limit_s=_COUNT_S)
+        except Failed:
+            self._uncountable = True
+            return None
+        return found
 
     def _moved(self) -> float:
         """Return how many bytes move at least: each array once."""
