@@ -19,6 +19,11 @@ from triton_kernels.tune.static_ranks import Ranked, Recording
 
 from ..console.options import Parser
 
+_LEGEND = """\
+rank corr.: Spearman's with the recorded times, 1 is their order; first, of ten: how much slower than the
+best the first, and the best of the first ten, are; error: the middle of the estimates' distance
+"""
+
 
 def table(spaces: list[Recording], judged: list[list[Ranked]]) -> str:
     """Return what was found as text, a line a space and a way, and below them the middle of each way."""
@@ -53,8 +58,7 @@ def main(argv: list[str]) -> int:
         options.recorded.write_text(static_ranks.written(content))
     spaces = static_ranks.recordings(content)
     judged = static_ranks.as_committed(spaces) if options.as_committed else static_ranks.left_out(spaces)
-    print("rank corr.: Spearman's with the recorded times, 1 is their order; first, of ten: how much slower than the\n"
-          "best the first, and the best of the first ten, are; error: the middle of the estimates' distance\n")  # fmt: skip
+    print(_LEGEND)
     print(table(spaces, judged))
     if options.fit:
         print("\nconstants:", astuple(static_ranks.fitted(spaces)))

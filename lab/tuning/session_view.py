@@ -21,7 +21,15 @@ from widgets.tuner import Tuning
 from ..report import peaks
 
 _MOST_VALUES = 64
-_SPARE = ("estimate_ms", "bytes", "flops", "work")  # facts that say nothing to a person
+_SPARE = (
+    "estimate_ms",
+    "asked",
+    "bytes",
+    "flops",
+    "idle_lanes",
+    "multiplied",
+    "work",
+)  # facts that say nothing to a person
 _MOST_ASKED = 2000  # configs, for the bound
 
 Work = Callable[[Config], tuple[float, float]]

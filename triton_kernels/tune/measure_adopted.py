@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,6 @@ class AdoptedMeasure(OwnMeasure):
 
     calls: Sequence[Call] = ()
     variants: Sequence[Mapping[Any, Variant | str]] = ()
-    default: Config = field(default_factory=dict)
 
     def open(self) -> dict[str, str]:
         facts = super().open()
@@ -84,7 +83,7 @@ class AdoptedMeasure(OwnMeasure):
         call = self._changed(0, config)
         if self._timed is None:
             self._timed = self._laid(self.calls[0], self.calls[0].regions)
-        return self._count(self._pointed(call, self._timed), {}, call.grid)
+        return self._count(self._pointed(call, self._timed), {}, call.grid, self._timed)
 
     def _moved(self) -> float:
         return float(sum(len(r) for r in self.calls[0].regions))

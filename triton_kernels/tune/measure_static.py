@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..resources import Resources
+from .counting import Counting, Counts, Ledger, pointers
 from .declared import TritonKernel, dtype_of
 from .devices import DEVICES, Device, Occupancy, occupancy
 from .estimates import CONSTANTS, Launched, time_ms
@@ -27,6 +29,7 @@ from .measure import Built, Failed, failure_of
 from .problem import Shape
 from .space import Config
 from .triton_problems import Print, find
+from .worker import Worker
 
 _FULL_AT = 0.25  # the share of resident warps from which on memory and arithmetic are taken to be kept busy
 _FULL_BYTES = 1 << 16  # or the bytes of shared memory, which pipelined loads fill while the warps work (Little's law)
@@ -65,9 +68,13 @@ class StaticMeasure:
             threads(launch.options["num_warps"], self.target)
             compiled = launch.kernel.run(*specs, *floats, *launch.ints, **launch.constexprs, **launch.options,
                                          grid=launch.grid, warmup=True)  # fmt: skip
-            self._launched.append(_Compiled(compiled, launch.grid, launch.options["num_warps"]))
+            given = dict(zip(launch.kernel.arg_names, [*pointers([a.dtype for a in specs]), *floats, *launch.ints],
+                             strict=False))  # fmt: skip
+            self._launched.append(_Compiled(compiled, launch.grid, launch.options["num_warps"], launch.kernel,
+                                            {**given, **launch.constexprs}))  # fmt: skip
 
         stock.Launch.__call__ = compiling  # type: ignore[method-assign, assignment]
+        self._ledger: Ledger | None = None
         self._arrays: tuple[list[Any], list[Any]] | None = None
         self._times: dict[tuple[Any, ...], float] = {}
         return {"device": self.target, "triton": triton.__version__}
@@ -95,9 +102,26 @@ class StaticMeasure:
         for _, other in found:
             limits(other, self.target)
         flops, moved = self._kernel.work(self.shape, dtype_of(self.dtype).itemsize, config)
-        facts = facts_of(r, self.target, self.dtype, flops, moved, math.prod(main.grid), main.num_warps)
+        counts = self._counted(main)
+        asked = counts.loaded + counts.stored if counts is not None else 0.0
+        if counts is not None and counts.flops:
+            flops = counts.flops
+        facts = facts_of(r, self.target, self.dtype, flops, moved, math.prod(main.grid), main.num_warps, asked,
+                         code_says(main.compiled))  # fmt: skip
+        if counts is not None:
+            facts |= {"asked": asked, "multiplied": counts.flops, "idle_lanes": counts.idle}
         self._times[tuple(config.items())] = facts["estimate_ms"]
         return Built(binary.hexdigest(), took, facts)
+
+    def _counted(self, main: _Compiled) -> Counts | None:
+        """Return what a launch does, counted in the interpreter; None for a kernel that stands in no module."""
+        fn = main.kernel.fn
+        if getattr(sys.modules.get(fn.__module__), fn.__name__, None) is not main.kernel:
+            return None
+        if self._ledger is None:
+            self._ledger = Ledger(Worker(Counting()))
+        key = f"{fn.__name__} {main.grid} {main.given}"
+        return self._ledger.of(key, fn.__module__, fn.__name__, main.given, main.grid)
 
     def check(self, config: Config, seed: int = 0, odd: bool = False) -> float:
         """Nothing runs here: the best are checked in the interpreter, by the session."""
@@ -117,6 +141,8 @@ class _Compiled:
     compiled: Any
     grid: tuple[int, ...]
     num_warps: int
+    kernel: Any
+    given: dict[str, Any]  # its arguments by name, as `interpreter.run` takes them
 
 
 class Argument:
@@ -207,15 +233,22 @@ def code_says(compiled: Any) -> Code:
     """Read a compiled kernel's instructions.
 
     Under way are the bytes that it stages in shared memory, less the stage that is being multiplied where `wgmma` reads
-    it there, and 16 bytes a thread.
+    it there, and 16 bytes a thread; or what all its loads into registers ask for, where that is more.
     """
     asked, ptx = compiled.metadata, compiled.asm.get("ptx", "")
     staged, stages = float(asked.shared), max(asked.num_stages, 1)
     if "wgmma" in ptx:
         staged *= (stages - 1) / stages
-    return Code(staged + 16.0 * asked.num_warps * asked.target.warp_size, fed(ptx), not ptx or "cp.async" in ptx)
+    lanes = asked.num_warps * asked.target.warp_size
+    if ptx:
+        loaded = sum(int(count or 1) * int(bits) / 8 for count, bits in _LOADS.findall(ptx))
+    else:
+        loaded = sum(4.0 * int(count or 1) for count in _AMD_LOADS.findall(compiled.asm.get("amdgcn", "")))
+    return Code(max(staged + 16.0 * lanes, loaded * lanes), fed(ptx), not ptx or "cp.async" in ptx)
 
 
+_LOADS = re.compile(r"ld\.global\S*?\.(?:v(\d)\.)?[bfus](\d+)\b")
+_AMD_LOADS = re.compile(r"(?:global|buffer)_load_(?:dword|b32)(?:x(\d))?")
 _READS = re.compile(r"ld\.shared(?:::cta)?\.(?:v(\d)\.)?[bfus](\d+)")
 _WGMMA = re.compile(r"wgmma\.mma_async\.\S*\.m(\d+)n(\d+)k(\d+)\.f\d+\.[a-z]*(\d+)")
 _MMA = re.compile(r"mma\.sync\.\S*?m(\d+)n(\d+)k(\d+)")
@@ -223,8 +256,8 @@ _MMA = re.compile(r"mma\.sync\.\S*?m(\d+)n(\d+)k(\d+)")
 
 def fed(ptx: str) -> float:
     """Return how many bytes of shared memory the arithmetic of products reads for an operation, by the instructions of
-    a text in PTX: loads by their width beside `fma`, `ldmatrix` beside `mma`; `wgmma` reads both operands there. 0 where
-    there is no such arithmetic.
+    a text in PTX: loads by their width beside `fma`, `ldmatrix` beside `mma`; `wgmma` reads both operands there. 0
+    where there is no such arithmetic.
 
     >>> fed("ld.shared.v4.f32 {%f1}, [%r1]; fma.rn.f32 %f2; fma.rn.f32 %f3; fma.rn.f32 %f4; fma.rn.f32 %f5;")
     2.0
@@ -255,8 +288,8 @@ def facts_of(
     threads(num_warps, target)
     full = occupancy(device, r.registers, r.shared_bytes, num_warps)
     if full.blocks == 0:
-        asked = f"{r.registers} registers a thread, {num_warps} warps, {r.shared_bytes:,} bytes of shared memory"
-        raise Failed("constraints", f"no block fits a multiprocessor of {target} for its {full.limit}: {asked}")
+        wanted = f"{r.registers} registers a thread, {num_warps} warps, {r.shared_bytes:,} bytes of shared memory"
+        raise Failed("constraints", f"no block fits a multiprocessor of {target} for its {full.limit}: {wanted}")
     spilled = 2.0 * r.spill_bytes * device.lanes * num_warps * programs
     moved += spilled
     if asked and code is not None:

@@ -23,6 +23,7 @@ from . import elsewhere, places, recall
 from . import events as ev
 from . import strategy as strategies
 from .beside import Beside
+from .estimates import trust
 from .events import Event, Finished, Result, reasons_of
 from .final import FINALISTS, LEAST_PROCESSES, Final
 from .measure import Failed
@@ -341,6 +342,9 @@ class Session:
         else:
             ranked, ties, default, verdict = final.places, tuple(final.ties), final.default, final.verdict
             self._notes += final.notes
+            if problem.measure.estimate and ranked:
+                facts = ranked[0].facts
+                self._notes.append(trust(facts.get("multiplied", 0.0), facts.get("asked", 0.0)))
         if self.store is not None and not problem.measure.estimate:
             if final is not None and final.ran and verdict != "noisy":  # a winner of before is not lost to noise
                 best = ranked[0]

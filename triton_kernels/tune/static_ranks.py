@@ -29,7 +29,7 @@ RECORDED = Path(__file__).with_name("recorded_products.json")
 _SLOWER = 1.3  # times the slowest known: what contestants are taken for that were not printed, for being slower
 _POINTER = {"float16": "fp16", "float32": "fp32"}
 
-PRODUCT = '''
+PRODUCT = """
 import triton
 import triton.language as tl
 
@@ -54,7 +54,7 @@ def product(a_ptr, b_ptr, c_ptr, M, N, K, am, ak, bk, bn, cm, cn, BLOCK_M: tl.co
         b += BLOCK_K * bk
     inside = (m < M)[:, None] & (n < N)[None, :]
     tl.store(c_ptr + m[:, None] * cm + n[None, :] * cn, total.to(c_ptr.dtype.element_ty), mask=inside)
-'''
+"""
 """The recorded kernel's algorithm: whole tiles by columns of eight, the second operand's columns dense."""
 
 
@@ -221,8 +221,8 @@ def ranked(way: str, space: Recording, estimates: Sequence[float], times: bool =
     ms = [c.ms for c in space.contestants]
     best = min(ms)
     off = [abs(math.log(e / c.ms)) for e, c in zip(estimates, space.contestants, strict=True) if c.known]
-    return Ranked(way, correlation(estimates, ms), max(_regret(estimates, ms, 1) / best - 1.0, 0.0),
-                  max(_regret(estimates, ms, 10) / best - 1.0, 0.0), math.exp(median(off)) - 1.0 if times else math.nan)  # fmt: skip
+    first, ten = (max(_regret(estimates, ms, count) / best - 1.0, 0.0) for count in (1, 10))
+    return Ranked(way, correlation(estimates, ms), first, ten, math.exp(median(off)) - 1.0 if times else math.nan)
 
 
 def _regret(estimates: Sequence[float], ms: Sequence[float], count: int, draws: int = 200) -> float:
@@ -242,8 +242,8 @@ def judged(space: Recording, constants: Constants) -> list[Ranked]:
     before, roof = [], []
     for c in contestants:
         n = c.launched
-        before.append(estimate_ms(device, n.dtype, n.flops, max(n.moved, n.asked / 3.0), n.programs, n.num_warps, n.full,
-                                  c.shared_bytes))  # fmt: skip
+        moved = max(n.moved, n.asked / 3.0)  # as it is reckoned where bytes are not counted: from L2 a third
+        before.append(estimate_ms(device, n.dtype, n.flops, moved, n.programs, n.num_warps, n.full, c.shared_bytes))
         roof.append(max(n.moved / device.bytes_per_s, n.flops / device.flops[n.dtype]) * 1e3)
     return [ranked("static", space, static), ranked("roofline and occupancy", space, before),
             ranked("roofline", space, roof), ranked("random", space, [1.0] * len(contestants), False)]  # fmt: skip
