@@ -21,6 +21,7 @@ from widgets.tuner import Tuning
 from ..report import peaks
 
 _MOST_VALUES = 64
+_NOTHING = 0.02  # a gain that nobody tunes for
 _SPARE = (
     "estimate_ms",
     "asked",
@@ -304,7 +305,19 @@ def _verdict(result: ev.Result) -> list[str]:
         return [
             "Too noisy to name a winner: the fastest by its median may as well be slower than the default, which stays."
         ]
-    return [f"The default stays: nothing tried is measurably faster than {words(default.config)}."]
+    return [f"The default stays: nothing tried is measurably faster than {words(default.config)}.", *_nothing(result)]
+
+
+def _nothing(result: ev.Result) -> list[str]:
+    """Say that nothing can be won, where the final's intervals leave no config more than 2 % over the default."""
+    default = result.default
+    others = [p for p in result.top if default is not None and p.config != default.config]
+    tried = result.evaluations + result.resumed
+    gain = max((1.0 / p.low - 1.0 for p in others if p.low > 0), default=math.inf)
+    if gain > _NOTHING or tried < result.space_size:
+        return []
+    won = max(1, math.ceil(gain * 100.0 - 1e-9))
+    return [f"Nothing can be won here: of {result.space_size:,} configs none is more than {won} % faster."]
 
 
 # -- configs as text ---------------------------------------------------------------------------------------------------

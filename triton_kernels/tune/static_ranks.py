@@ -92,7 +92,7 @@ def recordings(content: Mapping[str, Any] | None = None) -> list[Recording]:
     for space in content["spaces"]:
         times, contestants = space["times"], []
         compiled = content["compiled"][f"{space['target']} {space['dtype']}"]
-        for config in content["tried"]:
+        for config in space.get("tried", content["tried"]):
             registers, shared, spilled, *code = compiled[config]
             launched = _launched(space, config, registers, shared, spilled, Code(*code))
             if launched is not None:
@@ -110,9 +110,10 @@ def compiled_anew(content: Mapping[str, Any], heard: Callable[[str], None]) -> d
     for space in content["spaces"]:
         target, dtype = space["target"], space["dtype"]
         known = found.setdefault(f"{target} {dtype}", {})
-        for config in content["tried"] if not known else ():
-            heard(f"compiling {config} for {target}")
-            known[config] = _compiled(kernel, target, dtype, config)
+        for config in space.get("tried", content["tried"]):
+            if config not in known:
+                heard(f"compiling {config} for {target}")
+                known[config] = _compiled(kernel, target, dtype, config)
     return {**content, "compiled": found}
 
 

@@ -62,6 +62,10 @@ def test_the_result_where_the_default_stays_where_it_is_wrong_and_where_it_was_s
     assert "The default stays: nothing tried is measurably faster than BLOCK=1." in command.describe(
         result(replayed({1: 1.0, 2: 2.0}))
     )
+    said = "Nothing can be won here: of 3 configs none is more than 2 % faster."
+    assert said not in command.describe(result(replayed({1: 1.0, 2: 0.97, 4: 2.0})))
+    assert "of 3 configs none is more than 1 % faster." in command.describe(result(replayed({1: 1.0, 2: 1.5, 4: 2.0})))
+    assert "Nothing can be won" not in command.describe(result(replayed({1: 1.0, 2: 1.5, 4: 2.0}), evaluations=2))
     wrong = command.describe(result(replayed({1: "correctness", 2: 2.0})))
     assert "The default itself fails, so there is nothing to compare with." in wrong
     assert "1  correctness: BLOCK=1: was recorded as failing" in wrong
