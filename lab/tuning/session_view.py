@@ -11,6 +11,7 @@ from triton_kernels.tune import events as ev
 from triton_kernels.tune import lookup, triton_problems
 from triton_kernels.tune.c_kernels import FAMILIES
 from triton_kernels.tune.devices import DEVICES
+from triton_kernels.tune.fronts import OBJECTIVES
 from triton_kernels.tune.problem import Problem
 from triton_kernels.tune.session import Session
 from triton_kernels.tune.space import Config, Space
@@ -267,6 +268,7 @@ def conclude(view: Tuning, session: Session, result: ev.Result) -> None:
         v = result.vendor
         view.verdict.append(v.in_words())
         view.vendor = (v.name, v.ratio, v.low, v.high, v.time_ms)
+    view.verdict += front(result)
     view.notes = list(result.notes)
     view.reasons = list(result.reasons)
     view.spent_s = result.seconds
@@ -283,6 +285,18 @@ def conclude(view: Tuning, session: Session, result: ev.Result) -> None:
 def verdict(result: ev.Result) -> list[str]:
     """Return the best against the default, and against the vendor's library where that was timed, in sentences."""
     return _verdict(result) + ([f"  {result.vendor.in_words()}"] if result.vendor is not None else [])
+
+
+def front(result: ev.Result) -> list[str]:
+    """Return the configs that none beats in time and in the objective, a line each; nothing where time is all."""
+    if result.objective == "time":
+        return []
+    what = OBJECTIVES[result.objective]
+    count = len(result.front)
+    of = "1 config that none beats" if count == 1 else f"{count} configs that none beats"
+    lines = [f"{result.objective.capitalize()} ({what}) against time: {of} in both"]
+    return lines + [f"  {each.figure:.3g} at {each.ratio:.3f} of the default's time: {words(each.config)}"
+                    for each in result.front]  # fmt: skip
 
 
 def _verdict(result: ev.Result) -> list[str]:

@@ -26,6 +26,7 @@ from .beside import Beside
 from .estimates import trust
 from .events import Event, Finished, Result, reasons_of
 from .final import FINALISTS, LEAST_PROCESSES, Final
+from .fronts import Weighed, front, refuse
 from .measure import Failed
 from .places import cpu_count
 from .problem import Problem, find
@@ -41,7 +42,8 @@ class Session:
 
     budget : seconds, or a text such as ``"60s"``; None for no limit. evaluations : how many configs at most. strategy :
     a name of `strategy.names()`. store : where trials are kept; None keeps nothing. resume : take over what earlier
-    sessions of the same problem have measured.
+    sessions of the same problem have measured. objective : what time is weighed against (`fronts.OBJECTIVES`): the
+    result's `front` has the configs that none beats in both.
 
     >>> from triton_kernels.tune.replay import replayed
     >>> session = Session(replayed({1: 3.0, 2: 1.0, 4: 2.0}), budget=None)
@@ -61,7 +63,10 @@ class Session:
         seed: int = 0,
         jobs: int | None = None,
         executor: elsewhere.Given | None = None,
+        objective: str = "time",
     ) -> None:
+        refuse(objective, problem.measure.kind)
+        self.objective = objective
         self.problem, self.store, self.resume, self.seed = problem, store, resume, seed
         self.budget_s = None if budget is None else seconds_of(budget)
         self.evaluations, self.strategy_name = evaluations, strategy
@@ -357,8 +362,11 @@ class Session:
             verdict, default, ranked[0] if ranked else None, tuple(ranked[:FINALISTS]), ties,
             dict(Counter(r.status for r in trials.rejected)), reasons_of(trials.rejected), trials.count,
             self._resumed, trials.merged, len(self.table), self.spent_s, ended, stored,
-            tuple(self._notes), final.vendor if final else None,
+            tuple(self._notes), final.vendor if final else None, self.objective, self._front(),
         )  # fmt: skip
+
+    def _front(self) -> tuple[Weighed, ...]:
+        return () if self.objective == "time" else front(self.trials.weighed(self.objective))
 
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
