@@ -165,7 +165,7 @@ def estimate(costs: ModelCosts, machine: Machine, division: Division, samples: i
     held = max(sum(p.parameters for p in run) for run in runs) / d.tensor
     backward = compute * (passes - 1) / passes
     data = _summed(machine, d, held, numbers, backward, costs.tensors)
-    if d.data > 1:  # into buckets and back, each read and written
+    if d.data > 1 and machine.gradients is None:  # into buckets and back, each read and written
         data += 4 * held * numbers.sent * slow / machine.bandwidth
     own = held / d.data if d.sharded else held
     touched = own * (numbers.weight + numbers.gradient + 2 * numbers.state)
@@ -188,7 +188,7 @@ def _summed(machine: Machine, d: Division, held: float, numbers: Numbers, backwa
         return 0.0
     size, apart = held * numbers.sent, d.tensor * d.pipeline
     buckets = max(min(math.ceil(size / BUCKET), tensors or 1), 1)
-    last = machine.all_reduce(size / buckets, d.data, apart)
+    last = machine.summed(size / buckets, d.data, apart)
     rest = last * (buckets - 1)
     if d.sharded == 3:  # weights are gathered before each forward and backward, gradients scattered: 3 halves of a sum
         last, rest = last * 1.5, rest * 1.5

@@ -31,6 +31,8 @@ class Machine:
     flops : operations a second that a training step reaches, which is a good deal less than the data sheet's.
     memory : bytes of a GPU; 0: not known. bandwidth : bytes a second of that memory.
     levels : networks, from the innermost.
+    gradients : what summing gradients adds to a step, copies and waiting included, where that was measured; None: what
+        the levels say, and copies at the memory's rate.
     op_s : the least that an op takes, however small it is. step_s : what a step takes, whatever its size.
     crowding : how much longer a rank takes where so many share the machine, for machines with fewer processors than
         ranks.
@@ -52,6 +54,7 @@ class Machine:
     write: float = 0.5e9
     storage: float = 2e11
     crowding: dict[int, float] = field(default_factory=dict)
+    gradients: Level | None = None
 
     def crowd(self, ranks: int) -> float:
         """Return how much longer a rank computes where so many do."""
@@ -78,6 +81,12 @@ class Machine:
             if inside >= ranks:
                 break
         return seconds
+
+    def summed(self, size: float, ranks: int, apart: int = 1) -> float:
+        """Return the seconds of summing `size` bytes of gradients: as measured in training, or else `all_reduce`'s."""
+        if self.gradients is None:
+            return self.all_reduce(size, ranks, apart)
+        return _ring(self.gradients, size, ranks)
 
     def send(self, size: float, apart: int = 1) -> float:
         """Return the seconds of a message to the rank that is `apart` in the numbering."""
@@ -123,6 +132,7 @@ def machine_of(said: str) -> Machine:
         told = json.loads(Path(said).read_text(encoding="utf-8"))
         levels = tuple(Level(**level) for level in told.pop("levels"))
         crowding = {int(n): float(x) for n, x in told.pop("crowding", {}).items()}
-        return Machine(levels=levels, crowding=crowding, **told)
+        summed = told.pop("gradients", None)
+        return Machine(levels=levels, crowding=crowding, gradients=summed and Level(**summed), **told)
     except (TypeError, KeyError, AttributeError, ValueError) as error:
         raise ValueError(f"plan: {said} describes no machine: {type(error).__name__}: {error}") from None

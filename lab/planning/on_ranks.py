@@ -14,6 +14,7 @@ from typing import Any
 
 import core
 from core import distributed as dist
+from core import nn
 from core.distributed.optim import ZeroRedundancyOptimizer
 from core.distributed.pipelining import PipelineStage, Schedule1F1B
 from core.distributed.tensor import init_device_mesh
@@ -27,6 +28,9 @@ from .models import DIVIDED, MICRO, MODELS
 
 MARK = "lab plan: "
 SIZES = (4_000, 100_000, 1_000_000, 4_000_000, 16_000_000)
+STACKS = ((64, 2), (256, 4), (512, 4), (768, 4))
+"""Widths and numbers of linear layers of the models by which is measured what summing gradients adds to a step."""
+STACK_SAMPLES = 64
 ROUNDS = 15
 
 
@@ -60,7 +64,8 @@ def _timed(run: Callable[[], object], rounds: int = ROUNDS, warm: int = 3) -> fl
 
 
 def network() -> dict[str, Any]:
-    """Return the seconds of sums of some sizes, and of a piece of work that every rank does at once."""
+    """Return the seconds of sums of some sizes, of a piece of work that every rank does at once, and what summing
+    gradients adds to a training step, by their bytes."""
     sums = {}
     for size in SIZES:
         x = core.ones(size // 4)
@@ -73,7 +78,26 @@ def network() -> dict[str, Any]:
             a @ b
         c * 2 + 1
 
-    return {"sums": sums, "work": _timed(work)}
+    return {"sums": sums, "work": _timed(work), "gradients": dict(_synced(*stack) for stack in STACKS)}
+
+
+def _synced(wide: int, layers: int) -> tuple[int, float]:
+    """Return the bytes of a model's gradients, and the seconds that summing them adds to forward and backward: hooks,
+    copies into buckets and out of a cold cache, and the wait for the last rank are in it."""
+    net = DistributedDataParallel(nn.Sequential(*[nn.Linear(wide, wide) for _ in range(layers)]))
+    x = core.randn(STACK_SAMPLES, wide)
+
+    def summed() -> None:
+        net.zero_grad()
+        net(x).sum().backward()
+
+    def apart() -> None:
+        with net.no_sync():
+            summed()
+
+    summed()
+    pairs = [_timed(summed, 3, 1) - _timed(apart, 3, 1) for _ in range(ROUNDS)]
+    return 4 * sum(p.numel() for p in net.parameters()), max(median(pairs), 0.0)
 
 
 def step(model: str, samples: int, way: str = "ddp") -> dict[str, float]:

@@ -77,6 +77,15 @@ def test_a_step_of_one_rank_computes_and_no_more() -> None:
     assert e.memory == pytest.approx(8e6 * 16 + 8 * 1e5 * 16)
 
 
+def test_what_summing_gradients_adds_counts_where_it_was_measured() -> None:
+    slow = replace(WIRE, gradients=Level("in training", 0, 1e-3, 1e8), overlap=0.0)
+    known, raw = (estimate(chain(1), m, Division(data=2), 32, FLOAT32) for m in (slow, replace(WIRE, overlap=0.0)))
+    assert known.data_s == pytest.approx(2 * 1e-3 + 4e6 / 1e8)
+    assert raw.data_s == pytest.approx(2 * 1e-6 + 4e6 / 1e9 + 4 * 4e6 / 1e12)  # the wire's, and copies
+    tensor = estimate(chain(1, summed=1e6, sums=1), slow, Division(tensor=2), 1, FLOAT32)
+    assert tensor.tensor_s == pytest.approx(2 * (2 * 1e-6 + 1e6 / 1e9))  # other sums are the wire's
+
+
 def test_gradients_are_hidden_behind_the_backward_pass_but_for_the_last_bucket() -> None:
     costs, d = chain(), Division(data=4)
     size = 8e6 * 4
@@ -131,8 +140,9 @@ def test_a_model_that_does_not_fit_is_divided_or_refused() -> None:
 
 def test_a_machine_of_a_file_is_the_one_that_was_written(tmp_path: Path) -> None:
     file = tmp_path / "net.json"
-    file.write_text(json.dumps(replace(MACHINES["h100-ib400"], crowding={2: 1.5}).plain()))
-    assert machine_of(str(file)) == replace(MACHINES["h100-ib400"], crowding={2: 1.5})
+    mine = replace(MACHINES["h100-ib400"], crowding={2: 1.5}, gradients=Level("in training", 0, 1e-4, 1e9))
+    file.write_text(json.dumps(mine.plain()))
+    assert machine_of(str(file)) == mine
     file.write_text('{"name": "x"}')
     with pytest.raises(ValueError, match=r"net\.json describes no machine: KeyError: 'levels'"):
         machine_of(str(file))
