@@ -295,8 +295,10 @@ def front(result: ev.Result) -> list[str]:
     count = len(result.front)
     of = "1 config that none beats" if count == 1 else f"{count} configs that none beats"
     lines = [f"{result.objective.capitalize()} ({what}) against time: {of} in both"]
-    return lines + [f"  {each.figure:.3g} at {each.ratio:.3f} of the default's time: {words(each.config)}"
-                    for each in result.front]  # fmt: skip
+    for each in result.front:
+        figure = f"{each.figure:,.0f}" if result.objective == "memory" else f"{each.figure:.3g}"
+        lines.append(f"  {figure} at {each.ratio:.3f} of the default's time: {words(each.config)}")
+    return lines
 
 
 def _verdict(result: ev.Result) -> list[str]:
