@@ -246,13 +246,15 @@ def _fma(self: Any, x: Any, y: Any, z: Any) -> Any:
 
 class Memory(Protocol):
     """Who is asked whether a launch may touch addresses, and may note that it does; `check` gives the lanes that are
-    left of a load or a store where not all may be. *Raises*: OutOfBounds."""
+    left of a load or a store where not all may be. multiplies : whether products of matrices are computed, or only
+    noted, with their operations. *Raises*: OutOfBounds."""
 
     program: int
+    multiplies: bool
 
     def check(self, kind: str, pointers: np.ndarray, mask: np.ndarray | None, size_bytes: int) -> np.ndarray | None: ...
 
-    def dot(self, dtype: str, depth: int) -> None: ...
+    def dot(self, dtype: str, depth: int, flops: int) -> None: ...
 
 
 class _Checked:
@@ -344,8 +346,14 @@ def constexprs_of(fn: Any) -> set[str]:
     return {n for n, ty in inspect.get_annotations(fn).items() if _normalize_ty(ty) == "constexpr"}
 
 
-def run(kernel: Any, arguments: Mapping[str, Any], grid: Sequence[int], memory: Memory) -> None:
-    """Run every program of a kernel that anyone has written, one after another.
+def run(
+    kernel: Any,
+    arguments: Mapping[str, Any],
+    grid: Sequence[int],
+    memory: Memory,
+    programs: Sequence[int] | None = None,
+) -> None:
+    """Run every program of a kernel that anyone has written, one after another, or only those of these numbers.
 
     arguments : all of them by name; pointers as Triton takes them, with `data_ptr` and `dtype`. *Raises*: OutOfBounds,
     and what the kernel raises, without the interpreter's errors around it.
@@ -357,13 +365,15 @@ def run(kernel: Any, arguments: Mapping[str, Any], grid: Sequence[int], memory: 
         function = kernel.rewrite()
         builder.set_grid_dim(*sizes)
 
-        def dot(a: Any, b: Any, *rest: Any) -> Any:
-            memory.dot(str(a.dtype.scalar), a.data.shape[-1])
-            return type(builder).create_dot(builder, a, b, *rest)
+        def dot(a: Any, b: Any, c: Any, *rest: Any) -> Any:
+            memory.dot(str(a.dtype.scalar), a.data.shape[-1], 2 * a.data.size * b.data.shape[-1])
+            return type(builder).create_dot(builder, a, b, c, *rest) if memory.multiplies else c
 
         builder.create_dot = dot
         try:
             for number, index in enumerate(itertools.product(*map(range, sizes))):
+                if programs is not None and number not in programs:
+                    continue
                 memory.program = number
                 builder.set_grid_idx(*index)
                 function(**ready)

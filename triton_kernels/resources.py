@@ -16,7 +16,7 @@ from typing import Any
 
 # Bytes of shared memory that one block may ask for (CUDA programming guide, compute capabilities; MI300 guide).
 SHARED_LIMIT = {"sm_80": 163 * 1024, "sm_86": 99 * 1024, "sm_89": 99 * 1024, "sm_90": 227 * 1024,
-                "sm_100": 227 * 1024, "sm_120": 99 * 1024, "gfx942": 64 * 1024}  # fmt: skip
+                "sm_100": 227 * 1024, "sm_120": 99 * 1024, "gfx942": 64 * 1024, "sm_70": 96 * 1024}  # fmt: skip
 
 
 @dataclass(frozen=True)

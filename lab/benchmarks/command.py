@@ -4,9 +4,10 @@ Sections (all of them if none is named): `overhead`, `ops`, `layers`, `steps` (c
 compiled, at what an op costs, at the kernels, at layers, at training steps), `memory` (the peak of a training step),
 `observer` and `recording` (lab's cost when nobody looks, and when it does), `small` (layers of 8 and 4 bits beside
 float32, onnxruntime and PyTorch). Commands of their own: `check` (has core become slower than the committed ratios?),
-`launch` and `--device cuda` (a GPU's), `tuning-replay` (the tuner's search on recorded spaces), `c-kernels` and
-`c-dispatch` (the tuner on four C kernels, beside all of their configs), `serving` (`lab serve` beside LitServe),
-`small-accuracy` (what fewer bits cost three models), `distributed` (sums over processes beside PyTorch's gloo).
+`launch` and `--device cuda` (a GPU's), `tuning-replay` (the tuner's search on recorded spaces), `static-ranks` (how
+well configs are ordered without a GPU), `c-kernels` and `c-dispatch` (the tuner on four C kernels, beside all of their
+configs), `serving` (`lab serve` beside LitServe), `small-accuracy` (what fewer bits cost three models), `distributed`
+(sums over processes beside PyTorch's gloo).
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from . import cpu, cuda, memory, plot, recording, small, watching
 from .timing import Ratio, ratio
 
 SECTIONS = (*cpu.SECTIONS, "memory", "observer", "recording", "small")
-COMMANDS = {"check": "check", "launch": "launch", "tuning-replay": "tuning_replay", "c-kernels": "c_kernels",
-            "c-dispatch": "c_dispatch", "serving": "serving", "small-accuracy": "small_accuracy",
-            "distributed": "distributed"}  # fmt: skip
+COMMANDS = {"check": "check", "launch": "launch", "tuning-replay": "tuning_replay", "static-ranks": "static_ranks",
+            "c-kernels": "c_kernels", "c-dispatch": "c_dispatch", "serving": "serving",
+            "small-accuracy": "small_accuracy", "distributed": "distributed"}  # fmt: skip
 
 _ADD = """
 import sys, time, core

@@ -28,6 +28,7 @@ from triton_kernels.tune import strategy as strategies
 from triton_kernels.tune import triton_problems
 from triton_kernels.tune.c_kernels import FAMILIES
 from triton_kernels.tune.final import look_anew
+from triton_kernels.tune.fronts import refuse
 from triton_kernels.tune.measure import Failed
 from triton_kernels.tune.session import Session, seconds_of
 from triton_kernels.tune.store import Store
@@ -39,7 +40,7 @@ from ..console.options import Parser, meant
 from ..console.progress import Screen
 from . import import_export, programs, shown
 from .config_text import words
-from .session_view import headline, taken_ms, verdict
+from .session_view import front, headline, taken_ms, verdict
 
 USAGE = (
     "%tune KERNEL SHAPE DTYPE [--budget 60s] [--target sm_90] [--strategy portfolio] [--evaluations N] [--fresh] "
@@ -95,6 +96,7 @@ def _shared(made: argparse.ArgumentParser, prog: str) -> argparse.ArgumentParser
     made.add_argument("--strategy", default="portfolio", help=", ".join(strategies.names()) + " (portfolio)")
     made.add_argument("--evaluations", type=int, help="try at most so many configs")
     made.add_argument("--tolerance", type=float, help="the error allowed, relative to the result's size")
+    made.add_argument("--objective", default="time", help="what time is weighed against: accuracy or memory (time)")
     made.add_argument("--fresh", action="store_true", help="do not take over what earlier runs have measured")
     judged = "of a program: run again with each config that one launch finds wrong, its result compared"
     made.add_argument("--judge-by", dest="result_of", metavar="FUNCTION", help=judged)
@@ -122,7 +124,9 @@ def understood(words: Sequence[str], prog: str = "%tune") -> tuple[argparse.Name
             if options.shape:
                 raise Wrong(f"{options.kernel} has the shapes that it is launched with; came besides: {options.shape}")
             cuda.availability()  # connects the GPU, if there is one
-            return options, programs.problem_of(options.kernel, options.target, options.tolerance, options.result_of)
+            problem = programs.problem_of(options.kernel, options.target, options.tolerance, options.result_of)
+            refuse(options.objective, problem.measure.kind)
+            return options, problem
         if not options.shape or not options.dtype:
             raise Wrong(
                 f"the following arguments are required: {'DTYPE' if options.shape else 'SHAPE, DTYPE'}\n{USAGE}"
@@ -131,6 +135,7 @@ def understood(words: Sequence[str], prog: str = "%tune") -> tuple[argparse.Name
             raise Wrong("--tolerance is for a program's kernels, as in train.py:add_kernel, and %%tune: kernels that "
                         "are known by name have their own")  # fmt: skip
         problem = find(options.kernel, options.shape, options.dtype, options.target)
+        refuse(options.objective, problem.measure.kind)
     except ValueError as error:
         raise Wrong(str(error)) from None
     return options, problem
@@ -158,7 +163,7 @@ def _sound(options: argparse.Namespace) -> None:
 def session_of(options: argparse.Namespace, problem: problems.Problem, store: Store) -> Session:
     """Return the session that the options ask for."""
     return Session(problem, budget=options.budget, evaluations=options.evaluations, strategy=options.strategy,
-                   store=store, resume=not options.fresh)  # fmt: skip
+                   store=store, resume=not options.fresh, objective=options.objective)  # fmt: skip
 
 
 def find(kernel: str, shape: str, dtype: str, target: str | None) -> problems.Problem:
@@ -391,6 +396,7 @@ def describe(result: ev.Result) -> str:
         )
     if result.ties:
         lines.append(f"Tied with the first: {len(result.ties)} of these cannot be told from it.")
+    lines += front(result)
     if result.rejected:
         lines += ["", f"Rejected: {sum(result.rejected.values())}"]
         lines += [f"  {n:4d}  {reason}" for reason, n in result.reasons]

@@ -11,6 +11,7 @@ from triton_kernels.tune import events as ev
 from triton_kernels.tune import lookup, past, triton_problems
 from triton_kernels.tune.c_kernels import FAMILIES
 from triton_kernels.tune.devices import DEVICES
+from triton_kernels.tune.fronts import OBJECTIVES
 from triton_kernels.tune.problem import Problem
 from triton_kernels.tune.session import Session
 from triton_kernels.tune.space import Config, Space
@@ -23,7 +24,16 @@ from . import history
 from .config_text import as_python, code, words
 
 _MOST_VALUES = 64
-_SPARE = ("estimate_ms", "bytes", "flops", "work")  # facts that say nothing to a person
+_NOTHING = 0.02  # a gain that nobody tunes for
+_SPARE = (
+    "estimate_ms",
+    "asked",
+    "bytes",
+    "flops",
+    "idle_lanes",
+    "multiplied",
+    "work",
+)  # facts that say nothing to a person
 _MOST_ASKED = 2000  # configs, for the bound
 _MOST_SESSIONS = 20
 
@@ -275,6 +285,7 @@ def conclude(view: Tuning, session: Session, result: ev.Result) -> None:
         v = result.vendor
         view.verdict.append(v.in_words())
         view.vendor = (v.name, v.ratio, v.low, v.high, taken_ms(result, v))
+    view.verdict += front(result)
     view.notes = list(result.notes)
     view.reasons = list(result.reasons)
     view.spent_s = result.seconds
@@ -311,6 +322,20 @@ def verdict(result: ev.Result) -> list[str]:
     return _verdict(result) + ([f"  {result.vendor.in_words()}"] if result.vendor is not None else [])
 
 
+def front(result: ev.Result) -> list[str]:
+    """Return the configs that none beats in time and in the objective, a line each; nothing where time is all."""
+    if result.objective == "time":
+        return []
+    what = OBJECTIVES[result.objective]
+    count = len(result.front)
+    of = "1 config that none beats" if count == 1 else f"{count} configs that none beats"
+    lines = [f"{result.objective.capitalize()} ({what}) against time: {of} in both"]
+    for each in result.front:
+        figure = f"{each.figure:,.0f}" if result.objective == "memory" else f"{each.figure:.3g}"
+        lines.append(f"  {figure} at {each.ratio:.3f} of the default's time: {words(each.config)}")
+    return lines
+
+
 def _verdict(result: ev.Result) -> list[str]:
     best, default = result.best, result.default
     if best is None or default is None:
@@ -331,4 +356,16 @@ def _verdict(result: ev.Result) -> list[str]:
         return [
             "Too noisy to name a winner: the fastest by its median may as well be slower than the default, which stays."
         ]
-    return [f"The default stays: nothing tried is measurably faster than {words(default.config)}."]
+    return [f"The default stays: nothing tried is measurably faster than {words(default.config)}.", *_nothing(result)]
+
+
+def _nothing(result: ev.Result) -> list[str]:
+    """Say that nothing can be won, where the final's intervals leave no config more than 2 % over the default."""
+    default = result.default
+    others = [p for p in result.top if default is not None and p.config != default.config]
+    tried = result.evaluations + result.resumed
+    gain = max((1.0 / p.low - 1.0 for p in others if p.low > 0), default=math.inf)
+    if gain > _NOTHING or tried < result.space_size:
+        return []
+    won = max(1, math.ceil(gain * 100.0 - 1e-9))
+    return [f"Nothing can be won here: of {result.space_size:,} configs none is more than {won} % faster."]

@@ -167,8 +167,7 @@ def problem_of(
         space = builder.fitting(space, where.target)
         notes += builder.notes[len(notes) - 1 :]
         common = (*common[:3], space)
-    notes.insert(0, f"compiled for {where.target} ({where.product}) and estimated, not timed: each array is counted "
-                    "once, and no operations")  # fmt: skip
+    notes.insert(0, f"compiled for {where.target} ({where.product}) and estimated, not timed")
     return Problem(*common, builder.measure(space, "static", where.target), source_of(tuned.kernel),
                    f"{where.target} ({where.product})", f"static {where.target}", tuple(notes),
                    builder.measure(space, "interpret", where.target))  # fmt: skip

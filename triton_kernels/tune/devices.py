@@ -26,11 +26,17 @@ class Device:
     flops: dict[str, float]  # by dtype; products of matrices in 16 bits go through tensor cores
     lanes: int = 32  # of a warp
     threads: int = 1024  # that a block may have
+    float_units: int = 128  # of a multiprocessor, each a multiplication and an addition in float32 a cycle
 
     @property
     def shared_limit(self) -> int:
         """Bytes that one block may ask for."""
         return SHARED_LIMIT[self.target]
+
+    @property
+    def shared_bytes_per_s(self) -> float:
+        """Bytes of shared memory that all multiprocessors read a second: 128 each in a cycle."""
+        return 128.0 * self.flops["float32"] / (2.0 * self.float_units)
 
 
 def _flops(half: float, single: float, double: float) -> dict[str, float]:
@@ -41,14 +47,17 @@ def _flops(half: float, single: float, double: float) -> dict[str, float]:
 DEVICES = {
     d.target: d
     for d in (
-        Device("sm_80", "A100 80 GB", 108, 64, 32, 65536, 164 * 1024, 2.04e12, _flops(312e12, 19.5e12, 9.7e12)),
+        Device("sm_80", "A100 80 GB", 108, 64, 32, 65536, 164 * 1024, 2.04e12, _flops(312e12, 19.5e12, 9.7e12),
+               float_units=64),
         Device("sm_86", "RTX 3090", 82, 48, 16, 65536, 100 * 1024, 0.94e12, _flops(71e12, 35.6e12, 0.56e12)),
         Device("sm_89", "RTX 4090", 128, 48, 24, 65536, 100 * 1024, 1.01e12, _flops(165e12, 82.6e12, 1.3e12)),
         Device("sm_90", "H100 SXM", 132, 64, 32, 65536, 228 * 1024, 3.35e12, _flops(989e12, 67e12, 34e12)),
         Device("sm_100", "B200", 148, 64, 32, 65536, 228 * 1024, 8.0e12, _flops(2250e12, 80e12, 40e12)),
         Device("gfx942", "MI300X", 304, 32, 16, 131072, 64 * 1024, 5.3e12, _flops(1307e12, 163e12, 81.7e12), 64),
+        # of 16 bits Triton multiplies nothing on its tensor cores; bfloat16 it does not have
+        Device("sm_70", "V100", 80, 64, 32, 65536, 96 * 1024, 0.9e12, _flops(31.4e12, 15.7e12, 7.8e12), float_units=64),
     )
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

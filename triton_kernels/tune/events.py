@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from .fronts import Weighed
 from .space import Config
 
 
@@ -132,7 +133,7 @@ class Result:
     best : the winner, or the default where none is measurably faster. ties : others of the final that cannot be told
     from the winner. verdict : "faster", "default", "noisy" (faster by the median, but the interval holds 1: the default
     stays), "estimate" (nothing was timed), "failed" (not even the default gives the right answer) or "stopped" (before
-    the default had a time).
+    the default had a time). front : the configs that none beats in time and in what the objective is.
     """
 
     kernel: str
@@ -157,6 +158,8 @@ class Result:
     stored: str = ""
     notes: tuple[str, ...] = ()
     vendor: Vendor | None = None
+    objective: str = "time"
+    front: tuple[Weighed, ...] = ()
 
     @property
     def estimate(self) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 
 from . import lookup
 from .attempt import BUILD_LIMIT_S, once_more, timing_limit
+from .estimates import APART
 from .events import Event, Place, Vendor
 from .measure import VENDOR, Failed
 from .problem import Problem
@@ -206,6 +207,7 @@ class Final:
         self.verdict = "faster" if self.places[0].ratio < 1.0 else "default"
         if self.problem.measure.estimate:
             self.verdict = "estimate"
+            self.ties = [p.config for p in self.places[1:] if p.time_ms < APART * self.places[0].time_ms]
         self.ran = True
 
     def _vendor_is_right(self, worker: Any) -> bool:

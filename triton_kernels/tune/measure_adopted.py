@@ -10,6 +10,7 @@ import numpy as np
 
 from . import calls as words
 from .arguments import FLOATING, Address, Call, View, address_of, laid, with_pointers
+from .counting import Counts
 from .measure import SMALLEST, Failed, judge, tolerance
 from .own import OPTIONS, OwnMeasure
 from .space import Config
@@ -47,7 +48,6 @@ class AdoptedMeasure(OwnMeasure):
 
     calls: Sequence[Call] = ()
     variants: Sequence[Mapping[Any, Variant | str]] = ()
-    default: Config = field(default_factory=dict)
     own: Mapping[Any, tuple[Call, Seen]] = field(default_factory=dict)
 
     def open(self) -> dict[str, str]:
@@ -81,6 +81,13 @@ class AdoptedMeasure(OwnMeasure):
             n: with_pointers(v, lambda view: Address(view.offset % 16, view.dtype)) for n, v in call.arguments.items()
         }
         return {**given, **self._options(config)}
+
+    def count(self, config: Config) -> Counts:
+        """Count what the launch does that is tuned. *Raises*: Failed."""
+        call = self._changed(0, config)
+        if self._timed is None:
+            self._timed = self._laid(self.calls[0], self.calls[0].regions)
+        return self._count(self._pointed(call, self._timed), {}, call.grid, self._timed)
 
     def _moved(self) -> float:
         return float(sum(len(r) for r in self.calls[0].regions))

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,12 +21,15 @@ from typing import Any
 import numpy as np
 
 from ..resources import Resources
+from .counting import Counting, Counts, Ledger, pointers
 from .declared import TritonKernel, dtype_of
 from .devices import DEVICES, Device, Occupancy, occupancy
+from .estimates import CONSTANTS, Launched, time_ms
 from .measure import Built, Failed, failure_of
 from .problem import Shape
 from .space import Config
 from .triton_problems import Print, find
+from .worker import Worker
 
 _FULL_AT = 0.25  # the share of resident warps from which on memory and arithmetic are taken to be kept busy
 _FULL_BYTES = 1 << 16  # or the bytes of shared memory, which pipelined loads fill while the warps work (Little's law)
@@ -63,9 +68,13 @@ class StaticMeasure:
             threads(launch.options["num_warps"], self.target)
             compiled = launch.kernel.run(*specs, *floats, *launch.ints, **launch.constexprs, **launch.options,
                                          grid=launch.grid, warmup=True)  # fmt: skip
-            self._launched.append(_Compiled(compiled, launch.grid, launch.options["num_warps"]))
+            given = dict(zip(launch.kernel.arg_names, [*pointers([a.dtype for a in specs]), *floats, *launch.ints],
+                             strict=False))  # fmt: skip
+            self._launched.append(_Compiled(compiled, launch.grid, launch.options["num_warps"], launch.kernel,
+                                            {**given, **launch.constexprs}))  # fmt: skip
 
         stock.Launch.__call__ = compiling  # type: ignore[method-assign, assignment]
+        self._ledger: Ledger | None = None
         self._arrays: tuple[list[Any], list[Any]] | None = None
         self._times: dict[tuple[Any, ...], float] = {}
         return {"device": self.target, "triton": triton.__version__}
@@ -93,9 +102,26 @@ class StaticMeasure:
         for _, other in found:
             limits(other, self.target)
         flops, moved = self._kernel.work(self.shape, dtype_of(self.dtype).itemsize, config)
-        facts = facts_of(r, self.target, self.dtype, flops, moved, math.prod(main.grid), main.num_warps)
+        counts = self._counted(main)
+        asked = counts.loaded + counts.stored if counts is not None else 0.0
+        if counts is not None and counts.flops:
+            flops = counts.flops
+        facts = facts_of(r, self.target, self.dtype, flops, moved, math.prod(main.grid), main.num_warps, asked,
+                         code_says(main.compiled))  # fmt: skip
+        if counts is not None:
+            facts |= {"asked": asked, "multiplied": counts.flops, "idle_lanes": counts.idle}
         self._times[tuple(config.items())] = facts["estimate_ms"]
         return Built(binary.hexdigest(), took, facts)
+
+    def _counted(self, main: _Compiled) -> Counts | None:
+        """Return what a launch does, counted in the interpreter; None for a kernel that stands in no module."""
+        fn = main.kernel.fn
+        if getattr(sys.modules.get(fn.__module__), fn.__name__, None) is not main.kernel:
+            return None
+        if self._ledger is None:
+            self._ledger = Ledger(Worker(Counting()))
+        key = f"{fn.__name__} {main.grid} {main.given}"
+        return self._ledger.of(key, fn.__module__, fn.__name__, main.given, main.grid)
 
     def check(self, config: Config, seed: int = 0, odd: bool = False) -> float:
         """Nothing runs here: the best are checked in the interpreter, by the session."""
@@ -115,6 +141,8 @@ class _Compiled:
     compiled: Any
     grid: tuple[int, ...]
     num_warps: int
+    kernel: Any
+    given: dict[str, Any]  # its arguments by name, as `interpreter.run` takes them
 
 
 class Argument:
@@ -192,20 +220,84 @@ def limits(r: Resources, target: str) -> None:
                      f"{target} may have {allowed:,}")  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Code:
+    """What a kernel's instructions say; see `estimates.Launched`."""
+
+    flying: float
+    fed: float
+    pipelined: bool
+
+
+def code_says(compiled: Any) -> Code:
+    """Read a compiled kernel's instructions.
+
+    Under way are the bytes that it stages in shared memory, less the stage that is being multiplied where `wgmma` reads
+    it there, and 16 bytes a thread; or what all its loads into registers ask for, where that is more.
+    """
+    asked, ptx = compiled.metadata, compiled.asm.get("ptx", "")
+    staged, stages = float(asked.shared), max(asked.num_stages, 1)
+    if "wgmma" in ptx:
+        staged *= (stages - 1) / stages
+    lanes = asked.num_warps * asked.target.warp_size
+    if ptx:
+        loaded = sum(int(count or 1) * int(bits) / 8 for count, bits in _LOADS.findall(ptx))
+    else:
+        loaded = sum(4.0 * int(count or 1) for count in _AMD_LOADS.findall(compiled.asm.get("amdgcn", "")))
+    return Code(max(staged + 16.0 * lanes, loaded * lanes), fed(ptx), not ptx or "cp.async" in ptx)
+
+
+_LOADS = re.compile(r"ld\.global\S*?\.(?:v(\d)\.)?[bfus](\d+)\b")
+_AMD_LOADS = re.compile(r"(?:global|buffer)_load_(?:dword|b32)(?:x(\d))?")
+_READS = re.compile(r"ld\.shared(?:::cta)?\.(?:v(\d)\.)?[bfus](\d+)")
+_WGMMA = re.compile(r"wgmma\.mma_async\.\S*\.m(\d+)n(\d+)k(\d+)\.f\d+\.[a-z]*(\d+)")
+_MMA = re.compile(r"mma\.sync\.\S*?m(\d+)n(\d+)k(\d+)")
+
+
+def fed(ptx: str) -> float:
+    """Return how many bytes of shared memory the arithmetic of products reads for an operation, by the instructions of
+    a text in PTX: loads by their width beside `fma`, `ldmatrix` beside `mma`; `wgmma` reads both operands there. 0
+    where there is no such arithmetic.
+
+    >>> fed("ld.shared.v4.f32 {%f1}, [%r1]; fma.rn.f32 %f2; fma.rn.f32 %f3; fma.rn.f32 %f4; fma.rn.f32 %f5;")
+    2.0
+    """
+    if wide := _WGMMA.findall(ptx):
+        sizes = [tuple(map(int, found)) for found in wide]
+        return sum((m + n) * k * bits / 8 for m, n, k, bits in sizes) / sum(2.0 * m * n * k for m, n, k, _ in sizes)
+    if small := _MMA.findall(ptx):
+        flops = sum(2.0 * math.prod(map(int, found)) for found in small)
+        matrices = sum(int(count) for count in re.findall(r"ldmatrix\.\S*\.x(\d)", ptx))
+        return matrices * 128.0 / flops
+    lanes = 2.0 * len(re.findall(r"\bfma\.rn\.f\d+", ptx))
+    read = sum(int(vector or 1) * int(bits) / 8 for vector, bits in _READS.findall(ptx))
+    return read / lanes if lanes else 0.0
+
+
 def facts_of(
-    r: Resources, target: str, dtype: str, flops: float, moved: float, programs: int, num_warps: int
-) -> dict[str, Any]:
+    r: Resources, target: str, dtype: str, flops: float, moved: float, programs: int, num_warps: int,
+    asked: float = 0.0, code: Code | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Return what a compiled kernel occupies and its estimated time. *Raises*: Failed where it does not fit the
-    target."""
+    target.
+
+    asked : bytes that its programs ask for, where that was counted; code : what its instructions say.
+    """
     device = DEVICES[target]
     limits(r, target)
     threads(num_warps, target)
     full = occupancy(device, r.registers, r.shared_bytes, num_warps)
     if full.blocks == 0:
-        asked = f"{r.registers} registers a thread, {num_warps} warps, {r.shared_bytes:,} bytes of shared memory"
-        raise Failed("constraints", f"no block fits a multiprocessor of {target} for its {full.limit}: {asked}")
-    moved += 2.0 * r.spill_bytes * device.lanes * num_warps * programs
-    estimate = estimate_ms(device, dtype, flops, moved, programs, num_warps, full, r.shared_bytes)
+        wanted = f"{r.registers} registers a thread, {num_warps} warps, {r.shared_bytes:,} bytes of shared memory"
+        raise Failed("constraints", f"no block fits a multiprocessor of {target} for its {full.limit}: {wanted}")
+    spilled = 2.0 * r.spill_bytes * device.lanes * num_warps * programs
+    moved += spilled
+    if asked and code is not None:
+        launched = Launched(dtype, flops, moved, asked + spilled, programs, num_warps, code.flying, full,
+                            code.fed if flops else 0.0, code.pipelined)  # fmt: skip
+        estimate = time_ms(device, launched, CONSTANTS)
+    else:
+        estimate = estimate_ms(device, dtype, flops, moved, programs, num_warps, full, r.shared_bytes)
     slow = flops / device.flops[dtype] > moved / device.bytes_per_s
     return {"registers": r.registers, "shared_bytes": r.shared_bytes, "spill_bytes": r.spill_bytes,
             "occupancy": round(full.share, 3), "limited_by": full.limit, "programs": programs, "flops": flops,

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from . import calls
-from .arguments import as_numpy
+from .arguments import address_of, as_numpy
+from .counting import Counts, Ledger, counted
 from .measure import SMALLEST, Built, Failed, failure_of, judge, launch_failure, tolerance
-from .measure_static import Argument, code_of, facts_of, start_compiling, threads
+from .measure_static import Argument, code_of, code_says, facts_of, start_compiling, threads
 from .memory import Zoned
 from .problem import Problem, Unknown
 from .sources import source_of
@@ -60,6 +61,7 @@ class OwnMeasure:
     steady: bool = field(init=False)
     apart: bool = True
     derived: bool = True
+    default: Config = field(default_factory=dict)
     environment: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -93,6 +95,7 @@ class OwnMeasure:
         self._arrays = {n: zoned.array for n, zoned in self._zoned.items()}
         self._times: dict[tuple[Any, ...], float] = {}
         self._interpreter: Worker | None = None
+        self._ledger: Ledger | None = None
         self._check_s = 0.0  # how long the first check took in the interpreter
         return facts
 
@@ -112,9 +115,12 @@ class OwnMeasure:
             compiled = self._kernel.run(**self._specs(config), grid=grid, warmup=True)
         except Exception as error:
             raise failure_of("compile", error) from error
-        moved = self._moved()
-        warps = compiled.metadata.num_warps
-        facts = facts_of(resources_of(compiled), self.target, self.dtype, 0.0, moved, math.prod(grid), warps)
+        moved, counts = self._moved(), self._counted(config)
+        flops, asked = (counts.flops, counts.loaded + counts.stored) if counts is not None else (0.0, 0.0)
+        facts = facts_of(resources_of(compiled), self.target, self.dtype, flops, moved, math.prod(grid),
+                         compiled.metadata.num_warps, asked, code_says(compiled))  # fmt: skip
+        if counts is not None:
+            facts |= {"asked": asked, "multiplied": counts.flops, "idle_lanes": counts.idle}
         self._times[_key(config)] = facts["estimate_ms"]
         binary = hashlib.sha256(code_of(compiled)).hexdigest()
         return Built(f"{binary} {grid}", (time.perf_counter() - began) * 1e3, facts)
@@ -127,6 +133,35 @@ class OwnMeasure:
             n: Argument(TYPE_NAMES[a.dtype]) if isinstance(a, np.ndarray) else a for n, a in self.arguments.items()
         }
         return {**given, **config}
+
+    def count(self, config: Config) -> Counts:
+        """Count what a launch does, where this process interprets. *Raises*: Failed."""
+        from ..runtime import Pointer
+
+        given = {n: Pointer(self._arrays[n]) if n in self._arrays else a for n, a in self.arguments.items()}
+        for name, array in self._arrays.items():
+            array[...] = self.arguments[name]
+        return self._count(given, config, self.grids[_key(config)], list(self._arrays.values()))
+
+    def _count(self, given: Mapping[str, Any], config: Config, grid: Sequence[int], arrays: Sequence[Any]) -> Counts:
+        names = self._kernel.arg_names
+        named = {**given, **{n: v for n, v in config.items() if n in names}}
+        ranges = [(address_of(a), address_of(a) + a.nbytes) for a in arrays]
+        try:
+            return counted(self._kernel, named, grid, ranges)
+        except Exception as error:
+            raise failure_of("runtime", error) from error
+
+    def _counted(self, config: Config) -> Counts | None:
+        """Return what a launch does; None where counting takes too long or fails."""
+        if self._interpreter is None:
+            self._interpreter = Worker(replace(self, kind="interpret"))
+        if self._ledger is None:
+            self._ledger = Ledger(self._interpreter)
+            if self.default:
+                self._counted(self.default)  # first: it decides whether anything is counted
+        tile = {n: v for n, v in sorted(config.items()) if n not in OPTIONS}
+        return self._ledger.of(f"{tile} {self.grids[_key(config)]}", config)
 
     def _moved(self) -> float:
         """Return how many bytes move at least: each array once."""
@@ -353,12 +388,9 @@ def own_problem(
     if target == "cuda":
         raise Unknown("no GPU is connected in this process: leave the target out, or name one to compile for (sm_90)")
     where = DEVICES[target or "sm_90"]
-    measure = OwnMeasure(*common, kind="static", target=where.target)
+    measure = OwnMeasure(*common, kind="static", target=where.target, default=dict(space.default))
     check = OwnMeasure(*common, kind="interpret", target=where.target)
-    notes = (
-        f"compiled for {where.target} ({where.product}) and estimated, not timed: each array is counted once, and no "
-        "operations",
-    )
+    notes = (f"compiled for {where.target} ({where.product}) and estimated, not timed",)
     return Problem(name, shape, first.dtype.name, space, measure, source, f"{where.target} ({where.product})",
                    f"static {where.target}", notes, check)  # fmt: skip
 

@@ -23,8 +23,10 @@ from . import elsewhere, places, recall
 from . import events as ev
 from . import strategy as strategies
 from .beside import Beside
+from .estimates import trust
 from .events import Event, Finished, Result, reasons_of
 from .final import FINALISTS, LEAST_PROCESSES, Final
+from .fronts import Weighed, front, refuse
 from .measure import Failed
 from .places import cpu_count
 from .problem import Problem, find
@@ -40,7 +42,8 @@ class Session:
 
     budget : seconds, or a text such as ``"60s"``; None for no limit. evaluations : how many configs at most. strategy :
     a name of `strategy.names()`. store : where trials are kept; None keeps nothing. resume : take over what earlier
-    sessions of the same problem have measured.
+    sessions of the same problem have measured. objective : what time is weighed against (`fronts.OBJECTIVES`): the
+    result's `front` has the configs that none beats in both.
 
     >>> from triton_kernels.tune.replay import replayed
     >>> session = Session(replayed({1: 3.0, 2: 1.0, 4: 2.0}), budget=None)
@@ -60,7 +63,10 @@ class Session:
         seed: int = 0,
         jobs: int | None = None,
         executor: elsewhere.Given | None = None,
+        objective: str = "time",
     ) -> None:
+        refuse(objective, problem.measure.kind)
+        self.objective = objective
         self.problem, self.store, self.resume, self.seed = problem, store, resume, seed
         self.budget_s = None if budget is None else seconds_of(budget)
         self.evaluations, self.strategy_name = evaluations, strategy
@@ -341,6 +347,9 @@ class Session:
         else:
             ranked, ties, default, verdict = final.places, tuple(final.ties), final.default, final.verdict
             self._notes += final.notes
+            if problem.measure.estimate and ranked:
+                facts = ranked[0].facts
+                self._notes.append(trust(facts.get("multiplied", 0.0), facts.get("asked", 0.0)))
         if self.store is not None and not problem.measure.estimate:
             if final is not None and final.ran and verdict != "noisy":  # a winner of before is not lost to noise
                 best = ranked[0]
@@ -353,11 +362,14 @@ class Session:
             verdict, default, ranked[0] if ranked else None, tuple(ranked[:FINALISTS]), ties,
             dict(Counter(r.status for r in trials.rejected)), reasons_of(trials.rejected), trials.count,
             self._resumed, trials.merged, len(self.table), self.spent_s, ended, stored,
-            tuple(self._notes), final.vendor if final else None,
+            tuple(self._notes), final.vendor if final else None, self.objective, self._front(),
         )  # fmt: skip
         if self.store is not None and trials.session and not problem.measure.estimate:
             self.store.conclude(problem.key, trials.session, outcome_of(result))
         return result
+
+    def _front(self) -> tuple[Weighed, ...]:
+        return () if self.objective == "time" else front(self.trials.weighed(self.objective))
 
 
 def outcome_of(result: Result) -> dict[str, Any]:

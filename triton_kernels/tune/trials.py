@@ -6,11 +6,14 @@ import threading
 from collections.abc import Generator
 from typing import Any
 
+import numpy as np
+
 from . import attempt as trying
 from . import events as ev
 from .attempt import Attempt, Task
 from .elsewhere import Slots
 from .events import Event
+from .fronts import Weighed, figure_of
 from .measure import Built, Failed
 from .problem import Problem
 from .space import Config
@@ -31,6 +34,7 @@ class Trials:
         self.built: dict[tuple[int, ...], Built] = {}
         self.of_binary: dict[str, tuple[Config, float | None, str]] = {}
         self.rejected: list[ev.Rejected] = []
+        self.errors: dict[int, float | None] = {}  # by row: the largest, as a share of what is allowed
         self.count = self.merged = self.launches = 0
         self.anchor: Config | None = None
         # In the default's time at the beginning: a value is a ratio to the default times this, so that values can be
@@ -57,6 +61,17 @@ class Trials:
         value, known = (self.value, frozenset(self.of_binary)) if anchor is None else (self.default_ms, frozenset())
         return Task(config, self.problem.space.default, anchor or self.anchor, value, self.default_ms, self.check_s,
                     self.problem.measure.steady, known, self.device)  # fmt: skip
+
+    def weighed(self, objective: str) -> list[Weighed]:
+        """Return all that is right with its time and what stands beside it, where that is known."""
+        found = []
+        for row in np.flatnonzero(np.isfinite(self.strategy.values)).tolist():
+            built = self.built.get(self.table.code(self.table.config(row)))
+            figure = figure_of(objective, self.errors.get(row), built.facts if built else {})
+            if figure == figure:
+                ratio = float(self.strategy.values[row]) / self.default_ms
+                found.append(Weighed(self.table.config(row), ratio, figure))
+        return found
 
     def attempt(self, worker: Any, task: Task, built: Built | Failed | None = None) -> Attempt:
         """Try a config by a worker, or by an executor. *Raises*: Stopped."""
@@ -102,6 +117,7 @@ class Trials:
             self.default_ms, self.check_s = value, done.check_s
         trial |= {"status": "correct", "median_ms": done.time_ms, "ratio": value / self.default_ms,
                   "n": done.race.count, "samples": list(done.race.samples), "max_error": done.max_error}  # fmt: skip
+        self.errors[row] = done.max_error
         self.keep(row, trial, value)
         yield ev.Measured(config, done.time_ms, done.race.count, raced_out=done.race.lost)
         if first or value < self.value:
@@ -114,6 +130,7 @@ class Trials:
     ) -> Generator[Event, None, None]:
         """Yield a config whose machine code has been seen."""
         self.merged += 1
+        self.errors[row] = self.errors.get(self.table.row(twin))
         if value is None:
             status, _, reason = why.partition("|")
             yield from self.reject(row, trial, Failed(status, reason))

@@ -49,6 +49,8 @@ class Watch:
     """Asked by the interpreter about each access; see `interpreter.Memory`. regions : (names, first address, bytes).
     lenient : loads and stores outside of them count as masked, and are told by `Seen.strays`."""
 
+    multiplies = True
+
     def __init__(self, regions: Sequence[tuple[str, int, int]], lenient: bool = False) -> None:
         self.program, self.lenient, self.strays = 0, lenient, ""
         self.names = [r[0] for r in regions]
@@ -88,7 +90,7 @@ class Watch:
         left[np.broadcast_to(True if mask is None else np.asarray(mask, bool), pointers.shape)] = held
         return left
 
-    def dot(self, dtype: str, depth: int) -> None:
+    def dot(self, dtype: str, depth: int, flops: int) -> None:
         """Note a product of matrices: what its operands are, and over how many elements it adds."""
         if dtype in FLOATING and FLOATING.index(dtype) > FLOATING.index(self.rounded):
             self.rounded = dtype

@@ -35,8 +35,8 @@ BEAT_S = 0.4
 SILENCE_S = 30.0  # without a heartbeat for so long, a worker is frozen: stopped, or swapping
 START_LIMIT_S = 120.0  # an import of triton on a loaded machine
 _LOOK_S = 0.05
-_PHASES = {"build": "compiling", "check": "checking", "dry": "running", "fit": "checking", "pairs": "timing",
-           "rounds": "timing"}  # fmt: skip
+_PHASES = {"build": "compiling", "check": "checking", "count": "running", "dry": "running", "fit": "checking",
+           "pairs": "timing", "rounds": "timing"}  # fmt: skip
 _BEGIN = "import sys; sys.path[:] = {path!r}; from triton_kernels.tune.worker import main; main({fd})"
 
 

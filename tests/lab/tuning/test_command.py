@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,6 +21,7 @@ from lab.tuning import command
 from tests.triton_kernels.tune import faults
 from triton_kernels.tune import events as ev
 from triton_kernels.tune import lookup
+from triton_kernels.tune.fronts import Weighed
 from triton_kernels.tune.replay import replayed
 from triton_kernels.tune.session import Session
 from triton_kernels.tune.store import Store
@@ -58,10 +60,25 @@ def test_the_result_in_words():
     assert "(portfolio; ended: complete)\nNot stored." in text
 
 
+def test_the_front_in_words():
+    front = (Weighed({"BLOCK": 4}, 0.25, 0.5), Weighed({"BLOCK": 1}, 1.0, 0.125))
+    found = replace(result(replayed({1: 4.0, 4: 1.0})), objective="accuracy", front=front)
+    assert (
+        "Accuracy (the largest error, as a share of what is allowed) against time: 2 configs that none beats in both\n"
+        "  0.5 at 0.250 of the default's time: BLOCK=4\n  0.125 at 1.000 of the default's time: BLOCK=1\n"
+    ) in command.describe(found)
+    with pytest.raises(command.Wrong, match="objective 'energy': nothing reads the energy of a launch yet"):
+        command.understood(["softmax_f32", "8x16", "float32", "--objective", "energy"])
+
+
 def test_the_result_where_the_default_stays_where_it_is_wrong_and_where_it_was_stopped():
     assert "The default stays: nothing tried is measurably faster than BLOCK=1." in command.describe(
         result(replayed({1: 1.0, 2: 2.0}))
     )
+    said = "Nothing can be won here: of 3 configs none is more than 2 % faster."
+    assert said not in command.describe(result(replayed({1: 1.0, 2: 0.97, 4: 2.0})))
+    assert "of 3 configs none is more than 1 % faster." in command.describe(result(replayed({1: 1.0, 2: 1.5, 4: 2.0})))
+    assert "Nothing can be won" not in command.describe(result(replayed({1: 1.0, 2: 1.5, 4: 2.0}), evaluations=2))
     wrong = command.describe(result(replayed({1: "correctness", 2: 2.0})))
     assert "The default itself fails, so there is nothing to compare with." in wrong
     assert "1  correctness: BLOCK=1: was recorded as failing" in wrong
