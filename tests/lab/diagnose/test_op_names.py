@@ -146,7 +146,7 @@ def hot(trace: Trace, explained: set[Any]) -> Any:
     for row in trace.rows:
         if row.op in ("matmul",):
             trace.one_hot[row] = (0, 4)
-    return [s.share for s in slow_products.one_hot(timed(trace)) if s.share > 0.6]
+    return [s.share for s in slow_products.one_hot(timed(trace)) if s.share > 0.7]
 
 
 KNOWN: dict[str, Known] = {
