@@ -85,9 +85,8 @@ class AdoptedMeasure(OwnMeasure):
     def count(self, config: Config) -> Counts:
         """Count what the launch does that is tuned. *Raises*: Failed."""
         call = self._changed(0, config)
-        if self._timed is None:
-            self._timed = self._laid(self.calls[0], self.calls[0].regions)
-        return self._count(self._pointed(call, self._timed), {}, call.grid, self._timed)
+        memory = self._memory(call, config)
+        return self._count(self._pointed(call, memory), {}, call.grid, memory)
 
     def _moved(self) -> float:
         return float(sum(len(r) for r in self.calls[0].regions))
@@ -96,11 +95,15 @@ class AdoptedMeasure(OwnMeasure):
         key = key_of(config)
         if key not in self._ready:
             call = self._changed(0, config)
-            theirs = own_key(config) if own_key(config) in self.own else None
-            if theirs not in self._timed:
-                self._timed[theirs] = self._laid(call, call.regions)
-            self._ready[key] = self._pointed(call, self._timed[theirs])
+            self._ready[key] = self._pointed(call, self._memory(call, config))
         self._kernel[self.grids[key]](**self._ready[key], **self._options(config))
+
+    def _memory(self, call: Call, config: Config) -> list[Any]:
+        """Return the memory that a config is timed on: all share one, but those whose program lays its own."""
+        theirs = own_key(config) if own_key(config) in self.own else None
+        if theirs not in self._timed:
+            self._timed[theirs] = self._laid(call, call.regions)
+        return self._timed[theirs]
 
     def _laid(self, call: Call, content: Sequence[np.ndarray]) -> list[Any]:
         """Return the regions in memory, addresses that lie in them set anew."""

@@ -23,7 +23,8 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 LEAST_NS, LEAST = 20_000_000, 0.10  # a saving below either is not worth a word
 SLICE_NS = 8_000_000  # how long a thread stands in the queue for a processor each time, about
-OP_NS, GRADIENT_NS, BEAT_NS = 8_000, 10_000, 10_000  # ns to tell of an op, of its gradient, of a module
+OP_NS, GRADIENT_NS, BEAT_NS = 7_000, 8_000, 7_000  # ns to tell of an op, of its gradient, of a module
+HEARD_NS = 4_000  # of a gradient's, what falls into the time that is measured of it
 STEP_NS = 60_000  # ns to tell of an optimizer's step
 PLAIN_NS, TORCH_PLAIN_NS = 400, 3_000  # ns of a small op of which nobody is told, in core and in PyTorch
 NARROW = 0.1  # between the most and the least that is saved, from which both are told
@@ -98,7 +99,7 @@ class Shares:
 
     def gradient_of(self, row: Row) -> float:
         """Return the time of an op's gradient without what it takes to tell of it."""
-        told = self._told * row.reached * GRADIENT_NS / self.ran
+        told = self._told * row.reached * HEARD_NS / self.ran
         return max(row.backward_ns - told, 0.1 * row.backward_ns)
 
     def kept(self, chain: Chain) -> float:
@@ -151,7 +152,7 @@ class Shares:
         left = part - math.sqrt(max(self.queue, 0) * SLICE_NS)
         if chain and self.trace.sampled_ns:
             left = max(left, min(part, max(map(self.sampled, chain[:2])) * ran))
-        if left < LEAST_NS or left < LEAST * ran:
+        if left < LEAST_NS or left < LEAST * min(ran, self.alone):
             return 0.0
         return self.part(ns)
 
