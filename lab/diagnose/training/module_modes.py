@@ -76,7 +76,7 @@ def _judged_in_training(trace: Trace) -> list[Found]:
         functional = _drops(trace, row) and (seen is None or row.judged) and not row.requires_grad
         if seen is None and not functional:
             continue
-        quiet = seen is not None and seen.get((True, False), 0)
+        quiet = seen is not None and seen.get((True, False), 0) > _run_for_averages(trace, row, readers)
         careless = seen is not None and not trace.backwards and not trace.failed and seen.get((True, True), 0)
         if not (quiet or careless or functional) or row.reached:
             continue
@@ -136,6 +136,14 @@ def frozen_but_not_still(trace: Trace, explained: set[Leaf]) -> list[Found]:
         remedy = f"Call {part}.eval() after {model}.train()." if part != model else "Call eval() of the frozen part."
         return [Found("mode", "note", line, col, message, remedy, [row])]
     return []
+
+
+def _run_for_averages(trace: Trace, row: Row, readers: dict) -> int:
+    """How many passes of a layer give what nobody takes: in training mode they renew the averages of its batch norm."""
+    if not trace.modes[row.path].get((False, False), 0):
+        return 0  # it never ran in evaluation mode
+    others = [r for r in trace.rows if r.path == row.path and r is not row and not r.requires_grad]
+    return max((r.count for r in others if not any(a.op in JUDGED for a in _after(r, readers))), default=0)
 
 
 def _wants_gradient(leaf: Leaf) -> bool:

@@ -126,4 +126,19 @@ for step in range(6):
     loss.backward()
     opt.step()
 """,
+    "averages of batch norm renewed by passes that nobody takes": """
+net = nn.Sequential(nn.Linear(16, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 4))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for k in range(8):
+    net.train()
+    loss = F.cross_entropy(net(x), labels)
+    opt.zero_grad(); loss.backward(); opt.step()
+with torch.no_grad():
+    net[1].reset_running_stats()
+    net.train()
+    for part in x.split(16):
+        net(part)
+    net.eval()
+    share = (net(x).argmax(1) == labels).float().mean().item()
+""",
 }
