@@ -7,7 +7,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from ...recorder.cell_trace import Leaf, Trace
+from ...recorder.cell_trace import Leaf, Ref, Trace
 from ..finding import Found
 from ..order import rule, text_rule
 from ..reading.calls import function_of, name_of, operands, option, rows_at
@@ -44,7 +44,7 @@ def derivative_off_the_graph(scope: Scope) -> Iterator[Found]:
     source, index = scope.source, scope.index
     for of, _ in losses(index.flow):
         for call in _derivatives(source, index.flow, of):
-            if _graph(call) or _of_weights(call):
+            if _graph(call) or _of_weights(call) or _of_no_parameter(scope, call):
                 continue
             message = (
                 f"takes a derivative without its graph (`{ast.unparse(call)}`), and the loss is made of it: there "
@@ -58,6 +58,20 @@ def _of_weights(call: ast.Call) -> bool:
     """Whether it is by parameters, as the inner steps of meta-learning are."""
     by = option(call, "inputs", 1)
     return by is None or bool(re.search(r"param|weight|fast|theta|\bw\b|phi", ast.unparse(by)))
+
+
+def _of_no_parameter(scope: Scope, call: ast.Call) -> bool:
+    """Whether what is derived was seen to be made of no module's parameter, such as a solution that is known."""
+    row = scope.row(call.args[0]) if call.args else None
+    stack: list[Ref] = [] if row is None else [row]
+    seen: set[Ref] = set()
+    while stack:
+        one = stack.pop()
+        if isinstance(one, Leaf) and one.module:
+            return False
+        stack += [ref for ref in getattr(one, "refs", ()) if ref not in seen]
+        seen.add(one)
+    return row is not None
 
 
 def _derivatives(source: Source, flow: Flow, node: ast.expr, depth: int = 4) -> Iterator[ast.Call]:

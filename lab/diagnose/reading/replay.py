@@ -39,7 +39,7 @@ from .pure import (
 from .sources import Function, Source, called, names_in, own_nodes, sources
 
 LARGEST = 1 << 22  # values of one result
-VALUES = 1 << 24  # of all results
+VALUES = 1 << 25  # of all results
 STEPS = 20_000  # expressions in all
 DEEP = 8  # functions that call each other
 

@@ -141,4 +141,15 @@ with torch.no_grad():
     net.eval()
     share = (net(x).argmax(1) == labels).float().mean().item()
 """,
+    "the derivative of a solution that is known": """
+net = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1))
+opt = torch.optim.Adam(net.parameters(), lr=1e-2)
+t = torch.linspace(0, 1, 32)[:, None].requires_grad_()
+slope = torch.autograd.grad(torch.sin(3 * t).sum(), t)[0]
+for k in range(8):
+    u = net(t)
+    u_t = torch.autograd.grad(u.sum(), t, create_graph=True)[0]
+    loss = (u_t - slope).square().mean() + u[0].square().mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
 }
