@@ -35,6 +35,7 @@ class Shadow(tensor_types.Foreign):
     """A PyTorch tensor as the recorder reads it; none of its questions changes the tensor or can fail."""
 
     known = -1  # the tensor's version when its graph node was last up to date
+    _was: Any = None  # its kind when it was last asked for, which a tensor that is gone had
 
     def __init__(self, t: Any, watch: Tensors) -> None:
         self._of: Any = weakref.ref(t)
@@ -54,7 +55,10 @@ class Shadow(tensor_types.Foreign):
 
     @property
     def _kind(self) -> Any:
-        return self._watch.kind(self._of())
+        t = self._of()
+        if t is not None or self._was is None:
+            self._was = self._watch.kind(t)
+        return self._was
 
     @property
     def _node(self) -> Any:

@@ -90,6 +90,8 @@ def _judged_in_training(trace: Trace) -> list[Found]:
         )
         if trained or not (judged or figure) or _drawn_on_purpose(row, after):
             continue
+        if _drops(trace, row) and _left_on(trace):
+            continue
         line, col, place = where(trace, row.chain) if functional else _outermost(trace, row)
         name = _model(trace, row.path)
         if functional:
@@ -163,6 +165,16 @@ def _drawn_on_purpose(row: Row, after: set[Row]) -> bool:
     """Whether several passes are put together and their spread is taken: Monte Carlo dropout."""
     joined = {r.op for r in after} & {"stack", "cat"}
     return row.count > 2 and bool(joined) and bool({r.op for r in after} & {"std", "var", "std_mean", "var_mean"})
+
+
+def _left_on(trace: Trace) -> bool:
+    """Whether the user's text sets dropouts alone into training mode: ``if isinstance(m, nn.Dropout): m.train()``."""
+    for source in sources(trace):
+        for one in (n for n in source.nodes if isinstance(n, ast.If)):
+            if "isinstance" in (asked := ast.unparse(one.test)) and "Dropout" in asked:
+                if any(called(n) == "train" for part in one.body for n in ast.walk(part)):
+                    return True
+    return False
 
 
 def _in_every_mode(trace: Trace, row: Row) -> Found:

@@ -152,4 +152,20 @@ for k in range(8):
     loss = (u_t - slope).square().mean() + u[0].square().mean()
     opt.zero_grad(); loss.backward(); opt.step()
 """,
+    "dropout alone left on, to draw several predictions": """
+net = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Dropout(0.2), nn.Linear(32, 4))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for k in range(4):
+    loss = F.cross_entropy(net(x), labels)
+    opt.zero_grad(); loss.backward(); opt.step()
+net.eval()
+for m in net.modules():
+    if isinstance(m, nn.Dropout):
+        m.train()
+total = torch.zeros(64, 4)
+with torch.no_grad():
+    for k in range(20):
+        total += net(x).softmax(1)
+share = (total.argmax(1) == labels).float().mean().item()
+""",
 }
