@@ -171,9 +171,10 @@ def _left_on(trace: Trace) -> bool:
     """Whether the user's text sets dropouts alone into training mode: ``if isinstance(m, nn.Dropout): m.train()``."""
     for source in sources(trace):
         for one in (n for n in source.nodes if isinstance(n, ast.If)):
-            if "isinstance" in (asked := ast.unparse(one.test)) and "Dropout" in asked:
-                if any(called(n) == "train" for part in one.body for n in ast.walk(part)):
-                    return True
+            asked = ast.unparse(one.test)
+            trains = any(called(n) == "train" for part in one.body for n in ast.walk(part))
+            if trains and "isinstance" in asked and "Dropout" in asked:
+                return True
     return False
 
 
