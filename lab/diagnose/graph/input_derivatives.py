@@ -64,13 +64,10 @@ def _of_no_parameter(scope: Scope, call: ast.Call) -> bool:
     """Whether what is derived was seen to be made of no module's parameter, such as a solution that is known."""
     row = scope.row(call.args[0]) if call.args else None
     stack: list[Ref] = [] if row is None else [row]
-    seen: set[Ref] = set()
-    while stack:
-        one = stack.pop()
+    for one in stack:  # which grows meanwhile
         if isinstance(one, Leaf) and one.module:
             return False
-        stack += [ref for ref in getattr(one, "refs", ()) if ref not in seen]
-        seen.add(one)
+        stack += [ref for ref in getattr(one, "refs", ()) if ref not in stack]
     return row is not None
 
 

@@ -202,6 +202,7 @@ void twice(const float *x, float *out, long n) {
 def test_the_panel_and_the_verdict_say_the_same(tmp_path):
     from lab.notebook import panel
     from lab.tuning import command
+    from lab.tuning.session_view import headline
     from widgets import tuner
 
     asked = shifting.problem(tmp_path, (1.0, 0.39), (1.0, 1.5), (1.0, 1.4), (1.0, 1.45))
@@ -212,7 +213,7 @@ def test_the_panel_and_the_verdict_say_the_same(tmp_path):
         view.take(event)
     assert session.result.verdict in ("default", "noisy")
     shown = view.view("done")
-    assert shown.figures == [("default", "1.00 ms"), ("best", "the default stays")]
+    assert shown.figures == [("default", "1.00 ms"), ("result", headline(session.result))]
     assert shown.word.startswith("✓ Tuned shifting")
     assert made.view.best()[0] == [0]
     assert [row[0] for row in tuner.standing(made.view)] == ["default"]

@@ -326,7 +326,7 @@ def test_a_kernels_text_has_what_it_reads_and_no_more():
     assert bodies.count("def helper") == bodies.count("def reads") == 1
     assert bodies.index("def helper") < bodies.index("def reads")
     assert own.made(text, "reads").fn.__name__ == "reads"
-    with pytest.raises(Unknown, match="strays reads the global NOTHING, a object: needed a number, a text"):
+    with pytest.raises(Unknown, match="strays reads the global NOTHING, a object, which no other"):
         own.text_of(strays)
     there: dict = {}
     exec("def nowhere(x): pass", there)
