@@ -122,7 +122,7 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def _step_of(trace: Trace, leaf: Leaf) -> tuple[Chain, float]:
     """Where the optimizer that holds a parameter stepped last, and at what rate: of several each has its own."""
     for one in trace.steps.optimizers if len(trace.steps.optimizers) > 1 else ():
-        if one.rates and one.step_at == trace.steps.stepped.get(leaf):
+        if len(one.rates) > 1 and one.step_at == trace.steps.stepped.get(leaf):  # a single step is a trial
             return one.step_at, one.rates[-1]
     return trace.steps.last_step, trace.steps.lr
 

@@ -139,7 +139,7 @@ PLANTED = {
         "scale", (8,), _NORM.format(spread="(variance + 1e-5) ** 2", **_VARIANCE)
     ),
     "a variance for a spread": Planted("scale", (9,), _NORM.format(spread="variance + 1e-5", **_VARIANCE)),
-    "an evaluation after every other batch": Planted("slow", (14,), _JUDGED.format(every=2)),
+    "an evaluation after every other batch": Planted("slow", (14, 18), _JUDGED.format(every=2)),  # 18: the loader
     "means of hits divided by samples": Planted("evaluation", (16,), _HITS.format(adds="hits.mean()")),
     "a softmax by hand of raw pixels": Planted("nan", (6,), _SOFTMAX.format(top="pass")),
 }
