@@ -97,7 +97,8 @@ class Counting:
         return {"device": "Triton's interpreter"}
 
     def build(self, *_: Any) -> Any:
-        raise NotImplementedError("it counts launches alone")
+        """Refuse: the session that asks for counts builds, checks and times by a measure of its own."""
+        raise NotImplementedError("Counting: builds, checks and times nothing. Remedy: call count()")
 
     check = pairs = rounds = build
 
