@@ -72,8 +72,8 @@ def trust(flops: float, asked: float) -> str:
     if flops and asked:
         return (
             f"of products of matrices, estimates ordered the configs of {count} spaces recorded on an H100, of "
-            f"few rows, with a rank correlation of {low:.2f} to {high:.2f}, {middle:.2f} in the middle: the best may well be "
-            "another of the first ten"
+            f"few rows, with a rank correlation of {low:.2f} to {high:.2f}, {middle:.2f} in the middle: the best "
+            "may well be another of the first ten"
         )
     what = "products of matrices alone have been compared" if asked else "what it does was not counted"
     return f"how well this order agrees with measured times is not known ({what}): take it for no advice"
