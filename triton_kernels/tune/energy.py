@@ -8,6 +8,7 @@ the whole device: what it takes when idle, and what others do on it meanwhile, i
 from __future__ import annotations
 
 import ctypes
+import importlib
 import time
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +18,8 @@ from typing import Any, Protocol
 from .measure import Failed
 from .space import Config
 
-CUDA, NVML = "libcuda.so.1", "libnvidia-ml.so.1"
+CUDA = "libcuda.so.1"
+NVML = "pynvml"  # what the distribution nvidia-ml-py is imported as
 POWERCAP = Path("/sys/class/powercap")
 LEAST_S = 1.0  # NVML renews its counter every 20 to 100 ms
 _FIRST_S = 0.05
@@ -44,22 +46,30 @@ class NvmlMeter:
 
     def __init__(self) -> None:
         cuda, device, bus = ctypes.CDLL(CUDA), ctypes.c_int(), ctypes.create_string_buffer(32)
-        _called(cuda, "cuCtxGetDevice", ctypes.byref(device))
-        _called(cuda, "cuDeviceGetPCIBusId", bus, len(bus), device)
-        self._library, self._device = ctypes.CDLL(NVML), ctypes.c_void_p()
-        _called(self._library, "nvmlInit_v2")
-        _called(self._library, "nvmlDeviceGetHandleByPciBusId_v2", bus, ctypes.byref(self._device))
-        self.mj()
+        if cuda.cuCtxGetDevice(ctypes.byref(device)) or cuda.cuDeviceGetPCIBusId(bus, len(bus), device):
+            raise OSError("CUDA has no context here")
+        self._nvml = _nvml()
+        try:
+            self._device = self._nvml.nvmlDeviceGetHandleByPciBusId(bus.value)
+            self.mj()
+        except self._nvml.NVMLError as error:
+            raise OSError(f"the driver does not count this GPU's energy ({error})") from error
 
     def mj(self) -> float:
-        found = ctypes.c_ulonglong()
-        _called(self._library, "nvmlDeviceGetTotalEnergyConsumption", self._device, ctypes.byref(found))
-        return float(found.value)
+        return float(self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._device))
 
 
-def _called(library: ctypes.CDLL, name: str, *arguments: Any) -> None:
-    if code := getattr(library, name)(*arguments):
-        raise OSError(f"{name} gave {code}: the driver does not tell this GPU's energy")
+def _nvml() -> Any:
+    """Return the library, begun. *Raises*: OSError with the remedy where it, or the driver, is not there."""
+    try:
+        library = importlib.import_module(NVML)
+    except ImportError as error:
+        raise OSError("a GPU's energy is read by nvidia-ml-py (pip install 'gradlab[gpu]')") from error
+    try:
+        library.nvmlInit()
+    except library.NVMLError as error:
+        raise OSError(f"NVIDIA's driver does not answer ({error})") from error
+    return library
 
 
 class PowercapMeter:
@@ -87,7 +97,7 @@ def why_not(kind: str) -> str:
     """Return why no energy can be read where configs are measured so, with the remedy; empty where it can."""
     try:
         if kind == "cuda":
-            ctypes.CDLL(NVML)
+            _nvml()
         elif kind == "cpu":
             PowercapMeter()
         else:
@@ -105,7 +115,7 @@ def measured(measure: Launching, config: Config) -> float:
     try:
         meter: Meter = NvmlMeter() if measure.kind == "cuda" else PowercapMeter()
         return per_launch_mj(meter, partial(measure.repeat, config))
-    except (OSError, AttributeError) as error:  # the latter: a driver from before Volta's
+    except OSError as error:
         raise Failed("runtime", f"its energy could not be read: {error}") from error
 
 
