@@ -26,24 +26,78 @@ int gemm_bf16_there(void) {
     return there;
 }
 
+/* Turns 16 vectors of 16 words. */
+BF16 static inline void turn_16(__m512i *r) {
+    __m512i s[16];
+#pragma GCC unroll 8
+    for (int i = 0; i < 16; i += 2) {
+        s[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+        s[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 16; i += 4) /* r[i + k]: column k of each quarter, of four rows */
+#pragma GCC unroll 2
+        for (int k = 0; k < 2; k++) {
+            r[i + 2 * k] = _mm512_unpacklo_epi64(s[i + k], s[i + k + 2]);
+            r[i + 2 * k + 1] = _mm512_unpackhi_epi64(s[i + k], s[i + k + 2]);
+        }
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) {
+        const __m512i low = _mm512_shuffle_i32x4(r[k], r[k + 4], 0x88), high = _mm512_shuffle_i32x4(r[k], r[k + 4], 0xdd);
+        const __m512i more = _mm512_shuffle_i32x4(r[k + 8], r[k + 12], 0x88);
+        const __m512i most = _mm512_shuffle_i32x4(r[k + 8], r[k + 12], 0xdd);
+        s[k] = _mm512_shuffle_i32x4(low, more, 0x88), s[k + 8] = _mm512_shuffle_i32x4(low, more, 0xdd);
+        s[k + 4] = _mm512_shuffle_i32x4(high, most, 0x88), s[k + 12] = _mm512_shuffle_i32x4(high, most, 0xdd);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++) r[i] = s[i];
+}
+
+/* Sixteen words, or the first `count`. */
+BF16 static inline __mmask16 first_of_16(ptrdiff_t count) { return (__mmask16)(count < 16 ? (1u << count) - 1 : 0xffff); }
+
+/* Up to 16 lines whose k are neighbours: words of two neighbours, turned. */
+BF16 static void pack_along(const uint16_t *x, ptrdiff_t line, ptrdiff_t lines, ptrdiff_t width, ptrdiff_t pairs,
+                            uint32_t *y) {
+    const __mmask16 kept = first_of_16(lines);
+    for (ptrdiff_t p = 0; p < pairs; p += 16) {
+        const __mmask16 there = first_of_16(pairs - p);
+        __m512i r[16];
+#pragma GCC unroll 16
+        for (int i = 0; i < 16; i++)
+            r[i] = _mm512_maskz_loadu_epi32(i < lines ? there : 0, x + (i < lines ? i * line : 0) + 2 * p);
+        turn_16(r);
+#pragma GCC unroll 16
+        for (int i = 0; i < 16; i++)
+            if (p + i < pairs) _mm512_mask_storeu_epi32(y + (p + i) * width, kept, r[i]);
+    }
+}
+
+/* Lines that are neighbours: of each k 16 at a time, and two vectors of those one of words. */
+BF16 static void pack_across(const uint16_t *x, ptrdiff_t step, ptrdiff_t lines, ptrdiff_t width, ptrdiff_t pairs,
+                             uint32_t *y) {
+    for (ptrdiff_t p = 0; p < pairs; p++, x += 2 * step, y += width)
+        for (ptrdiff_t i = 0; i < lines; i += 16) {
+            const __mmask16 kept = first_of_16(lines - i);
+            const __m512i even = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(kept, x + i));
+            const __m512i odd = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(kept, x + step + i));
+            _mm512_mask_storeu_epi32(y + i, kept, _mm512_or_si512(even, _mm512_slli_epi32(odd, 16)));
+        }
+}
+
 /* y[pair][width] of the lines first..first+count-1 of x, whose k runs from 0 to depth; zeros beyond. */
 BF16 static void pack(const uint16_t *x, ptrdiff_t line, ptrdiff_t step, ptrdiff_t count, ptrdiff_t width,
                       ptrdiff_t depth, uint32_t *y) {
     const ptrdiff_t pairs = (depth + 1) / 2, whole = depth / 2;
     if (count < width || pairs != whole) memset(y, 0, sizeof *y * (size_t)(pairs * width));
-    if (step == 1) {
-        for (ptrdiff_t i = 0; i < count; i++)
-            for (ptrdiff_t p = 0; p < whole; p++) memcpy(&y[p * width + i], x + i * line + 2 * p, 4);
-    } else if (line == 1) {
-        for (ptrdiff_t p = 0; p < whole; p++) {
-            const uint16_t *even = x + 2 * p * step, *odd = even + step;
-            for (ptrdiff_t i = 0; i < count; i++) y[p * width + i] = even[i] | (uint32_t)odd[i] << 16;
-        }
-    } else {
+    if (line == 1) pack_across(x, step, count, width, whole, y);
+    else if (step == 1)
+        for (ptrdiff_t i = 0; i < count; i += 16)
+            pack_along(x + i * line, line, count - i < 16 ? count - i : 16, width, whole, y + i);
+    else
         for (ptrdiff_t p = 0; p < whole; p++)
             for (ptrdiff_t i = 0; i < count; i++)
                 y[p * width + i] = x[i * line + 2 * p * step] | (uint32_t)x[i * line + (2 * p + 1) * step] << 16;
-    }
     if (pairs != whole)
         for (ptrdiff_t i = 0; i < count; i++) y[whole * width + i] = x[i * line + 2 * whole * step];
 }
