@@ -20,6 +20,7 @@
     _(map_parts)        /* contiguous operands, part after part: streaming stores or masked loads */ \
     _(map_buffered)     /* strided operands, through a buffer */                                     \
     _(map_short_rows)   /* many short rows a call */                                                 \
+    _(map_half)         /* half-precision operands, widened block by block */                        \
     _(map_streaming)    /* results written by streaming stores */                                         \
     _(rows_side_by_side) /* softmax, cross-entropy: short rows, one a lane */                        \
     _(rows_streaming)    /* softmax, layer norm: results written by streaming stores */                   \
