@@ -11,7 +11,7 @@ import numpy as np
 from ..base.dtypes import complex64, float32, get_default_dtype, of_number, promote_types
 from ..base.errors import text
 from ..base.scalars import element
-from ..declare.expr import s
+from ..declare.expr import Expr, s
 from ..declare.kinds import Operand
 from ..declare.signature import Fast
 from ..dispatch.autocast import behind
@@ -38,6 +38,17 @@ def no_slope(g: Any) -> Any:
 def signum(x: Any) -> Any:
     """-1, 0 or 1; of NaN 0, as PyTorch has it in gradients (NumPy's sign keeps NaN)."""
     return s.where(x > 0.0, 1.0, s.where(x < 0.0, -1.0, 0.0))
+
+
+def tanh_slope(g: Any, y: Any) -> Any:
+    """g (1 - y^2), the gradient of tanh. On tensors it is one op, not three: a graph of gradients of gradients, as nets
+    for differential equations have it, stays small."""
+    return g * (1.0 - y * y) if isinstance(g, Expr) or isinstance(y, Expr) else _tanh_gradient(g, y)
+
+
+def tanh_curve(a: Any, b: Any, c: Any) -> Any:
+    """-2 a b c, the gradient of that in y; on tensors one op."""
+    return -2.0 * (a * b * c) if builtins.any(isinstance(t, Expr) for t in (a, b, c)) else _tanh_curve(a, b, c)
 
 
 def inverse_erf(x: Any) -> Any:
@@ -158,8 +169,14 @@ sinh = elementwise("sinh", lambda x: s.sinh(x), out="float", vjp=lambda g, x: g 
                    example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 1.1752])"))  # fmt: skip
 cosh = elementwise("cosh", lambda x: s.cosh(x), out="float", vjp=lambda g, x: g * s.sinh(x),
                    doc="The hyperbolic cosine.", example=("core.tensor([0.0, 1.0])", "tensor([1.0000, 1.5431])"))  # fmt: skip
-tanh = elementwise("tanh", lambda x: s.tanh(x), out="float", vjp=lambda g, y: g * (1.0 - y * y), domain=(-4.0, 4.0),
+tanh = elementwise("tanh", lambda x: s.tanh(x), out="float", vjp=lambda g, y: tanh_slope(g, y), domain=(-4.0, 4.0),
                    doc="The hyperbolic tangent.", example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 0.7616])"))  # fmt: skip
+_tanh_gradient = elementwise("tanh_gradient", lambda a, y: a * (1.0 - y * y), public=False, label="tanh_backward",
+                             vjp=(lambda g, y: tanh_slope(g, y), lambda g, a, y: tanh_curve(g, a, y)),
+                             doc="a (1 - y^2): tanh's gradient where a comes in.")  # fmt: skip
+_tanh_curve = elementwise("tanh_curve", lambda a, b, c: -2.0 * (a * b * c), public=False, label="tanh_backward",
+                          vjp=(lambda g, b, c: tanh_curve(g, b, c), lambda g, a, c: tanh_curve(g, a, c),
+                               lambda g, a, b: tanh_curve(g, a, b)), doc="-2 a b c.")  # fmt: skip
 asinh = elementwise("asinh", lambda x: s.asinh(x), out="float", vjp=lambda g, x: g * s.rsqrt(x * x + 1.0),
                     aliases=("arcsinh",), doc="The inverse hyperbolic sine.",
                     example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 0.8814])"))  # fmt: skip
