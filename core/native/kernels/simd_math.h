@@ -339,9 +339,9 @@ INLINE float sm_pow_f32(float x, float y) {
                            SM_P5(r, 0x1.c6b08aaf26319p-5, 0x1.3b29dc412337dp-7, 0x1.5d8a7092b7022p-10,
                                  0x1.446a1fa8c1e96p-13, 0x1.fe177704c65cep-17));
     const float size = (float)(p * sm_from_bits_f64((sm_bits_f64(t) + 1023) << 52));
-    const float small = sm_abs_f32(y) < 0x1p24f ? y : 0; /* what is larger is even; so is NaN, here */
-    const int32_t whole = (int32_t)small;
-    const int broken = (float)whole != small, odd = whole & !broken;
+    const float within = sm_abs_f32(y) < 0x1p24f ? y : 0; /* what is larger is even; so is NaN, here */
+    const int32_t whole = (int32_t)within;
+    const int broken = (float)whole != within, odd = whole & !broken;
     const int is_one = (x == 1) | (y == 0) | ((a == 1) & (sm_abs_f32(y) == INFINITY));
     const float known = is_one ? 1 : size;
     const float result = sm_from_bits_f32(sm_bits_f32(known) ^ (sm_bits_f32(x) & (uint32_t)odd << 31));

@@ -40,6 +40,7 @@
     _(norms_pieces)        /* gradients' norm: an array in several pieces */                         \
     _(update_pieces)       /* an optimizer's step: a parameter in several pieces */                  \
     _(batch_norm_pieces)   /* a channel's plane in several pieces */                                 \
+    _(batch_norm_streaming) /* results written by streaming stores */                                \
     _(pool_pairs)          /* max pooling: windows of two by two that lie side by side, */           \
     _(pool_short_row)      /* short rows of windows that lie inside, */                              \
     _(pool_stretches)      /* or long rows in several stretches */                                   \
