@@ -34,11 +34,11 @@ def test_the_bits_of_widening_first(op: str, n: int, bfloat: bool, kernels: Modu
 @pytest.mark.parametrize("bfloat", [True, False])
 def test_numbers_conditions_and_parameters(bfloat: bool, kernels: ModuleType) -> None:
     a, b = (given(kernels, 3000, k, bfloat).reshape(30, 100) for k in (1, 2))
-    wide = kernels.widen
+    wide, chosen = kernels.widen, np.random.default_rng(3).random((30, 100)) < 0.5
     for found, right in (
         (kernels.maps["mul", "f"].half(bfloat, a, 0.3), kernels.maps["mul", "f"](wide(a), 0.3)),
         (kernels.maps["add", "f"].half(bfloat, 2, a), kernels.maps["add", "f"](2, wide(a))),
-        (kernels.maps["where", "f"].half(bfloat, a > b, a, b), np.where(a > b, wide(a), wide(b))),
+        (kernels.maps["where", "f"].half(bfloat, chosen, a, b), np.where(chosen, wide(a), wide(b))),
         (kernels.maps["pow_scalar", "f"].half(bfloat, a, 3.0), kernels.maps["pow_scalar", "f"](wide(a), 3.0)),
     ):
         assert found.shape == (30, 100)
