@@ -102,13 +102,28 @@ BF16 static void pack(const uint16_t *x, ptrdiff_t line, ptrdiff_t step, ptrdiff
         for (ptrdiff_t i = 0; i < count; i++) y[whole * width + i] = x[i * line + 2 * whole * step];
 }
 
-/* c (ROWS, COLUMNS) += a (pairs, ROWS) b (pairs, COLUMNS) */
-BF16 static void tile(const uint32_t *a, const uint32_t *b, ptrdiff_t pairs, float *c, ptrdiff_t c_row) {
+/* Sixteen numbers rounded to nearest, ties to even; a NaN stays a quiet one of its sign. */
+BF16 static inline __m256i rounded_16(__m512 x) {
+    const __m512i bits = _mm512_castps_si512(x), high = _mm512_srli_epi32(bits, 16);
+    const __m512i half = _mm512_add_epi32(_mm512_set1_epi32(0x7fff), _mm512_and_si512(high, _mm512_set1_epi32(1)));
+    const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, half), 16);
+    const __m512i nan = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
+    return _mm512_cvtepi32_epi16(_mm512_mask_mov_epi32(rounded, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), nan));
+}
+
+/* c (ROWS, COLUMNS) = or += a (pairs, ROWS) b (pairs, COLUMNS); with `out` that, plus bias, is rounded into it, and c stays. */
+BF16 static void tile(const uint32_t *a, const uint32_t *b, ptrdiff_t pairs, float *c, ptrdiff_t c_row, int add,
+                      uint16_t *out, ptrdiff_t out_row, const float *bias) {
     __m512 sum[ROWS][2];
+    if (add) {
 #pragma GCC unroll 12
-    for (int i = 0; i < ROWS; i++) {
-        sum[i][0] = _mm512_loadu_ps(c + i * c_row);
-        sum[i][1] = _mm512_loadu_ps(c + i * c_row + 16);
+        for (int i = 0; i < ROWS; i++) {
+            sum[i][0] = _mm512_loadu_ps(c + i * c_row);
+            sum[i][1] = _mm512_loadu_ps(c + i * c_row + 16);
+        }
+    } else {
+#pragma GCC unroll 12
+        for (int i = 0; i < ROWS; i++) sum[i][0] = sum[i][1] = _mm512_setzero_ps();
     }
     for (ptrdiff_t p = 0; p < pairs; p++, a += ROWS, b += COLUMNS) {
         const __m512bh left = (__m512bh)_mm512_loadu_si512(b), right = (__m512bh)_mm512_loadu_si512(b + 16);
@@ -118,6 +133,16 @@ BF16 static void tile(const uint32_t *a, const uint32_t *b, ptrdiff_t pairs, flo
             sum[i][0] = _mm512_dpbf16_ps(sum[i][0], x, left);
             sum[i][1] = _mm512_dpbf16_ps(sum[i][1], x, right);
         }
+    }
+    if (out) {
+        const __m512 zero = _mm512_setzero_ps();
+        const __m512 left = bias ? _mm512_loadu_ps(bias) : zero, right = bias ? _mm512_loadu_ps(bias + 16) : zero;
+#pragma GCC unroll 12
+        for (int i = 0; i < ROWS; i++) {
+            _mm256_storeu_si256((__m256i *)(out + i * out_row), rounded_16(_mm512_add_ps(sum[i][0], left)));
+            _mm256_storeu_si256((__m256i *)(out + i * out_row + 16), rounded_16(_mm512_add_ps(sum[i][1], right)));
+        }
+        return;
     }
 #pragma GCC unroll 12
     for (int i = 0; i < ROWS; i++) {
@@ -145,13 +170,13 @@ static void pack_panels(void *context, ptrdiff_t begin, ptrdiff_t end) {
     }
 }
 
-BF16 static void finish_row(const bf16_product *p, float *sums, uint16_t *out) {
-    for (ptrdiff_t j = 0; j < p->n; j++) {
-        const float value = sums[j] + (p->bias ? p->bias[j] : 0);
-        uint32_t bits;
-        memcpy(&bits, &value, 4);
-        const uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16, nan = bits >> 16 | 0x40u;
-        out[j] = (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
+/* A few sums, plus bias, rounded: at the edges. */
+BF16 static void finish(const float *sums, const float *bias, ptrdiff_t count, uint16_t *out) {
+    for (ptrdiff_t j = 0; j < count; j += 16) {
+        const __mmask16 there = first_of_16(count - j);
+        const __m512 shift = bias ? _mm512_maskz_loadu_ps(there, bias + j) : _mm512_setzero_ps();
+        const __m512 value = _mm512_add_ps(_mm512_maskz_loadu_ps(there, sums + j), shift);
+        _mm256_mask_storeu_epi16(out + j, there, rounded_16(value));
     }
 }
 
@@ -169,8 +194,7 @@ static void run_blocks(void *context, ptrdiff_t begin, ptrdiff_t end) {
     for (ptrdiff_t block = begin; block < end; block++) {
         const ptrdiff_t first = block * BLOCK, count = p->m - first < BLOCK ? p->m - first : BLOCK;
         const ptrdiff_t groups = (count + ROWS - 1) / ROWS;
-        memset(sums, 0, sizeof *sums * (size_t)(groups * ROWS * width));
-        for (ptrdiff_t at = 0; at < pairs; at += DEPTH) {
+        for (ptrdiff_t at = 0; at < pairs || at == 0; at += DEPTH) {
             const ptrdiff_t deep = pairs - at < DEPTH ? pairs - at : DEPTH;
             const ptrdiff_t k = p->k - 2 * at < 2 * deep ? p->k - 2 * at : 2 * deep;
             for (ptrdiff_t g = 0; g < groups; g++) {
@@ -178,12 +202,21 @@ static void run_blocks(void *context, ptrdiff_t begin, ptrdiff_t end) {
                 pack(p->a + (first + g * ROWS) * p->a_row + 2 * at * p->a_column, p->a_row, p->a_column, rows, ROWS, k,
                      a + g * ROWS * deep);
             }
+            const int last = at + deep >= pairs;
             for (ptrdiff_t j = 0; j < panels; j++)
-                for (ptrdiff_t g = 0; g < groups; g++)
-                    tile(a + g * ROWS * deep, call->packed + j * panel_words(p) + at * COLUMNS, deep,
-                         sums + g * ROWS * width + j * COLUMNS, width);
+                for (ptrdiff_t g = 0; g < groups; g++) {
+                    const ptrdiff_t rows = count - g * ROWS < ROWS ? count - g * ROWS : ROWS;
+                    const ptrdiff_t columns = p->n - j * COLUMNS < COLUMNS ? p->n - j * COLUMNS : COLUMNS;
+                    const int whole = rows == ROWS && columns == COLUMNS;
+                    const float *bias = p->bias ? p->bias + j * COLUMNS : NULL;
+                    float *c = sums + g * ROWS * width + j * COLUMNS;
+                    uint16_t *out = p->c + (first + g * ROWS) * p->n + j * COLUMNS;
+                    tile(a + g * ROWS * deep, call->packed + j * panel_words(p) + at * COLUMNS, deep, c, width, at > 0,
+                         last && whole ? out : NULL, p->n, bias);
+                    for (ptrdiff_t i = 0; last && !whole && i < rows; i++)
+                        finish(c + i * width, bias, columns, out + i * p->n);
+                }
         }
-        for (ptrdiff_t i = 0; i < count; i++) finish_row(p, sums + i * width, p->c + (first + i) * p->n);
     }
     free(sums);
     free(a);
