@@ -15,7 +15,8 @@
 #if defined(__x86_64__) && (defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 11))
 #include <immintrin.h>
 
-enum { ROWS = 12, COLUMNS = 32, BLOCK = 4 * ROWS, DEPTH = 256 /* pairs */ };
+/* DEPTH pairs of a panel are 32 KiB. */
+enum { ROWS = 12, COLUMNS = 32, BLOCK = 8 * ROWS, DEPTH = 256, SPAN = 2048 };
 #define BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 
 int gemm_bf16_there(void) {
@@ -180,13 +181,14 @@ BF16 static void finish(const float *sums, const float *bias, ptrdiff_t count, u
     }
 }
 
-/* Blocks begin..end-1 of rows. */
+/* Blocks begin..end-1 of rows: of each, SPAN pairs of A are packed for all panels, and a panel's sums stay in L1. */
 static void run_blocks(void *context, ptrdiff_t begin, ptrdiff_t end) {
     gemm_call *call = context;
     const bf16_product *p = call->product;
-    const ptrdiff_t panels = panels_of(p), width = panels * COLUMNS, pairs = (p->k + 1) / 2;
+    const ptrdiff_t panels = panels_of(p), pairs = (p->k + 1) / 2, longest = pairs < SPAN ? pairs : SPAN;
+    const ptrdiff_t width = pairs > SPAN ? panels * COLUMNS : COLUMNS; /* of the sums that are kept meanwhile */
     float *sums = malloc(sizeof *sums * (size_t)(BLOCK * width));
-    uint32_t *a = malloc(sizeof *a * (size_t)(BLOCK * (pairs < DEPTH ? pairs : DEPTH)));
+    uint32_t *a = malloc(sizeof *a * (size_t)(BLOCK * longest) + 64);
     if (!sums || !a) {
         __atomic_store_n(&call->failed, 1, __ATOMIC_RELAXED);
         end = begin;
@@ -194,27 +196,29 @@ static void run_blocks(void *context, ptrdiff_t begin, ptrdiff_t end) {
     for (ptrdiff_t block = begin; block < end; block++) {
         const ptrdiff_t first = block * BLOCK, count = p->m - first < BLOCK ? p->m - first : BLOCK;
         const ptrdiff_t groups = (count + ROWS - 1) / ROWS;
-        for (ptrdiff_t at = 0; at < pairs || at == 0; at += DEPTH) {
-            const ptrdiff_t deep = pairs - at < DEPTH ? pairs - at : DEPTH;
-            const ptrdiff_t k = p->k - 2 * at < 2 * deep ? p->k - 2 * at : 2 * deep;
-            for (ptrdiff_t g = 0; g < groups; g++) {
-                const ptrdiff_t rows = count - g * ROWS < ROWS ? count - g * ROWS : ROWS;
-                pack(p->a + (first + g * ROWS) * p->a_row + 2 * at * p->a_column, p->a_row, p->a_column, rows, ROWS, k,
-                     a + g * ROWS * deep);
-            }
-            const int last = at + deep >= pairs;
+        for (ptrdiff_t span = 0; span < pairs || span == 0; span += SPAN) {
+            const ptrdiff_t here = pairs - span < SPAN ? pairs - span : SPAN;
+            for (ptrdiff_t g = 0; g < groups; g++)
+                pack(p->a + (first + g * ROWS) * p->a_row + 2 * span * p->a_column, p->a_row, p->a_column,
+                     count - g * ROWS < ROWS ? count - g * ROWS : ROWS, ROWS,
+                     p->k - 2 * span < 2 * here ? p->k - 2 * span : 2 * here, a + g * ROWS * here);
             for (ptrdiff_t j = 0; j < panels; j++)
-                for (ptrdiff_t g = 0; g < groups; g++) {
-                    const ptrdiff_t rows = count - g * ROWS < ROWS ? count - g * ROWS : ROWS;
+                for (ptrdiff_t at = 0; at < here || at == 0; at += DEPTH) {
+                    const ptrdiff_t deep = here - at < DEPTH ? here - at : DEPTH;
+                    const uint32_t *b = call->packed + j * panel_words(p) + (span + at) * COLUMNS;
                     const ptrdiff_t columns = p->n - j * COLUMNS < COLUMNS ? p->n - j * COLUMNS : COLUMNS;
-                    const int whole = rows == ROWS && columns == COLUMNS;
                     const float *bias = p->bias ? p->bias + j * COLUMNS : NULL;
-                    float *c = sums + g * ROWS * width + j * COLUMNS;
-                    uint16_t *out = p->c + (first + g * ROWS) * p->n + j * COLUMNS;
-                    tile(a + g * ROWS * deep, call->packed + j * panel_words(p) + at * COLUMNS, deep, c, width, at > 0,
-                         last && whole ? out : NULL, p->n, bias);
-                    for (ptrdiff_t i = 0; last && !whole && i < rows; i++)
-                        finish(c + i * width, bias, columns, out + i * p->n);
+                    const int last = span + at + deep >= pairs;
+                    for (ptrdiff_t g = 0; g < groups; g++) {
+                        const ptrdiff_t rows = count - g * ROWS < ROWS ? count - g * ROWS : ROWS;
+                        const int whole = rows == ROWS && columns == COLUMNS;
+                        float *c = sums + g * ROWS * width + (pairs > SPAN ? j * COLUMNS : 0);
+                        uint16_t *out = p->c + (first + g * ROWS) * p->n + j * COLUMNS;
+                        tile(a + g * ROWS * here + at * ROWS, b, deep, c, width, span + at > 0, last && whole ? out : NULL,
+                             p->n, bias);
+                        for (ptrdiff_t i = 0; last && !whole && i < rows; i++)
+                            finish(c + i * width, bias, columns, out + i * p->n);
+                    }
                 }
         }
     }
