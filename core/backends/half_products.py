@@ -22,7 +22,7 @@ def _declines(*arrays: Any) -> str | None:
 
 
 def _rows(a: Any) -> Any:
-    """Return an array as a matrix of its last dimension. NumPy copies a type of others item by item, a tenth as fast."""
+    """Return an array as a matrix of its last dimension; NumPy copies a type of others item by item, at a tenth."""
     return as_matrix(a if a.ndim == 2 or a.flags.c_contiguous else c.copied(a))
 
 
