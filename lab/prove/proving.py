@@ -12,8 +12,8 @@ from widgets.record import Finding, Record
 from . import families  # noqa: F401 - fills the table of remedies
 from .cell import Patch
 from .criteria import SPEED, Runs
-from .elsewhere import CELLS, cells_from, makes
-from .remedies import patches
+from .elsewhere import CELLS, cells_from, makes, place_of, seen_there
+from .remedies import of_text, patches
 from .snapshot import TOO_LONG, Order, Snapshot
 from .verdict import STAYS, Verdict, judge
 
@@ -118,15 +118,27 @@ class Prover:
 
     def _alike(self, finding: Finding, patch: Patch) -> Patch | None:
         """Return a patch with what mends the same mistake on another line too, which a rule tells of one at a time."""
+        if patch.file:
+            return self._alike_there(finding, patch)
         lines, new = self.text.split("\n"), patch.text.split("\n")
         for left in self.left:
             line = left["line"]
-            if patch.file or left["kind"] != finding.kind or not line or line > len(new):
+            if left["kind"] != finding.kind or not line or line > len(new):
                 continue
             own = finding.line is not None and new[line - 1] == lines[finding.line - 1]
             if new[line - 1] in lines and not own:
                 found = patches(patch.text, Finding(**left))
                 return next((replace(p, said=f"{patch.said}, on line {line} too") for p in found if not p.file), None)
+        return None
+
+    def _alike_there(self, finding: Finding, patch: Patch) -> Patch | None:
+        """As `_alike`, of a patch of another source: the mistake's other line is one of that too."""
+        for left in [Finding(**each) for each in self.left if each["kind"] == finding.kind]:
+            place = place_of(left)
+            if place is not None and place.file == patch.file:
+                found = of_text(patch.text, seen_there(left, place._replace(text=patch.text)))
+                said = f"{patch.said}, on line {place.line} too"
+                return next((replace(patch, said=said, text=p.text) for p in found if not p.file), None)
         return None
 
     def _texts(self, patch: Patch) -> tuple[tuple[str, str], tuple[str, str] | None]:

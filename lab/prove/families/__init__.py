@@ -1,6 +1,7 @@
 """The remedies by families; importing this fills their table."""
 
 from . import (  # isort: skip - their order is that in which patches are tried
+    chosen,
     data,
     formulas,
     graphs,
@@ -9,6 +10,7 @@ from . import (  # isort: skip - their order is that in which patches are tried
     losses_by_example,
     memory,
     modes,
+    moments,
     numerics,
     orders,
     earlier,

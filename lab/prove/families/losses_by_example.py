@@ -42,6 +42,21 @@ rewrite("loss", r"Take the nearest of the others", "_d.masked_fill(_s, _z).max(1
         "_d.masked_fill(_s, float('inf')).min(1).values", "Take the nearest of the others")  # fmt: skip
 rewrite("loss", r"Weigh both labels", "(1 - _l) * _a + _l * _b", "_l * _a + (1 - _l) * _b", "Exchange the shares")
 
+rewrite("loss", r"Put a minus before it: loss = -critic", "_a - _b", "_b - _a", "Turn the sign")
+rewrite("loss", r"Put a minus before it: loss = -critic", "_l = _v", "_l = -(_v)", "Put a minus before it")
+rewrite("loss", r"Give it the action that was taken: \w+\.log_prob\((\w+)\)", "_d.log_prob(_s)",
+        r"_d.log_prob(torch.as_tensor(\1))", "Give it the action that was taken", "quoted")  # fmt: skip
+
+rewrite(
+    "loss",
+    r"gives boxes to (\w+)\(\).*first: (\w+)\(boxes\)",
+    r"\1(_a, _b)",
+    r"\1(\2(_a), \2(_b))",
+    "Make corners first",
+)
+rewrite("evaluation", r"training part of both: \w+\[(\w+)\]", "_f(_a, _b)", r"_f(_a[\1], _b[\1])",
+        "Take the training part", "quoted")  # fmt: skip
+
 # -- factors, squares, logarithms ----------------------------------------
 rewrite("loss", r"torch\.exp\(-\w+\)", "torch.exp(_c)", "torch.exp(-_c)", "Turn the sign in it", "quoted")
 rewrite("loss", r"Divide by the square", "_a / (2 * _s)", "_a / (2 * _s ** 2)", "Divide by the square")
@@ -106,6 +121,12 @@ rewrite("loss", r"\.gather\(1, (\w+)\[:, None\]\)", "_q.max(1)[0]", r"_q.gather(
         "Take that of the action")  # fmt: skip
 rewrite("loss", r"\.gather\(1, (\w+)\[:, None\]\)", "_q.max(1).values", r"_q.gather(1, \1[:, None]).squeeze(1)",
         "Take that of the action")  # fmt: skip
+rewrite("loss", r"softmax over one class", ("nn.Softmax(*_r)", "F.binary_cross_entropy(_p, _y)"),
+        ("nn.Sigmoid()", "F.binary_cross_entropy(_p, _y)"), "A sigmoid of the one output", "all")  # fmt: skip
+rewrite("loss", r"softmax over one class", ("torch.softmax(_x, *_r)", "F.binary_cross_entropy(_p, _y)"),
+        ("torch.sigmoid(_x)", "F.binary_cross_entropy(_p, _y)"), "A sigmoid of the one output", "all")  # fmt: skip
+rewrite("loss", r"softmax over one class", ("F.softmax(_x, *_r)", "F.binary_cross_entropy(_p, _y)"),
+        ("torch.sigmoid(_x)", "F.binary_cross_entropy(_p, _y)"), "A sigmoid of the one output", "all")  # fmt: skip
 rewrite("loss", r"without the exp", "torch.exp(_x)", "_x", "Leave the exp out", "quoted")
 rewrite("loss", r"Give them minus infinity", "_l[_m] = 0", "_l[_m] = float('-inf')", "Give them minus infinity")
 rewrite("loss", r"Do one of the two", "nn.CrossEntropyLoss(weight=_w)", "nn.CrossEntropyLoss()", "Weigh once")
