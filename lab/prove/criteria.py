@@ -46,6 +46,11 @@ class Runs:
         rows = [leaf for leaf in run["leaves"] if leaf["graded"] and leaf["moved"] and leaf["optimized"]]
         return Counter(tuple(leaf["shape"]) for leaf in rows)
 
+    def cancelled(self) -> Counter[tuple[int, ...]]:
+        """Count the leaves of one value that backward() reaches and gives 0, as differences do with an offset."""
+        rows = [leaf for leaf in self.after["leaves"] if leaf["reached"] and not leaf["graded"]]
+        return Counter(tuple(leaf["shape"]) for leaf in rows if math.prod(leaf["shape"]) == 1)
+
     def gone(self, kind: str) -> bool:
         """Whether there is a finding of this kind less than before."""
         if freezing(self):  # what is frozen now is told by a note of the same kind

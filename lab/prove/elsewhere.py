@@ -140,7 +140,7 @@ def put(
                 code = codes.get(function.__code__.co_qualname)
                 if code is not None and code.co_freevars == function.__code__.co_freevars:
                     function.__code__ = code
-    _import_as(dict(others))
+    _import_as([(file, text) for file, text in others])
     if any(_module(file) is None and not source.name_of_file(file) for file in files):
         return
     for file, text in again:
@@ -154,15 +154,15 @@ def _module(file: str) -> Any:
     return next((m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == file), None)
 
 
-def _import_as(texts: dict[str, str]) -> None:
+def _import_as(others: Sequence[tuple[str, str]]) -> None:
     """Let files that are imported from now on have other texts: this process is thrown away."""
-    was = SourceFileLoader.get_code
+    was, texts = SourceFileLoader.get_code, dict(others)
 
     def get_code(self: SourceFileLoader, fullname: str) -> CodeType | None:
         text = texts.get(self.path)
         return was(self, fullname) if text is None else compile(marked(text, self.path, MARK), self.path, "exec")
 
-    SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+    SourceFileLoader.get_code = get_code  # type: ignore[assignment, method-assign]
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

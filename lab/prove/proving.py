@@ -13,7 +13,7 @@ from . import families  # noqa: F401 - fills the table of remedies
 from .cell import Patch
 from .criteria import SPEED, Runs
 from .elsewhere import CELLS, cells_from, makes, place_of, seen_there
-from .remedies import of_text, patches
+from .remedies import guesses, of_text, patches
 from .snapshot import TOO_LONG, Order, Snapshot
 from .verdict import STAYS, Verdict, judge
 
@@ -171,9 +171,17 @@ class Prover:
         A guess that fails is not told: the finding may be right, and another way of doing it better. Nor is code of a
         remedy that names what is not there.
         """
-        best: tuple[Verdict, Patch] | None = None
+        best = self._best(finding, patches(self.text, finding))
+        if best is None or best[0].level == "refuted":
+            best = self._best(finding, guesses(self.text, finding), best)
+        return best
+
+    def _best(
+        self, finding: Finding, found: list[Patch], best: tuple[Verdict, Patch] | None = None
+    ) -> tuple[Verdict, Patch] | None:
+        """Try patches until one is proved; return the best of them and of one that was tried before."""
         order = {"proved": 0, "consistent": 1, "refuted": 2, "untried": 3}
-        for patch in patches(self.text, finding):
+        for patch in found:
             if time.monotonic() > self.end:
                 return best or (Verdict("untried", "the time for trials was over"), patch)
             verdict = self.one(finding.kind, patch)

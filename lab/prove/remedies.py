@@ -48,8 +48,7 @@ def patches(text: str, finding: Finding) -> list[Patch]:
     own = place_of(finding)
     first = _elsewhere(own, finding) if own is not None else []
     more = [patch for place in further(finding)[:2] for patch in _elsewhere(place, finding)]
-    found = [*first, *of_text(text, finding), *more][:MOST]
-    return found or _before(text, finding)
+    return [*first, *of_text(text, finding), *more][:MOST]
 
 
 def _elsewhere(place: Place, finding: Finding) -> list[Patch]:
@@ -59,8 +58,8 @@ def _elsewhere(place: Place, finding: Finding) -> list[Patch]:
     return [replace(patch, file=place.file, name=place.name, was=place.text) for patch in own]
 
 
-def _before(text: str, finding: Finding) -> list[Patch]:
-    """Return the patches of what made the things that a finding speaks of, where it names no line of that: guesses.
+def guesses(text: str, finding: Finding) -> list[Patch]:
+    """Return the patches of what made the things that a finding speaks of, where it names no line of that.
 
     Its lines are the cell's, so that in another source only what is looked for by its code is found.
     """

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections import Counter
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -18,6 +19,7 @@ from .criteria import CRITERIA, SPEED, Criterion, Runs, freezing, in_vain, remad
 
 STAYS = "the finding stays"
 WORSE = ("error", "warning")  # severities of findings that may not come
+_ONCE = re.compile(r"\bcall \w+ once\b|\bonce at the end\b")
 _FREEZES = ("it adds no_grad", "it adds detach", "it adds requires_grad_")
 _KEPT_CALLS = ("backward", "step", "grad")  # what a patch may not take away
 _HIDING = ("no_grad", "inference_mode", "set_grad_enabled", "detach", "detach_", "suppress", "simplefilter",
@@ -69,7 +71,8 @@ def _worse(kind: str, texts: tuple[str, str], changed: tuple[str, str], runs: Ru
     ends = _ends_early(texts[0]) or (changed is not texts and _ends_early(*changed))  # as an episode does
     asks = changed[1].count(".training") > changed[0].count(".training")  # so it runs in one mode alone
     drops = changed[1].count("drop_last=True") > changed[0].count("drop_last=True")  # a batch less in each epoch
-    every = kind not in SPEED and not ends and not asks and not drops
+    once = any(_ONCE.search(f["remedy"]) for f in runs.found_before["found"] if f["kind"] == kind)
+    every = kind not in SPEED and not ends and not asks and not drops and not once
     less = runs_less(*texts, dict(before["lines"]), dict(after["lines"]), all_of_them=every)
     if changed is not texts:
         there = dict(before["there"]), dict(after["there"])
@@ -87,11 +90,11 @@ def _worse(kind: str, texts: tuple[str, str], changed: tuple[str, str], runs: Ru
         for what, name in (("passes", "backward passes"), ("steps", "optimizer steps")):
             if after[what] < before[what] and not (criterion.may_do_less or (ends and after[what])):
                 return f"{before[what]} {name} become {after[what]}"
-    lost = (runs.held(before) if criterion.loose else runs.graded(before)) - runs.graded(after)
+    lost = (runs.held(before) if criterion.loose else runs.graded(before)) - runs.graded(after) - runs.cancelled()
     if lost and not (criterion.may_lose or freezing(runs) or remade(runs) or vain):
         return f"{lost.total()} {'parameter gets' if lost.total() == 1 else 'parameters get'} no gradient any more"
     changes = runs.optimized if vain else runs.moved
-    lost = changes(before) - changes(after)
+    lost = changes(before) - changes(after) - runs.cancelled()
     if lost and not (criterion.may_lose or freezing(runs) or remade(runs)):
         return f"{lost.total()} {'parameter stays' if lost.total() == 1 else 'parameters stay'} as at the start"
     if all(map(math.isfinite, before["losses"])) and not all(map(math.isfinite, after["losses"])):

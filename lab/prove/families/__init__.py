@@ -3,6 +3,7 @@
 from . import (  # isort: skip - their order is that in which patches are tried
     chosen,
     data,
+    evaluations,
     formulas,
     graphs,
     loops,

@@ -33,6 +33,7 @@ WITHOUT = {  # arguments that calls have without saying so: where a remedy asks 
     "key_padding_mask": ("attn",), "is_causal": ("scaled_dot_product_attention",),
     "norm_first": ("TransformerEncoderLayer",), "set_to_none": ("zero_grad",), "logprob": (),
 }  # fmt: skip
+TWO = ("cosine_similarity", "pairwise_distance", "cross")  # take two tensors
 PLACE = {"shuffle": 2, "dim": 1, "descending": 2, "p": 0}  # where such an argument stands without its name
 
 
@@ -58,7 +59,7 @@ def named(cell: Cell, finding: Finding) -> Iterator[Patch]:
 
 
 def with_argument(cell: Cell, call: ast.Call, key: str, value: str) -> Iterator[Patch]:
-    place = PLACE.get(key)
+    place = 2 if key == "dim" and last_name(call.func) in TWO else PLACE.get(key)
     method = isinstance(call.func, ast.Attribute) and not _library(call.func.value)
     if place is not None and len(call.args) > place - method >= 0:
         yield Patch(f"{key}={value}", cell.put((call.args[place - method], value)))

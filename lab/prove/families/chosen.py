@@ -10,7 +10,7 @@ from widgets.record import Finding
 
 from ..cell import Cell, Patch, last_name
 from ..remedies import remedy
-from ..rewriting import in_its_place
+from ..rewriting import chain, in_its_place
 
 
 @remedy("cut")
@@ -21,13 +21,12 @@ def weighed_rows(cell: Cell, finding: Finding) -> Iterator[Patch]:
     for inner in cell.calls("argsort", line=finding.line):
         outer = cell.parents[inner]
         if isinstance(outer, ast.Call) and last_name(outer.func) == "argsort" and len(inner.args) == 1:
-            pairs = [c for c in cell.calls("argsort") if isinstance(c.args[0], ast.Call) and len(c.args) == 1]
             changes = []
-            for call in pairs:
-                deepest = call.args[0]
+            for ranks in cell.calls("argsort"):
+                deepest = ranks.args[0] if len(ranks.args) == 1 else None
                 if isinstance(deepest, ast.Call) and last_name(deepest.func) == "argsort" and deepest.args:
-                    code = in_its_place(cell, call, f"({_spread(cell, deepest.args[0])}).sigmoid().sum(1)")
-                    changes.append((call, code))
+                    code = in_its_place(cell, ranks, f"({_spread(cell, deepest.args[0])}).sigmoid().sum(1)")
+                    changes.append((ranks, code))
             yield Patch("Take soft ranks", cell.put(*changes))
     for statement in cell.statements(finding.line):
         if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
@@ -35,9 +34,8 @@ def weighed_rows(cell: Cell, finding: Finding) -> Iterator[Patch]:
         scores = _scores(statement.value)
         name = statement.targets[0].id
         reads = [n for n in cell.all(ast.Name) if n.id == name and n.lineno > statement.lineno]
-        for read in reads if scores is not None else ():
-            call = cell.parents[read]
-            if isinstance(call, ast.Call) and call.args == [read] and scores is not None:
+        for call in [cell.parents[n] for n in reads]:
+            if isinstance(call, ast.Call) and call.args and call.args[0] in reads and scores is not None:
                 weights = f"{cell.code(scores)}.softmax(-1)" if _plain(scores) else f"({cell.code(scores)}).softmax(-1)"
                 rows = f"({cell.code(call)} * {weights}.max(-1, keepdim=True).values)"
                 yield Patch("Weigh what they choose", cell.put((call, rows)))
@@ -77,21 +75,10 @@ def draw_passed_by(cell: Cell, finding: Finding) -> Iterator[Patch]:
         name, p = ast.unparse(statement.targets[0]), cell.code(draw.args[0])
         for hot in cell.calls("one_hot"):
             if hot.args and cell.code(hot.args[0]) == name:
-                whole = _chain(cell, hot)
+                whole = chain(cell, hot)
                 yield Patch(
                     "Pass the gradient by the draw", cell.put((whole, f"({cell.code(whole)} + {p} - {p}.detach())"))
                 )
-
-
-def _chain(cell: Cell, node: ast.AST) -> ast.AST:
-    """Return what is made of a value by calls of its methods: `f(x).float()` of `f(x)`."""
-    while isinstance(up := cell.parents[node], ast.Attribute | ast.Call) and not _argument(up, node):
-        node = up
-    return node
-
-
-def _argument(call: ast.AST, node: ast.AST) -> bool:
-    return isinstance(call, ast.Call) and call.func is not node
 
 
 @remedy("optimizer")
@@ -150,6 +137,18 @@ def of_the_output(cell: Cell, finding: Finding) -> Iterator[Patch]:
         if re.search(r"loss|entropy|crit", ast.unparse(call.func)):
             for argument in call.args[:2]:
                 yield Patch(f"Compute it from {output}", cell.put((argument, output)))
+
+
+@remedy("loss", "optimizer")
+def added_up(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """A loss that each turn of a loop makes anew is added up over them."""
+    said = re.search(r"(\w+) = 0 before the loop, and \1 = \1 \+", finding.remedy)
+    for statement in cell.statements(finding.line) if said else ():
+        loop = cell.loop(statement)
+        if said and isinstance(statement, ast.Assign) and loop is not None:
+            value = in_its_place(cell, statement.value, f"{said[1]} + {cell.code(statement.value)}")
+            put = *cell.span(statement.value), value
+            yield Patch("Add them up", cell.splice([cell.before(loop, f"{said[1]} = 0"), put]))
 
 
 @remedy("error")

@@ -15,7 +15,8 @@ from ..rewriting import match, pattern
 
 SLOW = ("slow", "overhead", "cost", "data-loader")
 _BY_ROWS = re.compile(
-    r"all rows at once|whole tensors|all of them|[Aa]ll at once|no turn needs|one row at a time|in one call"
+    r"all rows at once|all values at once|whole tensors|all of them|[Aa]ll at once|no turn needs|one row at a time|"
+    r"in one call"
 )
 
 
@@ -179,6 +180,25 @@ def _list_at_once(cell: Cell, node: ast.ListComp) -> Iterator[Patch]:
         yield Patch(
             "All rows at once, by vmap", cell.put((place, mapped if stacked else f"list({mapped})")), guess=True
         )
+
+
+@remedy(*SLOW)
+def counted(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """`for p, t in zip(a, b): table[t, p] += 1` of NumPy's arrays is one `np.add.at`."""
+    for loop in _loops(cell, finding):
+        found, (inner, *more) = _sources(cell, loop.target, loop.iter), loop.body
+        if found is None or more or not isinstance(inner, ast.AugAssign) or not isinstance(inner.op, ast.Add):
+            continue
+        kept, index = inner.target, getattr(inner.target, "slice", None)
+        places = [ast.unparse(e) for e in (index.elts if isinstance(index, ast.Tuple) else [index]) if e is not None]
+        if isinstance(kept, ast.Subscript) and set(places) <= set(found[0]) and isinstance(inner.value, ast.Constant):
+            whole = ", ".join(found[0][name] for name in places)
+            code = f"__import__('numpy').add.at({cell.code(kept.value)}, ({whole},), {cell.code(inner.value)})"
+            plain = re.search(r"^\s*import numpy as np\b", cell.text, re.M) or "np." in cell.text
+            yield Patch(
+                "Count them at once", cell.put((loop, code.replace("__import__('numpy')", "np") if plain else code)),
+                guess=True,
+            )  # fmt: skip
 
 
 # -- single values ----------------------------------------
