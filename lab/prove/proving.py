@@ -29,9 +29,10 @@ _UNKNOWN = "fails: NameError"
 Again = tuple[tuple[str, str], ...]
 
 
-def _again(patch: Patch) -> Again:
-    """Return what has to run again for a patch of another source: its cells from there on, where models are made."""
-    if not patch.file or not makes(patch.was, patch.text):
+def _again(patch: Patch, used: bool = False) -> Again:
+    """Return what has to run again for a patch of another source: its cells from there on, where models are made, or
+    where a function of it was `used` before the cell."""
+    if not patch.file or not (used or makes(patch.was, patch.text)):
         return ()
     cells = tuple(cells_from(patch.file))[-CELLS:]
     return cells if any(file == patch.file for file, _ in cells) else ((patch.file, patch.was), *cells)
@@ -75,6 +76,9 @@ class Prover:
     def one(self, kind: str, patch: Patch) -> Verdict:
         """Try one patch for a finding of a kind; what takes too long is tried on its first backward passes alone."""
         verdict = self._whole(kind, patch)
+        if verdict.said == STAYS and patch.file and not _again(patch) and cells_from(patch.file):
+            used = self._whole(kind, patch, _again(patch, used=True))
+            verdict = used if used.level in ("proved", "consistent") else verdict
         if TOO_LONG in verdict.said and not self.steps:
             before, _ = self._before.get((patch.file, _again(patch)), ({}, {}))
             self.steps = PASSES + (before.get("passes", 0) if before.get("error") else 0)  # past where it fails
@@ -82,8 +86,8 @@ class Prover:
             verdict = self._whole(kind, patch)
         return verdict
 
-    def _whole(self, kind: str, patch: Patch) -> Verdict:
-        again = _again(patch)
+    def _whole(self, kind: str, patch: Patch, again: Again | None = None) -> Verdict:
+        again = _again(patch) if again is None else again
         before, found = self.before(patch, again)
         if "leaves" not in before or "found" not in found:
             return Verdict("untried", before["error"] if "leaves" not in before else found["error"])

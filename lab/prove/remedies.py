@@ -77,9 +77,10 @@ def of_text(text: str, finding: Finding) -> list[Patch]:
         return []
     code = ast.dump(cell.tree)
     found: dict[str, Patch] = {}
-    end = text[len(text.rstrip("\n")) :]  # where a statement moves from or to the last line, so does its newline
     for propose in [*_table.get(finding.kind, []), *_table.get(EVERY, [])]:
         for patch in propose(cell, finding):
+            was = patch.was or text
+            end = was[len(was.rstrip("\n")) :]  # where a statement moves from or to the last line, so does its newline
             new = replace(patch, text=patch.text.rstrip("\n") + end)
             if new.text not in found and _code(new.text) not in (None, code):
                 found[new.text] = new

@@ -304,11 +304,12 @@ def _arguments(cell: Cell, function: ast.FunctionDef) -> set[str]:
     return ({a.arg for a in function.args.args} | _stored(function)) - {"self"}
 
 
-@remedy("data-loader", "slow")
+@remedy(*SLOW)
 def remembered(cell: Cell, finding: Finding) -> Iterator[Patch]:
-    """What a data set loads or decodes for a sample is kept for the next epoch."""
+    """What a data set loads or decodes for a sample is kept; so is what a function makes of numbers."""
     if finding.kind == "slow" and "again" not in finding.message:
         return
+    of_numbers = finding.kind in ("overhead", "cost")
     functions: list[ast.FunctionDef] = []
     for line in lines_of(finding)[:2]:
         statement = cell.statement(line)
@@ -318,7 +319,8 @@ def remembered(cell: Cell, finding: Finding) -> Iterator[Patch]:
         loads = [f for f in around if isinstance(f, ast.FunctionDef) and f.name == "__getitem__"]
         functions += [f for f in (inner, *loads) if f is not None and f not in functions and f.name != "__init__"]
     for function in functions:
-        if not function.decorator_list and len(function.args.args) > 0:
+        method = any(a.arg == "self" for a in function.args.args)
+        if not function.decorator_list and len(function.args.args) > 0 and not (of_numbers and method):
             put = cell.before(function, "@functools.lru_cache(maxsize=None)")
             yield Patch("Keep what is loaded", with_imports("functools.", cell, put), guess=True)
 

@@ -95,6 +95,8 @@ rewrite("loss", r"wrap the difference", "F.mse_loss(_a, _b)",
         "(torch.atan2(torch.sin(_a - _b), torch.cos(_a - _b)) ** 2).mean()", "Wrap the difference")  # fmt: skip
 
 # -- sums: over what ----------------------------------------
+rewrite("loss", r"Sum over the features alone", ("torch.sum(_x)", "F.logsigmoid(_s)"),
+        ("(_x).sum(-1)", "F.logsigmoid(_s).mean()"), "Sum over the features alone")  # fmt: skip
 for _kind in ("loss", "layout"):
     rewrite(_kind, r"Sum over the features alone", "torch.sum(_x)", "(_x).sum(-1)", "Sum over the features alone")
 rewrite("loss", r"Sum the logarithms", "torch.exp(_a - _b)", "torch.exp((_a - _b).sum(-1))", "Sum the logarithms")

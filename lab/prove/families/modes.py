@@ -42,9 +42,10 @@ def switched(cell: Cell, finding: Finding) -> Iterator[Patch]:
         if statement is None:
             return
         outer = cell.around(statement, (ast.With,)) or cell.loop(statement) or statement
-        pair = [cell.before(outer, f"{name}.eval()"), cell.after(outer, f"{name}.train()")]
-        yield Patch("Judge in evaluation mode", cell.splice(pair))
-        yield Patch("Judge in evaluation mode", cell.splice(pair[:1]))
+        for around in dict.fromkeys([outer, statement]):  # where the loop trains as well, it is the statement
+            pair = [cell.before(around, f"{name}.eval()"), cell.after(around, f"{name}.train()")]
+            yield Patch("Judge in evaluation mode", cell.splice(pair))
+            yield Patch("Judge in evaluation mode", cell.splice(pair[:1]))
 
 
 @remedy("error")

@@ -165,6 +165,10 @@ for _narrow in ("_x.type_as(_y)", "_x.to(torch.bfloat16)", "_x.to(torch.float16)
 rewrite("learning-rate", r"before backward\(\): \(\w+ / (\w+)\)", "_l.backward()", r"(_l / \1).backward()",
         "Divide each loss")  # fmt: skip
 
+for _log in ("log", "log10", "log2"):
+    for _form in (f"torch.{_log}(_x)", f"_x.{_log}()"):
+        rewrite("nan", r"Keep its argument above 0", _form, f"torch.{_log}(_x + 1e-8)", "Keep it above 0")
+
 # -- several places ----------------------------------------
 rewrite(
     "nan", r"large finite number", '_s.masked_fill(_m, float("-inf"))', "_s.masked_fill(_m, -1e9)", "A finite number"
