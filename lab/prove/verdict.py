@@ -71,7 +71,7 @@ def _worse(kind: str, texts: tuple[str, str], changed: tuple[str, str], runs: Ru
     ends = _ends_early(texts[0]) or (changed is not texts and _ends_early(*changed))  # as an episode does
     asks = changed[1].count(".training") > changed[0].count(".training")  # so it runs in one mode alone
     drops = changed[1].count("drop_last=True") > changed[0].count("drop_last=True")  # a batch less in each epoch
-    once = any(_ONCE.search(f["remedy"]) for f in runs.found_before["found"] if f["kind"] == kind)
+    once = any(_ONCE.search(f.get("remedy", "")) for f in runs.found_before["found"] if f["kind"] == kind)
     every = kind not in SPEED and not ends and not asks and not drops and not once
     less = runs_less(*texts, dict(before["lines"]), dict(after["lines"]), all_of_them=every)
     if changed is not texts:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.prove import proving
+from lab.prove.choices import choice
 from lab.prove.elsewhere import further, place_of
 from lab.prove.proving import Prover, alone_s
 from lab.prove.snapshot import Scene, Snapshot
@@ -119,22 +120,31 @@ def kept_in(file: Path | None) -> list[Row]:
 
 
 def table(rows: list[Row], by: str) -> str:
-    """Return how many rows there are of each level, by a field, and how many remedies hold.
+    """Return how many rows there are of each level, by a field, and the share of remedies that hold.
 
-    >>> print(table([Row("core", "planted", "a", "nan", "proved", "", "")], "kind"))
-    kind                    proved  consistent     refuted     untried    no patch      tried hold     all hold
-    nan                          1           0           0           0           0          100.0%       100.0%
-    all                          1           0           0           0           0          100.0%       100.0%
+    The shares are of the patches that were tried, of all findings, and of those that have a remedy which is not the
+    user's choice. Cases in which nothing was found count for none of them.
+
+    >>> held, nothing = (Row("core", "planted", "a", kind, "proved", "", "") for kind in ("nan", "-"))
+    >>> print(table([held, nothing], "kind"))
+    kind                proved consistent    refuted    untried   no patch   a choice   of tried     of all  but choices
+    -                        0          0          0          0          0          0       0.0%       0.0%         0.0%
+    nan                      1          0          0          0          0          0     100.0%     100.0%       100.0%
+    all                      1          0          0          0          0          0     100.0%     100.0%       100.0%
     """
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
-        counts[getattr(row, by)][row.level] += 1
+        chosen = row.level == "no patch" and choice(row.said)
+        counts[getattr(row, by)]["a choice" if chosen else row.level if row.kind != "-" else ""] += 1
     named = {**dict(sorted(counts.items())), "all": sum(counts.values(), Counter())}
-    lines = [f"{by:16}{''.join(f'{level:>12}' for level in LEVELS)}{'tried hold':>16}{'all hold':>13}"]
+    heads = [*LEVELS, "a choice", "of tried", "of all"]
+    lines = [f"{by:15}{''.join(f'{head:>11}' for head in heads)}  but choices"]
     for name, count in named.items():
-        held = count["proved"] + count["consistent"]
-        shares = held / max(count.total() - count["no patch"], 1), held / max(count.total(), 1)
-        lines.append(f"{name:16}{''.join(f'{count[x]:12}' for x in LEVELS)}{shares[0]:16.1%}{shares[1]:13.1%}")
+        held, all_of_them = count["proved"] + count["consistent"], count.total() - count[""]
+        outs = count["no patch"] + count["a choice"], 0, count["a choice"]
+        shares = [f"{held / max(all_of_them - out, 1):.1%}" for out in outs]
+        figures = [f"{count[head]:11}" for head in heads[:-2]]
+        lines.append(f"{name:15}{''.join(figures)}{shares[0]:>11}{shares[1]:>11}{shares[2]:>13}")
     return "\n".join(lines)
 
 
