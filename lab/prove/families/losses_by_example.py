@@ -57,6 +57,15 @@ rewrite(
 rewrite("evaluation", r"training part of both: \w+\[(\w+)\]", "_f(_a, _b)", r"_f(_a[\1], _b[\1])",
         "Take the training part", "quoted")  # fmt: skip
 
+rewrite("loss", r"Turn the weights round: \w+ \* ", "(1 - _s) * _a + _s * _b", "_s * _a + (1 - _s) * _b",
+        "Turn the weights round")  # fmt: skip
+rewrite("loss", r"Give it -1 and 1: 2 \* y - 1", "_f(_a, _b, _y, *_r)", "_f(_a, _b, 2 * _y - 1, *_r)",
+        "Bring them to -1 and 1", "quoted")  # fmt: skip
+rewrite("loss", r"add at the other: [\w.]+\(0, (\w+),", "_o.index_add(0, _i, _m)", r"_o.index_add(0, \1, _m)",
+        "Add at the other end")  # fmt: skip
+rewrite("layout", r"; (\w+) is read nowhere\).*each sequence's own last step", "_q[:, -1]",
+        r"_q[torch.arange(len(_q)), \1 - 1]", "Take each one's last step")  # fmt: skip
+
 # -- factors, squares, logarithms ----------------------------------------
 rewrite("loss", r"torch\.exp\(-\w+\)", "torch.exp(_c)", "torch.exp(-_c)", "Turn the sign in it", "quoted")
 rewrite("loss", r"Divide by the square", "_a / (2 * _s)", "_a / (2 * _s ** 2)", "Divide by the square")
