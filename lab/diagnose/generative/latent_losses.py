@@ -221,7 +221,8 @@ def _times_in_exponent(node: ast.expr) -> tuple[str, float] | None:
         power = float(node.right.value)  # type: ignore[arg-type]
         node = node.left
     elif called(node) in ("pow", "square") and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        power = 2.0 if called(node) == "square" else float(getattr(node.args[0], "value", 1)) if node.args else 1.0
+        given = getattr(node.args[0], "value", None) if node.args else None
+        power = 2.0 if called(node) == "square" else float(given) if isinstance(given, int | float) else 1.0
         node = node.func.value
     if called(node) != "exp" or not isinstance(node, ast.Call):
         return None
