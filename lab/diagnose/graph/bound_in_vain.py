@@ -242,7 +242,7 @@ def what_was_there(scope: Scope) -> Iterator[Found]:
         text = ast.unparse(getattr(value, "func", value))
         if called(value) not in EMPTY or not re.match(r"(torch|core|np|numpy)\.|\w+\.new_empty", text):
             continue
-        if called(value) == "Tensor" and any(isinstance(a, ast.List | ast.Name) for a in getattr(value, "args", ())):
+        if called(value) in ("Tensor", "FloatTensor") and not all(map(_sized, getattr(value, "args", ()))):
             continue
         uses = sorted(
             (n for n in index.flow.nodes if isinstance(n, ast.Name) and n.id == name and n.lineno > node.lineno),
@@ -260,6 +260,11 @@ def what_was_there(scope: Scope) -> Iterator[Found]:
         )
         remedy = f"Begin with zeros: {ast.unparse(value).replace('empty', 'zeros').replace('Tensor(', 'zeros(')}."
         yield scope.tell(node, "data", message, remedy)
+
+
+def _sized(node: ast.expr) -> bool:
+    """Whether an argument is a size for sure: a number, or what len() and size() give."""
+    return isinstance(getattr(node, "value", None), int) or called(node) in ("len", "size")
 
 
 @text_rule(354, "Parameter(")
