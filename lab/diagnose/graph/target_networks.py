@@ -26,6 +26,18 @@ def copies_of_trained(trace: Trace) -> dict[str, str]:
     return found
 
 
+def twins_of_trained(trace: Trace, leaves: Collection[Leaf]) -> bool:
+    """Return whether some parameters are those of a module that loads another's state, told by name and shape alone:
+    each has a twin that is trained."""
+    loads = any(
+        isinstance(c.func, ast.Attribute) and c.args and called(c.args[0]) == "state_dict"
+        and ast.unparse(c.func.value) != ast.unparse(c.args[0].func).removesuffix(".state_dict")  # type: ignore[attr-defined]
+        for source in sources(trace) for c in source.calls.get("load_state_dict", ())
+    )  # fmt: skip
+    trained = {(leaf.name, leaf.shape) for leaf in trace.optimized if leaf in trace.gradients}
+    return loads and all((leaf.name, leaf.shape) in trained for leaf in leaves)
+
+
 def is_of(leaf: Leaf, modules: Collection[str]) -> bool:
     """Return whether a parameter belongs to one of the modules with these names."""
     return not set(modules).isdisjoint(leaf.name.split(".")[:-1])

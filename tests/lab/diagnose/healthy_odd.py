@@ -415,4 +415,19 @@ for line, size in DataLoader(data, 8, shuffle=True):
     loss = F.mse_loss(net(line).squeeze(1), size)
     opt.zero_grad(); loss.backward(); opt.step()
 """,
+    "a flow that is turned round, its parts put together": """
+class Flow(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.nets = nn.ModuleList([nn.Linear(12, 4) for _ in range(4)])
+    def forward(self, z):
+        a, b, c, d = torch.chunk(z, 4, 1)
+        d = d - self.nets[3](torch.cat((a, b, c), 1)).tanh()
+        c = c - self.nets[2](torch.cat((a, b, d), 1)).tanh()
+        return torch.cat((d, c, b, a), 1)
+flow = Flow().eval()
+z = torch.randn(8192, 16)
+for k in range(4):
+    z = flow(z)
+""",
 }
