@@ -74,7 +74,8 @@ def grown(shares: Shares) -> Iterator[Saving]:
         rows, _, moved, largest = max(places, key=lambda copied: copied.ns)
         own = any(row in trace.extended or any(ref in rows for ref in row.refs) for row in rows)
         what = "all that was gathered before" if own else "the whole list again"
-        more = f", and {len(places) - 1} more like it stand in this loop" if len(places) > 1 else ""
+        others = len(places) - 1
+        more = f", and so {'does' if others == 1 else 'do'} {others} more of this loop" if others else ""
         yield from shares.saving(
             sum(copied.ns for copied in places),
             rows[0].chain,
