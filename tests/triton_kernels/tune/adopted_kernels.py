@@ -172,3 +172,30 @@ def matmul(a, b):
     grid = (cdiv(a.shape[0], 16), cdiv(b.shape[1], 32))
     product[grid](a, b, out, *out.shape, a.shape[1], BM=16, BN=32, BK=16)
     return out
+
+
+@triton.jit
+def words_for_masks(x, out, n, columns, BLOCK: tl.constexpr):
+    rows, at = tl.arange(0, BLOCK)[:, None], tl.arange(0, BLOCK)[None, :]
+    mask = (rows < n) and not (at >= columns)
+    corner = rows == 0 or at == 0
+    place = rows * columns + at
+    tl.store(out + place, tl.where(corner, 1.0, tl.load(x + place, mask=mask, other=0.0)), mask=mask)
+
+
+@triton.jit
+def sum_of_rows(x, out, n, columns, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for row in range(n):
+        total += tl.load(x + row.to(tl.int64) * columns + at, mask=at < columns, other=0.0)
+    for row in tl.range(0, n):
+        total += (row + 1).to(tl.float32)
+    tl.store(out + at, total, mask=at < columns)
+
+
+@triton.jit
+def assembled(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    v = tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [tl.load(x + at)], dtype=tl.int32, is_pure=True, pack=1)
+    tl.store(out + at, v)

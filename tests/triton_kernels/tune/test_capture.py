@@ -423,3 +423,29 @@ def test_a_proposal_that_hangs_is_not_waited_for():
     problem = seen.problem(target="sm_90")
     assert problem.space.names == ("num_warps", "num_stages")
     assert "BLOCK stays 64: checking had no result after" in " ".join(problem.notes)
+
+
+def test_words_for_masks_are_elementwise_as_to_the_compiler():
+    x, out = floats(5, 7), np.zeros((5, 7), np.float32)
+    with tune.capture() as seen:
+        theirs.words_for_masks[(1,)](x, out, 5, 7, BLOCK=8)
+    right = x.copy()
+    right[0], right[:, 0] = 1.0, 1.0
+    np.testing.assert_array_equal(out, right)
+    assert seen.launches[0].roles == {"x": "in", "out": "out"}
+
+
+def test_the_variable_of_a_loop_can_be_cast():
+    x, out = floats(5, 7), np.zeros(7, np.float32)
+    with tune.capture():
+        theirs.sum_of_rows[(1,)](x, out, 5, 7, BLOCK=8)
+    np.testing.assert_allclose(out, x.sum(0) + 15, rtol=1e-5)
+
+
+def test_a_kernel_with_a_gpu_s_instructions_is_refused_with_what_to_do():
+    x = np.zeros(8, np.int32)
+    said = "assembled: it has instructions of a GPU in its text .* Remedy: where a GPU is connected"
+    with pytest.raises(Unknown, match=said), tune.capture() as seen:
+        theirs.assembled[(1,)](x, x.copy(), BLOCK=8)
+    with pytest.raises(Unknown, match=said):
+        seen.problem()
