@@ -117,6 +117,26 @@ def test_streams_events_and_versions_are_pretended():
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the GPU is here")
+def test_what_is_asked_for_on_the_cpu_stays_there():
+    with tune.capture():
+        x = torch.arange(3.0, device="cuda", requires_grad=True)
+        for here in (x.cpu(), x.to("cpu"), x.to(device=torch.device("cpu")), torch.zeros(2, device="cpu")):
+            assert here.device == torch.device("cpu")
+            assert not here.is_cuda
+            assert here.cuda().is_cuda
+        assert x.is_cuda
+        x.cpu().sum().backward()
+        assert x.grad.tolist() == [1.0, 1.0, 1.0]
+        drawn = torch.rand(3, generator=torch.Generator(device=x.device).manual_seed(0), device=x.device)
+        assert isinstance(torch.Generator(), torch.Generator)
+        with torch.device("cuda"):
+            assert torch.ones(2).is_cuda
+        assert torch.nn.Linear(2, 3, device="cuda").to("cuda:0").weight.is_cuda
+    assert drawn.tolist() == torch.rand(3, generator=torch.Generator().manual_seed(0)).tolist()
+    assert isinstance(torch.Generator(), torch.Generator)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the GPU is here")
 def test_compiled_functions_run_as_they_are_written():
     with tune.capture() as seen:
         compiled = torch.compile(doubled, fullgraph=True)

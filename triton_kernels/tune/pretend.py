@@ -2,7 +2,8 @@
 
 Wrappers assert that tensors are on a GPU, ask how many multiprocessors it has, and choose their configs by its
 capability. Within `pretended` PyTorch and Triton's driver answer as they would beside an H100, every tensor on the CPU
-says that it is on the GPU, and what is asked for on the GPU is made on the CPU. Operators that have a kernel for GPUs
+says that it is on the GPU, but for those that were asked for on the CPU, and what is asked for on the GPU is made on
+the CPU. Operators that have a kernel for GPUs
 alone run it (`pretend_ops`), and what was compiled by ``torch.compile`` runs as it is written. Where PyTorch is not
 loaded, or a GPU is here, nothing is changed.
 """
@@ -10,6 +11,7 @@ loaded, or a GPU is here, nothing is changed.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -27,8 +29,9 @@ _OF_DRIVER = {"max_shared_mem": 232448, "max_num_regs": 65536, "multiprocessor_c
 _MAKERS = ("empty", "zeros", "ones", "full", "tensor", "as_tensor", "arange", "linspace", "rand", "randn", "randint",
            "randperm", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like",
            "randint_like", "empty_strided", "empty_permuted", "tril_indices", "triu_indices", "asarray", "logspace",
-           "scalar_tensor", "normal", "hann_window", "hamming_window", "load")  # fmt: skip
-_METHODS = ("to", "new_empty", "new_zeros", "new_ones", "new_full", "new_tensor", "new_empty_strided")
+           "scalar_tensor", "normal", "hann_window", "hamming_window", "range", "sparse_coo_tensor",
+           "load")  # fmt: skip
+_METHODS = ("to", "cpu", "new_empty", "new_zeros", "new_ones", "new_full", "new_tensor", "new_empty_strided")
 
 
 class _Guard:
@@ -94,6 +97,13 @@ class _Driver:
 def _timed(kernel_call: Callable[[], Any], *_: Any, quantiles: Any = None, **__: Any) -> Any:
     """Stand for `triton.testing.do_bench`: nothing runs, and of equal times a library's own tuner takes the first."""
     return [1.0] * len(quantiles) if quantiles is not None else 1.0
+
+
+_ASKED_FOR_HERE = "_asked_for_on_the_cpu"  # an attribute of tensors
+
+
+def _is_cpu(device: Any) -> bool:
+    return (device if isinstance(device, str) else getattr(device, "type", "")) == "cpu"
 
 
 def _is_gpu(device: Any) -> bool:
@@ -168,11 +178,11 @@ def _of_tensors(torch: Any) -> Iterator[tuple[Any, str, Any]]:
 
     def device(self: Any) -> Any:
         where = device_of(self)
-        return gpu if where.type == "cpu" else where
+        return gpu if where.type == "cpu" and not hasattr(self, _ASKED_FOR_HERE) else where
 
     yield torch.Tensor, "device", property(device)
-    yield torch.Tensor, "is_cuda", property(lambda self: True)
-    yield torch.Tensor, "get_device", lambda self: 0
+    yield torch.Tensor, "is_cuda", property(lambda self: not hasattr(self, _ASKED_FOR_HERE))
+    yield torch.Tensor, "get_device", lambda self: -1 if hasattr(self, _ASKED_FOR_HERE) else 0
     yield torch.Tensor, "record_stream", lambda self, *_: None
     yield torch.Tensor, "pin_memory", lambda self, *_, **__: self
 
@@ -211,24 +221,48 @@ def _run_as_written(torch: Any, undo: contextlib.ExitStack) -> None:
 def _redirections(torch: Any) -> Iterator[tuple[Any, str, Any]]:
     """What makes or moves tensors, so that it does on the CPU what was asked for on a GPU."""
 
-    def on_cpu(make: Any) -> Any:
+    def on_cpu(make: Any, here: bool = False) -> Any:
         def made(*args: Any, **named: Any) -> Any:
+            asked = [named.get("device"), named.get("map_location"), *args]
             for name in ("device", "map_location"):
                 if _is_gpu(named.get(name)):
                     named[name] = "cpu"
             named.pop("pin_memory", None)
-            args = tuple("cpu" if not isinstance(a, int) and _is_gpu(a) else a for a in args)
-            return make(*args, **named)
+            result = make(*(("cpu" if not isinstance(a, int) and _is_gpu(a) else a) for a in args), **named)
+            if not isinstance(result, torch.Tensor) or not (here or any(map(_is_cpu, asked))):
+                return result
+            if args and result is args[0]:  # a GPU's would have been copied
+                result = result.clone()
+            setattr(result, _ASKED_FOR_HERE, True)
+            return result
 
         return made
 
     for name in filter(torch.__dict__.__contains__, _MAKERS):
         yield torch, name, on_cpu(getattr(torch, name))
     for name in _METHODS:
-        yield torch.Tensor, name, on_cpu(getattr(torch.Tensor, name))
-    yield torch.Tensor, "cuda", lambda self, *_, **__: self
+        yield torch.Tensor, name, on_cpu(getattr(torch.Tensor, name), here=name == "cpu")
+    yield torch.Tensor, "cuda", lambda self, *_, **__: self.clone() if hasattr(self, _ASKED_FOR_HERE) else self
     yield torch.nn.Module, "cuda", lambda self, *_, **__: self
     yield torch.nn.Module, "to", on_cpu(torch.nn.Module.to)
+    yield torch, "Generator", _generator(torch.Generator)
+    # what ``with torch.device("cuda"):`` and `torch.set_default_device` make
+    context = importlib.import_module("torch.utils._device").DeviceContext
+    yield context, "__init__", on_cpu(context.__init__)
+
+
+def _generator(stock: Any) -> Any:
+    """Return what stands for `torch.Generator`, and makes them for the CPU alone."""
+
+    class Kind(type):
+        def __instancecheck__(cls, value: Any) -> bool:
+            return isinstance(value, stock)
+
+    class Generator(metaclass=Kind):
+        def __new__(cls, device: Any = "cpu") -> Any:
+            return stock("cpu" if _is_gpu(device) else device)
+
+    return Generator
 
 
 def _active() -> Any:
