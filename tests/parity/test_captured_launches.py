@@ -108,6 +108,11 @@ def test_streams_events_and_versions_are_pretended():
         assert event.elapsed_time(torch.cuda.Event()) > 0
         torch.ones(1).record_stream(stream)
         torch.cuda.nvtx.range_push("a")
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            found = doubled(torch.ones(2))
+        graph.replay()
+        assert found.tolist() == [2.0, 2.0]
         assert torch.version.cuda >= "12"
         assert torch.accelerator.current_accelerator().type == "cuda"
         assert torch.empty(1, device="meta").device.type == "meta"

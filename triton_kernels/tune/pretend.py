@@ -37,7 +37,7 @@ _METHODS = ("to", "cpu", "new_empty", "new_zeros", "new_ones", "new_full", "new_
 class _Guard:
     """What `with torch.cuda.device(x.device)` and the like enter."""
 
-    def __init__(self, *_: Any) -> None: ...
+    def __init__(self, *_: Any, **__: Any) -> None: ...
 
     def __enter__(self) -> _Guard:
         return self
@@ -46,15 +46,14 @@ class _Guard:
 
 
 class _Stream(_Guard):
-    """A `torch.cuda.Stream`, or an event of one: everything has been done when it is asked for."""
+    """A `torch.cuda.Stream`, an event or a graph: everything has been done when it is asked for, a graph's launches too,
+    which are run where it is captured."""
 
     cuda_stream = stream_id = cuda_event = device_index = priority = 0
 
-    def __init__(self, *_: Any, **__: Any) -> None: ...
-
     def wait(self, *_: Any) -> None: ...
 
-    record = synchronize = wait_stream = wait_event = wait
+    record = synchronize = wait_stream = wait_event = replay = reset = wait
 
     def record_event(self, event: Any = None) -> Any:
         return event or _Stream()
@@ -147,7 +146,8 @@ def _answers(torch: Any) -> Iterator[tuple[Any, str, Any]]:
         "is_available": lambda: True, "device_count": lambda: 1, "current_device": lambda: 0,
         "get_device_capability": lambda *_: (9, 0), "get_device_name": lambda *_: _PROPERTIES.name,
         "get_device_properties": lambda *_: _PROPERTIES, "current_stream": lambda *_: stream, "stream": _Guard,
-        "default_stream": lambda *_: stream, "Stream": _Stream, "Event": _Stream,
+        "default_stream": lambda *_: stream, "Stream": _Stream, "Event": _Stream, "CUDAGraph": _Stream, "graph": _Guard,
+        "is_initialized": lambda: True, "manual_seed_all": lambda *_: None, "init": lambda: None,
         "is_current_stream_capturing": lambda: False, "is_bf16_supported": lambda *_, **__: True,
         "get_arch_list": lambda: ["sm_90"], "mem_get_info": lambda *_: (60 << 30, 80 << 30),
         "memory_allocated": lambda *_: 0, "memory_reserved": lambda *_: 0, "max_memory_reserved": lambda *_: 0,
