@@ -46,8 +46,10 @@ class _Guard:
 
 
 class _Stream(_Guard):
-    """A `torch.cuda.Stream`, an event or a graph: everything has been done when it is asked for, a graph's launches too,
-    which are run where it is captured."""
+    """A `torch.cuda.Stream`, an event or a graph: everything has been done when it is asked for.
+
+    A graph's launches are run where they are captured, once.
+    """
 
     cuda_stream = stream_id = cuda_event = device_index = priority = 0
 
