@@ -323,6 +323,14 @@ def test_a_grid_follows_sizes_and_blocks():
     assert Rules([call((7,), M=40)], ["BM"]).grids({"BM": 8}) == [[(7,)]]  # a constant
 
 
+def test_blocks_that_cover_all_may_need_more_programs_when_they_are_smaller():
+    rules = Rules([call((1,), M=14, N=10)], ["BM", "BN"])
+    for smaller in ({"BM": 8, "BN": 16}, {"BM": 16, "BN": 8}):
+        assert [(2,)] in rules.grids(smaller)
+        rules.keep(smaller, (2,))
+    assert rules.grids({"BM": 8, "BN": 8}) == [[(4,)]]
+
+
 def test_a_launch_that_fails_is_listed_with_its_error():
     with tune.capture() as seen, pytest.raises(TypeError, match="missing 1 required positional argument: 'n'"):
         theirs.pair_sum[(1,)]((floats(4), floats(4)), floats(4), BLOCK=4)
@@ -433,6 +441,15 @@ def test_words_for_masks_are_elementwise_as_to_the_compiler():
     right[0], right[:, 0] = 1.0, 1.0
     np.testing.assert_array_equal(out, right)
     assert seen.launches[0].roles == {"x": "in", "out": "out"}
+
+
+def test_where_programs_follow_one_another_a_whole_program_is_asked_for():
+    with tune.capture() as seen:
+        theirs.handed_on[lambda config: (32 // config["BLOCK"],)](floats(32), np.zeros(32, np.float32))
+    assert seen.launches[0].roles == {"x": "in", "out": "out"}
+    problem = seen.problem(target="sm_90")
+    assert "problem(..., program=f) judges configs by what f returns" in problem.notes[-1]
+    assert "results are wrong" in why(problem, {"BLOCK": 16})
 
 
 def test_the_variable_of_a_loop_can_be_cast():
