@@ -2,7 +2,7 @@
 
 ``a and b`` and ``not a`` of blocks are elementwise to the compiler, where Python would ask for one truth and give
 ``b``: a mask would lose its rows. The variable of a loop is a number to the interpreter and has no ``.to(tl.int64)``,
-as the compiler's has.
+as the compiler's has. A function that was copied under another name is found by that name.
 """
 
 from __future__ import annotations
@@ -126,6 +126,13 @@ def install() -> None:
         node.iter = ast.copy_location(_call("_IndicesOfLoop", node.iter), node.iter)
         return node
 
+    stock = it.FunctionRewriter._compile_and_exec
+
+    def defined(self: Any, tree: ast.Module) -> Any:
+        next(each for each in tree.body if isinstance(each, ast.FunctionDef)).name = self.fn.__name__
+        return stock(self, tree)
+
+    it.FunctionRewriter._compile_and_exec = defined
     kind.visit_BoolOp, kind.visit_UnaryOp, kind.visit_For = boolean, unary, loop
     for name, value in _CALLED.items():
         setattr(it, name, value)  # a rewritten kernel sees what the interpreter's module has

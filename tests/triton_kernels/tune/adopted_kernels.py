@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 
 import numpy as np
@@ -207,3 +208,15 @@ def handed_on(x, out, BLOCK: tl.constexpr):
     start = tl.program_id(0) * BLOCK
     at = start + tl.arange(0, BLOCK)
     tl.store(out + at, tl.load(x + at) + tl.load(out + start - 1, mask=start > 0, other=0.0))
+
+
+def activated(x, out, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, activate(tl.load(x + at)))  # noqa: F821
+
+
+def activated_by(function):
+    """A kernel of one text for every activation, which its own globals have, under a name of its own."""
+    copied = types.FunctionType(activated.__code__, {**globals(), "activate": function}, f"activated_by_{function}")
+    functools.update_wrapper(copied, activated).__name__ = f"activated_by_{function.fn.__name__}"
+    return triton.jit(copied)

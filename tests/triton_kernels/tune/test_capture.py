@@ -443,6 +443,16 @@ def test_words_for_masks_are_elementwise_as_to_the_compiler():
     assert seen.launches[0].roles == {"x": "in", "out": "out"}
 
 
+def test_a_function_that_was_copied_under_another_name():
+    x, out = floats(32), np.zeros(32, np.float32)
+    kernel = theirs.activated_by(theirs.halved)
+    with tune.capture() as seen:
+        kernel[(2,)](x, out, BLOCK=16)
+    np.testing.assert_array_equal(out, 0.5 * x)
+    assert seen.launches[0].name == "activated_by_halved"
+    assert not why(seen.problem("activated_by_halved", target="sm_90"), {"BLOCK": 8})
+
+
 def test_where_programs_follow_one_another_a_whole_program_is_asked_for():
     with tune.capture() as seen:
         theirs.handed_on[lambda config: (32 // config["BLOCK"],)](floats(32), np.zeros(32, np.float32))
