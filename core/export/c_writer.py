@@ -167,7 +167,7 @@ class CWriter:
     def source(self) -> str:
         """Return model.c."""
         body = self._steps(self.steps, 1)
-        kernels = sorted(_headers_for("\n".join(body)))
+        kernels = sorted(headers_for("\n".join(body)))
         used = "".join(f'#include "{f}"\n' for f in kernels)
         sizes = "".join(f"    const int64_t {n} = sizes[{k}];\n" for k, n in enumerate(self.size_names))
         unused = "".join(f"    (void){n};\n" for n in self.size_names)
@@ -328,7 +328,7 @@ def _files() -> dict[str, str]:
     return found
 
 
-def _headers_for(text: str) -> set[str]:
+def headers_for(text: str) -> set[str]:
     """Return the headers that have the functions which a text calls."""
     files = _files()
     called = set(re.findall(r"\b([a-z]\w*)\(", text))

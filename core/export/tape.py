@@ -218,13 +218,17 @@ class Tape(observe.Observer):
             else:
                 index = self.new_value(t)
                 self.fixed.add(index)
-                self.outside.append(Outside(index, t, np.array(t._a, order="C"), place))
+                self.outside.append(Outside(index, t, self.kept(t), place))
                 known = self.register(t, index, outside=True)
         if tuple(t._a.shape) != self.shapes[known.index]:
             raise refused("changes the shape of a tensor in place", place, "reshape it out of place")
         if known.version != known.memory.version:
             known.index, known.version = self._viewed(known, place), known.memory.version
         return known.index
+
+    def kept(self, t: Tensor) -> Any:
+        """Return the values of a tensor that no op of the run made, as a program keeps them."""
+        return np.array(t._a, order="C")
 
     def _viewed(self, known: _Known, place: Any) -> int:
         """Return the value that a view has now that its memory was written: its steps, taken once more."""
