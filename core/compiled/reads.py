@@ -41,6 +41,7 @@ _UNASKED = frozenset("__repr__ __str__ __format__ __hash__ __reduce__ __reduce_e
                      "__deepcopy__ __sizeof__ __dir__ __del__ __setattr__ __delattr__ __init__ __new__ __post_init__ "
                      "__init_subclass__ __class_getitem__ __set_name__ __replace__ __getnewargs__".split())  # fmt: skip
 """Methods with double underscores that the code of a function does not run by itself."""
+_BY_NAME = frozenset(("getattr", "hasattr", "attrgetter", "methodcaller", "__getattribute__", "__getattr__"))
 _OF_MODULES = frozenset(Module().__dict__)
 _LEAVES = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype, Dtype, Device, enum.Enum,
            range, slice, types.GenericAlias)  # fmt: skip
@@ -57,15 +58,16 @@ class Reads:
 
     def __init__(self, function: Any, arguments: Sequence[Any] = ()) -> None:
         self.names: set[str] = set()
+        self.any_name = False  # whether code asks for attributes by names that it computes
         while True:
-            known = len(self.names)
+            known = len(self.names), self.any_name
             self.checks: list[Check] = []
             self.tensors: dict[int, Tensor] = {}
             self._seen: dict[int, Any] = {}
             self.follow(function, "it")
             for x in arguments:
                 self.follow(x, "an argument")
-            if len(self.names) == known:
+            if (len(self.names), self.any_name) == known:
                 return
 
     # -- checking ------------------------------------------------------------------------------------------------------
@@ -161,6 +163,7 @@ class Reads:
             raise Refusal(f"{effect.line} {effect.what}")
         self._check("attribute", f, "__code__", f.__code__)
         self.names |= found.names
+        self.any_name = self.any_name or not _BY_NAME.isdisjoint((*found.globals, *found.names))
         for key in found.globals:
             if key in f.__globals__:
                 self._item("get", f.__globals__, key, f.__globals__[key], key)
@@ -222,7 +225,9 @@ class Reads:
             raise Refusal(f"{name} is the module {m.__name__}")
         space = vars(m)
         trusted = root in _TRUSTED
-        for key in sorted(self.names):
+        if self.any_name and not trusted and len(space) > 200:
+            raise Refusal(f"the function asks for attributes by names that it computes, with the module {m.__name__}")
+        for key in sorted(space if self.any_name and not trusted else self.names):
             value = space.get(key, MISSING)
             if value is MISSING:
                 continue
@@ -255,7 +260,8 @@ class Reads:
             space = base.__dict__
             for key, value in list(space.items()):
                 implicit = key.startswith("__") and key.endswith("__") and isinstance(value, types.FunctionType)
-                if not ((implicit and key not in _UNASKED) or key in self.names or key in more):
+                named = key in self.names or (self.any_name and key not in _UNASKED)
+                if not ((implicit and key not in _UNASKED) or named or key in more):
                     continue
                 if isinstance(value, staticmethod | classmethod):
                     self._check("class", base, key, value)
@@ -290,7 +296,7 @@ class Reads:
                 if value:
                     raise Refusal(f"{name} has hooks")
                 self._check("length", value, None, 0)
-            elif key in _OF_MODULES or ours or key in self.names:
+            elif key in _OF_MODULES or ours or key in self.names or self.any_name:
                 self._item("get", space, key, value, f"{name}.{key}")
         self._check("attribute", m, "__class__", own)
         if not ours:
@@ -315,7 +321,7 @@ class Reads:
     def _attributes(self, x: Any, space: dict[str, Any], name: str) -> None:
         self._check("keys", space, None, tuple(space))
         for key, value in list(space.items()):
-            if key in self.names:
+            if key in self.names or self.any_name:
                 self._item("get", space, key, value, f"{name}.{key}")
 
 
