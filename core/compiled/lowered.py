@@ -14,18 +14,23 @@ from typing import Any
 from ..declare import op as declarations
 from ..declare.op import Elementwise
 from ..export import c_writer as _rows  # noqa: F401 - the rows of ops are entered when it is loaded
-from ..export.groups import Group, materialised, needed, read_by, schedule, written_by
+from ..export.groups import Group, materialised, read_by, schedule, written_by
 from ..export.ir import ExportError, Node, Value
+from ..export.lower_views import reshape, transpose
 from ..export.lowering import COPY, Builder
-from ..export.plan import BYTES, Buffer, Call, View, row_major
+from ..export.plan import BYTES, Buffer, Call, Item, View, row_major
+from .calls import kernel_addresses
 
 KERNEL = "kernel"
 """The `function` of a call of core's own kernel; its arguments are the node, its inputs and the views of its outputs."""
 
-_OPENED = ("softmax", "log_softmax", "sum", "mean", "expand", "reshape", "slice", "permute", "transpose")
+_OPENED = ("linear", "matmul", "softmax", "log_softmax", "sum", "mean", "expand", "reshape", "slice", "permute", "transpose")
 """Ops whose gradient is fused op by op: their forward is."""
 _OWN = ("cross_entropy", "nll_loss", "batch_norm", "group_norm", "im2col", "col2im", "einsum", "cumsum", "sort")
 """Ops that core's kernel does better than loops would."""
+PRODUCT, COLUMNS = "product", "column_sums"
+"""The functions of calls that stand within the C of a part: core's product of matrices, and the sums of columns."""
+_MOST = 96  # ops in a loop
 _PIECE = 2048  # elements of a row's piece
 _LONGEST = 8192  # elements of a row up to which it is one piece
 
@@ -43,6 +48,7 @@ class Planner(Builder):
     def __init__(self, inputs: Sequence[Value], strides: Sequence[Sequence[int]],
                  constants: Mapping[Value, Any]) -> None:  # fmt: skip
         super().__init__({})
+        self.products = bool(kernel_addresses())  # whether C can call core's product
         self.inputs: list[Buffer] = []
         for k, (value, steps) in enumerate(zip(inputs, strides, strict=True)):
             shape = tuple(value.shape)
@@ -54,7 +60,7 @@ class Planner(Builder):
 
     def lowered(self, node: Node) -> list[View | None]:
         """Return the views of the outputs of an op: by loops where it is made of these alone, else by core's kernel."""
-        if node.op == "gradient" and node.params["of"] in _OPENED:
+        if node.op == "gradient" and self._opens(node):
             self.run(node.blocks[0].nodes)
             self.node = node
             return [self.known[v] for v in node.outputs if v is not None]
@@ -63,8 +69,8 @@ class Planner(Builder):
         if node.op not in _OWN and node.op != "gradient":
             mark, checks = len(self.steps), len(self.checks)
             try:
-                found = super().lowered(node)
-                if any(isinstance(step, Call) for step in self.steps[mark:]):
+                found = self._multiplied(node) if node.op in ("linear", "matmul") else super().lowered(node)
+                if any(isinstance(step, Call) and step.function not in (PRODUCT, COLUMNS) for step in self.steps[mark:]):
                     raise _NotFused
                 for value, view in zip(node.outputs, found, strict=False):
                     if value is not None and view is None and value in self.used:
@@ -75,6 +81,14 @@ class Planner(Builder):
             except (ExportError, _NotFused, KeyError, NotImplementedError):
                 del self.steps[mark:], self.checks[checks:]
         return self._kernel(node)
+
+    def _opens(self, node: Node) -> bool:
+        """Return whether a gradient is computed op by op."""
+        if node.params["of"] in ("linear", "matmul"):
+            shapes = [v.shape for v in node.inputs if isinstance(v, Value)]
+            plain = all(v.dtype in ("float32", "float64") for v in node.inputs if isinstance(v, Value))
+            return self.products and plain and all(len(s) == 2 and 0 not in s for s in shapes)
+        return node.params["of"] in _OPENED
 
     def _kernel(self, node: Node) -> list[View | None]:
         """Add a call of core's kernel."""
@@ -93,13 +107,31 @@ class Planner(Builder):
         self.steps.append(Call(KERNEL, (node, tuple(given), tuple(outs)), reads, writes, node.line, node.op))
         return outs
 
+    def _multiplied(self, node: Node) -> list[View | None]:
+        """Return a product of two matrices, by core's own function called from C."""
+        if not self.products:
+            raise _NotFused
+        x, m = (self.known[v] for v in node.inputs[:2])
+        bias = self.known[node.inputs[2]] if node.op == "linear" and node.inputs[2] is not None else None
+        m = transpose(self, node, m, 0, 1) if node.op == "linear" else m
+        if len(x.shape) < 2 or len(m.shape) != 2 or x.dtype != m.dtype or x.dtype not in ("float32", "float64"):
+            raise _NotFused
+        rows = x if len(x.shape) == 2 else reshape(self, node, x, (_size(x.shape[:-1]), x.shape[-1]))
+        if 0 in rows.shape or 0 in m.shape or rows.shape[1] != m.shape[0]:
+            raise _NotFused
+        out = self.new((rows.shape[0], m.shape[1]), x.dtype, "product")
+        bias = None if bias is None else self.dense(bias)
+        self.call(PRODUCT, rows, m, bias, out, writes=[out], title=node.op)
+        return [reshape(self, node, out, (*x.shape[:-1], m.shape[1]))]
+
     def reduce(self, how: str, v: View, dims: Sequence[int], keepdim: bool = False, dtype: str = "") -> View:
         """Return sum, max, min or prod over the last axes; long rows in pieces."""
         rank = len(v.shape)
         over = sorted({d % rank for d in dims}) if rank else []
         kept = [d for d in range(rank) if d not in over and v.shape[d] != 1]
-        if kept and over and max(kept) > min(over) and any(v.shape[d] != 1 for d in over):
-            raise _NotFused
+        wide = [d for d in over if v.shape[d] != 1]
+        if kept and wide and max(kept) > min(wide):
+            return self._columns(how, v, wide, kept, over, keepdim, dtype)
         width = _size([v.shape[d] for d in over])
         if over and width > _LONGEST and v.is_contiguous():
             piece = next((p for p in range(_PIECE, _PIECE // 4, -1) if width % p == 0), None)
@@ -115,6 +147,22 @@ class Planner(Builder):
             return View(whole.buffer, tuple(1 if d in over else n for d, n in enumerate(v.shape)),
                         tuple(0 if d in over else next(steps) for d in range(rank)), whole.offset)  # fmt: skip
         return super().reduce(how, v, dims, keepdim, dtype)
+
+    def _columns(self, how: str, v: View, over: list[int], kept: list[int], all_over: list[int], keepdim: bool,
+                 dtype: str) -> View:  # fmt: skip
+        """Return sums over the first axes, of memory that lies in order."""
+        if how != "sum" or max(over) > min(kept) or v.dtype not in ("float32", "float64") or dtype not in ("", v.dtype):
+            raise _NotFused
+        v = self.dense(v)
+        rows, columns = _size([v.shape[d] for d in over]), _size([v.shape[d] for d in kept])
+        left = [d for d in range(len(v.shape)) if d not in all_over]
+        out = self.new([v.shape[d] for d in left], v.dtype, "sums")
+        self.call(COLUMNS, v, out, rows, columns, writes=[out], title="sum")
+        if not keepdim:
+            return out
+        steps = iter(out.strides)
+        return View(out.buffer, tuple(1 if d in all_over else n for d, n in enumerate(v.shape)),
+                    tuple(0 if d in all_over else next(steps) for d in range(len(v.shape))), 0)  # fmt: skip
 
 
 def _size(shape: Sequence[int]) -> int:
@@ -160,7 +208,7 @@ class Lowered:
             made.append(view.buffer)
             self.outputs.append(view)
         wanted = set(made)
-        self.steps = schedule(needed(b.steps, set(wanted)))
+        self.steps = schedule(_needed(b.steps, set(wanted)), _MOST)
         self.held = materialised(self.steps) | wanted
         self.inputs, self.given = b.inputs, [b.known[v] for v in inputs]
 
@@ -172,7 +220,7 @@ class Lowered:
         """Return of each input and each kernel's result the view that is all of it."""
         found = dict(zip(self.inputs, self.given, strict=True))
         for step in self.steps:
-            if isinstance(step, Call):
+            if is_kernel(step):
                 found |= {v.buffer: v for v in step.arguments[2] if v is not None}
         return found
 
@@ -185,10 +233,25 @@ class Lowered:
         return found
 
 
+def _needed(steps: Sequence[Any], wanted: set[Buffer]) -> list[Any]:
+    """Return the steps without those whose results nobody reads; `wanted` are read at the end."""
+    kept = []
+    for step in reversed(steps):
+        if (step.out.buffer in wanted) if isinstance(step, Item) else any(b in wanted for b in step.writes):
+            wanted |= read_by(step)
+            kept.append(step)
+    return kept[::-1]
+
+
+def is_kernel(step: Any) -> bool:
+    """Return whether a step is a call of a kernel from Python."""
+    return isinstance(step, Call) and step.function == KERNEL
+
+
 def _gives_views(steps: Sequence[Any], buffer: Buffer) -> bool:
     """Return whether the kernel that makes a buffer may give its input's memory, or what is kept elsewhere."""
     for step in steps:
-        if isinstance(step, Call) and buffer in step.writes:
+        if is_kernel(step) and buffer in step.writes:
             declared = declarations.table.get(step.arguments[0].op)
             return declared is None or isinstance(declared, Elementwise) or declared.view
     return True

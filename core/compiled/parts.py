@@ -85,7 +85,9 @@ def _backward(nodes: Sequence[Node], first: Sequence[Node], ends: Sequence[Value
 
     What loops make again from values that are kept anyway is not kept: that costs less than writing and reading it.
     """
-    maker = {v: node for node in first for v in node.outputs if v is not None}
+    ran = {v for node in first for v in node.outputs if v is not None}
+    whole = [n for n in nodes if any(v in ran for v in n.outputs if v is not None)]  # with outputs for gradients alone
+    maker = {v: node for node in whole for v in node.outputs if v is not None}
     rest = [n for n in needed(nodes, gradients) if not any(v in maker for v in n.outputs if v is not None)]
     own = {v for n in rest for v in n.outputs if v is not None}
     inner = {v for n in rest for b in n.blocks for m in b.nodes for v in m.outputs if v is not None}

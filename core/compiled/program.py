@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..base import dtypes
+from ..base.device import kind as kind_of
+from ..base.dtypes import from_numpy
 from ..declare import op as declarations
 from ..declare.compile_c import built
 from ..export.c_elements import GroupWriter
@@ -20,14 +21,36 @@ from ..export.groups import Arena, Group
 from ..export.plan import C_TYPES, Buffer, Call, View
 from ..export.polynomial import Count, c_text
 from ..export.running import Run, prepared
-from ..ops.creation import empty
 from ..tensors.tensor import Tensor, from_array
-from .lowered import Lowered
+from .calls import address, kernel_addresses, make, point, run_loops
+from .lowered import COLUMNS, Lowered, is_kernel
+from .recording import short
 
 _NATIVE = Path(__file__).parents[1] / "native"
 _INCLUDED = (_NATIVE / "kernels", _NATIVE, Path(__file__).parents[1] / "export" / "c")
 _FLAGS = ("-std=gnu11", "-O3", "-g0", "-march=native", "-mprefer-vector-width=512", "-fPIC", "-shared", "-w", "-fopenmp-simd",
           "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", *(f"-I{p}" for p in _INCLUDED))  # fmt: skip
+_PRELUDE = r"""#include "kernels/gemm.h"
+int (*product_of_f32)(const product_f32 *, ptrdiff_t);
+int (*product_of_f64)(const product_f64 *, ptrdiff_t);
+/* Sums of columns, in blocks of rows. */
+#define COLUMN_SUMS(S, T)                                                                                      \
+    static __attribute__((unused)) void column_sums_##S(const T *x, T *out, int64_t rows, int64_t columns) {   \
+        for (int64_t first = 0; first < columns; first += 256) {                                               \
+            const int64_t n = columns - first < 256 ? columns - first : 256;                                   \
+            T total[256] = {0};                                                                                \
+            for (int64_t r0 = 0; r0 < rows; r0 += 64) {                                                        \
+                T part[256] = {0};                                                                             \
+                for (int64_t r = r0; r < rows && r < r0 + 64; r++)                                             \
+                    for (int64_t c = 0; c < n; c++) part[c] += x[r * columns + first + c];                     \
+                for (int64_t c = 0; c < n; c++) total[c] += part[c];                                           \
+            }                                                                                                  \
+            for (int64_t c = 0; c < n; c++) out[first + c] = total[c];                                         \
+        }                                                                                                      \
+    }
+COLUMN_SUMS(f32, float)
+COLUMN_SUMS(f64, double)
+"""
 _LINE = 64  # bytes that memory is aligned to
 
 Step = Callable[["Memory"], None]
@@ -72,8 +95,9 @@ class CompiledProgram:
     def __init__(self, lowered: Lowered) -> None:
         self.lowered = lowered
         self.loops = len(lowered.groups())
-        self.kernels = sum(isinstance(s, Call) for s in lowered.steps)
-        self.places: dict[Buffer, int] = {b: k for k, b in enumerate(lowered.inputs)}
+        self.kernels = sum(map(is_kernel, lowered.steps))
+        own = [v.buffer for v in lowered.outputs if v.buffer.place == "output"]
+        self.places: dict[Buffer, int] = {b: k for k, b in enumerate((*lowered.inputs, *own))}
         self.kept: list[Any] = []  # arrays of constants
         self.free: list[Memory] = []
         writers: dict[int, GroupWriter] = {}
@@ -112,67 +136,80 @@ class CompiledProgram:
     def _source(self, writers: dict[int, GroupWriter]) -> str:
         parts: list[str] = []
         segment: list[str] = []
-        self.order: list[Any] = []  # names of C functions, and calls of kernels
+        self.order: list[tuple[Any, int]] = []  # the name of a C function or a kernel's call, and the last step of it
 
-        def close() -> None:
+        def close(last: int) -> None:
             if segment:
                 name = f"part_{len(parts)}"
                 body = "\n".join(segment)
-                parts.append(f"void {name}(char *const arena, void *const *const at) {{\n    (void)arena, (void)at;\n"
-                             f"{body}\n}}\n")  # fmt: skip
-                self.order.append(name)
+                parts.append(f"int {name}(char *const arena, void *const *const at) {{\n    (void)arena, (void)at;\n"
+                             f"{body}\n    return 0;\n}}\n")  # fmt: skip
+                self.order.append((name, last))
                 segment.clear()
 
-        for step in self.lowered.steps:
+        for k, step in enumerate(self.lowered.steps):
             if isinstance(step, Group):
                 segment += ["    {", *(f"        {line}" for line in writers[id(step)].write()), "    }"]
-            else:
-                close()
+            elif is_kernel(step):
+                close(k - 1)
                 for v in (*step.arguments[1], *step.arguments[2]):
                     if isinstance(v, View) and v.buffer.place != "arena":
                         self._place(v.buffer)
-                self.order.append(step)
-        close()
+                self.order.append((step, k))
+            else:
+                segment.append(f"    {self._call(step)}")
+        close(len(self.lowered.steps) - 1)
         for v in self.lowered.outputs:
             self._place(v.buffer)
         text = "\n".join(parts)
         used = "".join(f'#include "{f}"\n' for f in sorted(headers_for(text)))
-        return f"{used}\n{text}"
+        return f"{used}{_PRELUDE}\n{text}"
+
+    def _call(self, call: Call) -> str:
+        """Return the C of a product or of sums of columns."""
+        pointers = ["NULL" if v is None else self._pointer(v.buffer, v.offset)
+                    for v in call.arguments if v is None or isinstance(v, View)]  # fmt: skip
+        kind = "f32" if call.arguments[0].dtype == "float32" else "f64"
+        if call.function == COLUMNS:
+            return f"column_sums_{kind}({', '.join(pointers)}, {', '.join(map(str, call.arguments[2:]))});"
+        x, m, _, _ = call.arguments
+        a, b, bias, c = pointers
+        sizes = (x.shape[0], m.shape[1], x.shape[1], *x.strides, *m.strides)
+        return (f"{{ const product_{kind} p = {{{a}, {b}, {bias}, {c}, {', '.join(map(str, sizes))}}}; "
+                f"if (!product_of_{kind}(&p, 1)) return 1; }}")  # fmt: skip
 
     def build(self) -> None:
         """Compile and load the loops, and make what a run calls."""
-        names = [name for name in self.order if isinstance(name, str)]
-        library = ctypes.CDLL(str(built(self.source, _FLAGS, _told()))) if names else None
-        last = self.lowered.last_reads()
-        wanted = {v.buffer for v in self.lowered.outputs}
-        ends = {}
-        for b, k in last.items():
-            if b.place == "kernel" and b not in wanted:
-                ends.setdefault(k, []).append(b)
+        functions: dict[str, int] = {}
+        self.library = None
+        names = [name for name, _ in self.order if isinstance(name, str)]
+        if names:
+            self.library = ctypes.CDLL(str(built(self.source, _FLAGS, _told())))
+            for name, kernel in kernel_addresses().items():
+                ctypes.c_void_p.in_dll(self.library, f"product_of_{name[-3:]}").value = kernel
+            functions = {n: ctypes.cast(getattr(self.library, n), ctypes.c_void_p).value or 0 for n in names}
         whole = self.lowered.whole()
-        still: list[View] = []
-        at = 0
-        steps: list[Step] = []
-        for entry in self.order:
+        wanted = {v.buffer for v in self.lowered.outputs}
+        gone = {b: k for b, k in self.lowered.last_reads().items() if b.place == "kernel" and b not in wanted}
+        self.still: list[View] = []
+        self.steps: list[Step] = []
+        for entry, last in self.order:
             if isinstance(entry, str):
-                function = getattr(library, entry)
-                function.argtypes, function.restype = [ctypes.c_void_p, ctypes.c_void_p], None
-                steps.append(_segment(function))
-                while at < len(self.lowered.steps) and isinstance(self.lowered.steps[at], Group):
-                    gone = ends.get(at)
-                    at += 1
-                    if gone:
-                        steps.append(_dropped(gone))
+                self.steps.append(_part(functions[entry]))
             else:
-                steps.append(_kernel(entry, self.places, whole))
-                still += [v for v in entry.arguments[1] if isinstance(v, View) and v.buffer.place in ("arena", "weights")]
-                gone = ends.get(at)
-                at += 1
-                if gone:
-                    steps.append(_dropped(gone))
-        self.steps, self.still = steps, still
-        self.library = library
-        self.made = [(v.buffer, self.places[v.buffer], v.shape, _dtype(v.dtype)) for v in self.lowered.outputs]
+                self.steps.append(_kernel(entry, self.places, whole))
+                self.still += [v for v in entry.arguments[1]
+                               if isinstance(v, View) and v.buffer.place in ("arena", "weights")]  # fmt: skip
+            ended = [b for b, k in gone.items() if k <= last]
+            if ended:
+                self.steps.append(_dropped(ended))
+                gone = {b: k for b, k in gone.items() if k > last}
+        self.only = functions[names[0]] if len(self.order) == 1 and names else 0
+        own = [v for v in self.lowered.outputs if v.buffer.place == "output"]
+        kinds = [kind_of(from_numpy(np.dtype(v.dtype))) for v in own]
+        self.made = tuple([(np.dtype(v.dtype).num, tuple(v.shape), k) for v, k in zip(own, kinds, strict=True)])
+        numbers = {id(v): k for k, v in enumerate(own)}
+        self.results = [numbers.get(id(v), v.buffer) for v in self.lowered.outputs]
 
     # -- running -------------------------------------------------------------------------------------------------------
 
@@ -183,26 +220,20 @@ class CompiledProgram:
         except IndexError:
             memory = Memory(self.room, len(self.places))
             self._fill(memory)
-        table = memory.table
+        point(memory.at, 0, tensors)
+        made: list[Tensor] = make(memory.at, len(tensors), self.made)
+        if self.only:
+            run_loops(self.only, memory.arena, memory.at)
+            self.free.append(memory)
+            return made
         found = memory.found
-        for k, (buffer, t) in enumerate(zip(self.lowered.inputs, tensors, strict=True)):
-            table[k] = address(t)
-            found[buffer] = t
-        results: list[Any] = []
-        for buffer, k, shape, dtype in self.made:
-            if buffer.place == "output":
-                t = empty(shape, dtype=dtype)
-                table[k] = address(t)
-                results.append(t)
-            else:
-                results.append(buffer)
+        found.update(zip(self.lowered.inputs, tensors, strict=True))
         for step in self.steps:
             step(memory)
-        out = [found[t] if isinstance(t, Buffer) else t for t in results]
+        made = [made[k] if type(k) is int else found[k] for k in self.results]
         found.clear()
         self.free.append(memory)
-        return out
-
+        return made
 
     def said(self) -> list[str]:
         """Return for people what became a loop, and what core's own kernels do."""
@@ -210,11 +241,9 @@ class CompiledProgram:
         for step in self.lowered.steps:
             if isinstance(step, Group):
                 names = list(dict.fromkeys(i.op if i.inner else i.op.name for i in step.items))
-                places = dict.fromkeys(str(i.line).rpartition("/")[2] for i in step.items if i.line is not None)
-                at = f" ({'; '.join(places)})" if places else ""
-                lines.append(f"one loop of {len(step.items)} ops: {', '.join(names)}{at}"[:300])
+                lines.append(f"one loop of {len(step.items)} ops: {', '.join(names)}{_lines(step)}")
             else:
-                lines.append(f"core's own kernel: {step.title}" + (f" ({step.line})" if step.line else ""))
+                lines.append(f"core's own kernel: {step.title}" + (f" ({short(step.line)})" if step.line else ""))
         return lines
 
     def _fill(self, memory: Memory) -> None:
@@ -228,14 +257,19 @@ class CompiledProgram:
             memory.fixed[v] = over(start + int(v.offset) * dtype.itemsize, v, dtype, holder)  # type: ignore[call-overload]
 
 
-def address(t: Tensor) -> int:
-    """Return where a tensor's first element lies."""
-    return int(t._a.ctypes.data)
+def _lines(group: Group) -> str:
+    """Return for people which lines of which files a loop is made of."""
+    files: dict[str, set[int]] = {}
+    for item in group.items:
+        if item.line is not None:
+            files.setdefault(item.line.file.replace("\\", "/").rpartition("/")[2], set()).add(item.line.number)
+    said = [f"{file} line {min(n)}" + (f" to {max(n)}" if len(n) > 1 else "") for file, n in files.items()]
+    return f" ({', '.join(said)})" if said else ""
 
 
-def _segment(function: Any) -> Step:
+def _part(function: int) -> Step:
     def run(memory: Memory) -> None:
-        function(memory.arena, memory.at)
+        run_loops(function, memory.arena, memory.at)
 
     return run
 
@@ -246,10 +280,6 @@ def _dropped(buffers: list[Buffer]) -> Step:
             memory.found.pop(b, None)
 
     return run
-
-
-def _dtype(name: str) -> Any:
-    return getattr(dtypes, "bool_" if name == "bool" else name)
 
 
 class _Operand:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from ..autograd.gradients import grad
 from ..events import observe
-from ..export.ir import ExportError
+from ..export.ir import ExportError, Line
 from ..export.tape import Tape, line_of
 from ..ops.creation import ones_like
 from ..rng.generator import states
@@ -23,7 +24,12 @@ class Refusal(Exception):
 def at_line(what: str, place: Any) -> Refusal:
     """Return the refusal of what a line does."""
     line = line_of(place)
-    return Refusal(f"{line} {what}" if line is not None else f"the function {what}")
+    return Refusal(f"{short(line)} {what}" if line is not None else f"the function {what}")
+
+
+def short(line: Line) -> str:
+    """Return a line with its file's name alone."""
+    return str(line._replace(file=line.file.replace("\\", "/").rpartition("/")[2]))
 
 
 class Recording(Tape):
@@ -50,7 +56,7 @@ class Recording(Tape):
         drawn = [state._a.copy() for _, state in states()]
         with observe.observing(self):
             result = function(*args, **kwargs)
-        if any(not np.array_equal(a, b._a) for a, (_, b) in zip(drawn, states(), strict=True)):
+        if self.error is None and any(not np.array_equal(a, b._a) for a, (_, b) in zip(drawn, states(), strict=True)):
             self._refuse(Refusal("the function draws random numbers"))
         return result
 
@@ -64,7 +70,7 @@ class Recording(Tape):
         roots = [results[k] for k in rooted]
         cotangents = [ones_like(t.detach()) for t in roots]
         with observe.observing(self):
-            found = grad(roots, sources, cotangents, create_graph=True, allow_unused=True)
+            found = grad(roots, sources, cotangents, retain_graph=True, allow_unused=True)
         self.rooted, self.cotangents = rooted, cotangents
         self.sources = [(t, None if g is None else self.value(g, None)) for t, g in zip(sources, found, strict=True)]
 
@@ -123,4 +129,6 @@ class Recording(Tape):
 
 def _said(error: Exception) -> str:
     """Return an exporter's reason without its name."""
-    return str(error).removeprefix("cannot export this: ").partition("\n  remedy:")[0]
+    said = str(error).removeprefix("cannot export this: ").partition("\n  remedy:")[0]
+    folder = re.match(r"(\S*[/\\])[^/\\]* line \d", said)
+    return said.removeprefix(folder[1]) if folder else said

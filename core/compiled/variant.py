@@ -16,10 +16,11 @@ from ..base.source import warn
 from ..export.ir import ExportError
 from ..ops.creation import ones_like
 from ..tensors.tensor import Tensor
+from .calls import address
 from .history import History
 from .lowered import Lowered
 from .parts import Part, Parts, parts_of
-from .program import CompiledProgram, address
+from .program import CompiledProgram
 from .reads import Reads
 from .recording import Recording, Refusal
 from .structure import Described, Rebuilt, spec_of, taken_apart

@@ -18,7 +18,8 @@ _MOST = 24  # items in a group: what more would share no longer fits into the re
 class Group:
     """Items over one space, in order; the last `inner` axes are a row."""
 
-    def __init__(self, item: Item) -> None:
+    def __init__(self, item: Item, most: int = _MOST) -> None:
+        self.most = most
         self.space, self.inner = item.space, item.inner
         self.items: list[Item] = []
         self.of_row: list[bool] = []  # whether an item is one number a row
@@ -41,7 +42,7 @@ class Group:
 
     def join(self, item: Item) -> bool:
         """Add an item where it fits."""
-        if item.out.buffer in self.written or len(self.items) >= _MOST:
+        if item.out.buffer in self.written or len(self.items) >= self.most:
             return False
         read = {x.buffer for x in item.reads()}
         if not read & (self.written | self.reads()):
@@ -110,8 +111,9 @@ class Group:
         return [i for i in found if i is not None], inner
 
 
-def schedule(steps: Sequence[Any], made: dict[Buffer, int] | None = None) -> list[Any]:
-    """Return the steps with their items in groups: each joins the latest that it fits, not before its operands."""
+def schedule(steps: Sequence[Any], most: int = _MOST) -> list[Any]:
+    """Return the steps with their items in groups of at most `most`: each joins the latest that it fits, not before its
+    operands."""
     placed: list[Any] = []
     writer: dict[Buffer, int] = {}
     for step in steps:
@@ -120,14 +122,14 @@ def schedule(steps: Sequence[Any], made: dict[Buffer, int] | None = None) -> lis
             at = next((k for k in range(len(placed) - 1, need - 1, -1)
                        if isinstance(placed[k], Group) and placed[k].join(step)), None)  # fmt: skip
             if at is None:
-                placed.append(Group(step))
+                placed.append(Group(step, most))
                 at = len(placed) - 1
             writer[step.out.buffer] = at
             continue
         if isinstance(step, Branch):
-            step = step._replace(then=schedule(step.then), other=schedule(step.other))
+            step = step._replace(then=schedule(step.then, most), other=schedule(step.other, most))
         elif isinstance(step, Loop):
-            step = step._replace(test=schedule(step.test), body=schedule(step.body))
+            step = step._replace(test=schedule(step.test, most), body=schedule(step.body, most))
         placed.append(step)
         for b in written_by(step):
             writer[b] = len(placed) - 1
