@@ -80,7 +80,7 @@ def compile(model: Any = None, *, fullgraph: bool = False, dynamic: bool | None 
     at every call. More than 8 kinds of calls run eagerly.
 
     fullgraph : whether a call that cannot be compiled raises, with the reason, where it would run eagerly.
-    backend : ``"eager"`` compiles nothing. Other names, `mode`, `dynamic` and `options` are accepted and change nothing.
+    backend : ``"eager"`` compiles nothing. Other names, `mode`, `dynamic`, `options` are accepted and change nothing.
     check : so many of the first replays are compared with the function, and loops are compiled before it returns.
 
     The result has `explain()`, whose text says what became one loop and why something was not compiled. Without a
@@ -230,6 +230,6 @@ def set_stance(stance: str = "default", *, skip_guard_eval_unsafe: bool = False,
         "aot_eager_then_compile",
     )
     if stance not in known:
-        raise RuntimeError(text(f"invalid torch.compile stance {name!r}", op="compiler.set_stance",
+        raise RuntimeError(text(f"invalid torch.compile stance {stance!r}", op="compiler.set_stance",
                                 needed=f"one of {known}"))  # fmt: skip
     return _stance(stances.choose(stance))

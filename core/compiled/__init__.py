@@ -1,1 +1,1 @@
-"""Functions compiled at run time: `compile` and `compile_step`, on the tape, the lowering and the C of `core.export`."""
+"""Functions compiled at run time: `compile`, `compile_step`, on the tape, the lowering and the C of core.export."""

@@ -25,8 +25,8 @@ REFUSED = {
                      "_grad", "_storage"), "reads .{}"),
     **dict.fromkeys(("autocast", "vmap", "functional_call", "checkpoint", "manual_seed", "set_rng_state", "fork_rng",
                      "set_default_dtype", "set_num_threads", "set_grad_enabled"), "uses {}"),
-    **dict.fromkeys(("share_memory_", "set_", "resize_", "requires_grad_", "save", "load", "load_state_dict", "from_numpy",
-                     "as_tensor", "from_dlpack", "frombuffer"), "calls {}()"),
+    **dict.fromkeys(("share_memory_", "set_", "resize_", "requires_grad_", "save", "load", "load_state_dict",
+                     "from_numpy", "as_tensor", "from_dlpack", "frombuffer"), "calls {}()"),
 }  # fmt: skip
 """Names that a compiled function may not use, and what is said of them."""
 

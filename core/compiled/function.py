@@ -57,7 +57,7 @@ class Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, or replay what was recorded of it."""
-        why = self.refused or unable()
+        why = self.refused or self._unable()
         if why:
             return self._eagerly(why, args, kwargs)
         try:
@@ -72,14 +72,38 @@ class Compiled:
         else:
             return self._record(key, described, args, kwargs)
         if v.state == "compiled":
-            return v.replay(described.tensors, (lambda: self._again(args, kwargs), [*described.tensors, *v.held])
-                            if v.history is not None else None)  # fmt: skip
+            return self._replayed(v, args, kwargs, described)
         if v.state == "trying":
             with stance.inside():
-                return v.trial(self.function, args, kwargs, described)
+                return self._tried(v, args, kwargs, described)
         if v.state == "building":
-            return self.function(*args, **kwargs)
+            return self._run(*args, **kwargs)
         return self._eagerly(v.why, args, kwargs, v.state == "refused")
+
+    # -- what a step does otherwise ------------------------------------------------------------------------------------
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def _unable(self) -> str:
+        return unable()
+
+    def _variant(self, reads: Reads, described: Described) -> Variant:
+        return Variant(reads, described)
+
+    def _recorded(self, v: Variant, args: tuple[Any, ...], kwargs: dict[str, Any],
+                  described: Described) -> tuple[Any, Callable[[], None]]:  # fmt: skip
+        return v.record(self.function, args, kwargs, described)
+
+    def _replayed(self, v: Variant, args: tuple[Any, ...], kwargs: dict[str, Any], described: Described) -> Any:
+        if v.history is None:
+            return v.replay(described.tensors, None)
+        return v.replay(described.tensors, (lambda: self._again(args, kwargs), [*described.tensors, *v.held]))
+
+    def _tried(self, v: Variant, args: tuple[Any, ...], kwargs: dict[str, Any], described: Described) -> Any:
+        return v.trial(self.function, args, kwargs, described)
+
+    # -- eager and recording -------------------------------------------------------------------------------------------
 
     def _again(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
         found: list[Tensor] = []
@@ -95,29 +119,32 @@ class Compiled:
         if self.fullgraph and refused and why not in (stance.FORCED, stance.INSIDE):
             raise RuntimeError(text(f"fullgraph=True, and this is not compiled: {why}", op="compile",
                                     remedy="fullgraph=False, which runs it eagerly"))  # fmt: skip
-        return self.function(*args, **kwargs)
+        return self._run(*args, **kwargs)
 
     def _record(self, key: Any, described: Described, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record a call as a new variant."""
         if self.count >= MOST:
-            return self._eagerly(f"more than {MOST} variants: shapes, numbers or what it reads keep changing", args, kwargs)
+            return self._eagerly(
+                f"more than {MOST} variants: shapes, numbers or what it reads keep changing", args, kwargs
+            )
         if stance.said() == "eager_on_recompile" and self.count:
             return self._eagerly("the stance is eager_on_recompile", args, kwargs)
         if stance.said() == "fail_on_recompile" and self.count:
             raise RuntimeError(text("Detected recompile when torch.compile stance is 'fail_on_recompile'", op="compile",
                                     remedy="core.compiler.set_stance('default')"))  # fmt: skip
         if not _capturing.acquire(blocking=False):
-            return self.function(*args, **kwargs)
+            return self._run(*args, **kwargs)
         try:
             try:
                 reads = Reads(self.function, described.objects)
             except Refusal as why:
-                self.refused = str(why)
-                return self._eagerly(self.refused, args, kwargs)
-            v = Variant(reads, described)
+                if not self.count or len(self.turned_away) > MOST:  # else it may pass: a hook, a value
+                    self.refused = str(why)
+                return self._eagerly(str(why), args, kwargs)
+            v = self._variant(reads, described)
             v.left = max(TRIALS, self.check)
             with stance.inside():
-                result, build = v.record(self.function, args, kwargs, described)
+                result, build = self._recorded(v, args, kwargs, described)
         finally:
             _capturing.release()
         self.variants.setdefault(key, []).append(v)

@@ -177,4 +177,3 @@ def _dense(shape: Sequence[Any]) -> tuple[int, ...]:
         found.append(step)
         step *= n
     return tuple(reversed(found))
-

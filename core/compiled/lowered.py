@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-
 from ..declare import op as declarations
 from ..declare.op import Elementwise
 from ..export import c_writer as _rows  # noqa: F401 - the rows of ops are entered when it is loaded
@@ -22,9 +21,21 @@ from ..export.plan import BYTES, Buffer, Call, Item, View, row_major
 from .calls import kernel_addresses
 
 KERNEL = "kernel"
-"""The `function` of a call of core's own kernel; its arguments are the node, its inputs and the views of its outputs."""
+"""The `function` of a call of core's own kernel; its arguments are the node, its inputs, the views of its outputs."""
 
-_OPENED = ("linear", "matmul", "softmax", "log_softmax", "sum", "mean", "expand", "reshape", "slice", "permute", "transpose")
+_OPENED = (
+    "linear",
+    "matmul",
+    "softmax",
+    "log_softmax",
+    "sum",
+    "mean",
+    "expand",
+    "reshape",
+    "slice",
+    "permute",
+    "transpose",
+)
 """Ops whose gradient is fused op by op: their forward is."""
 _OWN = ("cross_entropy", "nll_loss", "batch_norm", "group_norm", "im2col", "col2im", "einsum", "cumsum", "sort")
 """Ops that core's kernel does better than loops would."""
@@ -54,7 +65,9 @@ class Planner(Builder):
             shape = tuple(value.shape)
             buffer = Buffer(f"in{k}", value.dtype, _size(shape), "input", k)
             self.inputs.append(buffer)
-            self.known[value] = View(buffer, shape, tuple(0 if n == 1 else s for n, s in zip(shape, steps, strict=True)))
+            self.known[value] = View(
+                buffer, shape, tuple(0 if n == 1 else s for n, s in zip(shape, steps, strict=True))
+            )
         for value, array in constants.items():
             self.known[value] = self.constant(array)
 
@@ -70,7 +83,9 @@ class Planner(Builder):
             mark, checks = len(self.steps), len(self.checks)
             try:
                 found = self._multiplied(node) if node.op in ("linear", "matmul") else super().lowered(node)
-                if any(isinstance(step, Call) and step.function not in (PRODUCT, COLUMNS) for step in self.steps[mark:]):
+                if any(
+                    isinstance(step, Call) and step.function not in (PRODUCT, COLUMNS) for step in self.steps[mark:]
+                ):
                     raise _NotFused
                 for value, view in zip(node.outputs, found, strict=False):
                     if value is not None and view is None and value in self.used:
@@ -139,7 +154,9 @@ class Planner(Builder):
                 raise _NotFused
             lead = tuple(v.shape[d] for d in range(rank) if d not in over)
             shape = (*lead, width // piece, piece)
-            parts = super().reduce(how, View(v.buffer, shape, row_major(shape), v.offset), [len(shape) - 1], False, dtype)
+            parts = super().reduce(
+                how, View(v.buffer, shape, row_major(shape), v.offset), [len(shape) - 1], False, dtype
+            )
             whole = super().reduce(how, parts, [len(shape) - 2], False, dtype)
             if not keepdim:
                 return whole
@@ -217,8 +234,8 @@ class Lowered:
         return [step for step in self.steps if isinstance(step, Group)]
 
     def whole(self) -> dict[Buffer, View]:
-        """Return of each input and each kernel's result the view that is all of it."""
-        found = dict(zip(self.inputs, self.given, strict=True))
+        """Return of each input, output and kernel's result the view that is all of it."""
+        found = dict(zip(self.inputs, self.given, strict=True)) | {v.buffer: v for v in self.outputs}
         for step in self.steps:
             if is_kernel(step):
                 found |= {v.buffer: v for v in step.arguments[2] if v is not None}
@@ -253,7 +270,7 @@ def _gives_views(steps: Sequence[Any], buffer: Buffer) -> bool:
     for step in steps:
         if is_kernel(step) and buffer in step.writes:
             declared = declarations.table.get(step.arguments[0].op)
-            return declared is None or isinstance(declared, Elementwise) or declared.view
+            return declared is None or isinstance(declared, Elementwise) or bool(getattr(declared, "view", False))
     return True
 
 
@@ -262,5 +279,3 @@ def _read(node: Node) -> list[Value]:
     for block in node.blocks:
         found += [v for n in block.nodes for v in _read(n)] + list(block.outputs)
     return found
-
-

@@ -42,8 +42,8 @@ class Parts(NamedTuple):
     gradients: list[Value]
 
 
-def parts_of(tape: Recording, inputs: Sequence[Tensor], count: int) -> Parts:
-    """Return the parts of a recorded call of `count` results."""
+def parts_of(tape: Recording, inputs: Sequence[Tensor], count: int, whole: bool = False) -> Parts:
+    """Return the parts of a recorded call of `count` results; `whole` puts the gradients into the forward part."""
     joined = Joined([tape], [{}], {})  # type: ignore[list-item]
     arguments = Tree("tuple", None, (Tree("tensor"),) * len(inputs))
     names = [f"x{k}" for k in range(len(inputs))]
@@ -65,6 +65,11 @@ def parts_of(tape: Recording, inputs: Sequence[Tensor], count: int) -> Parts:
     if not gradients:
         return Parts(Part(first, _read(first, ends, tensors), ends), None, tensors, [], results, updates, [], [])
     wanted = [given[id(t)] for t in tape.cotangents if id(t) in given]
+    if whole:
+        ends = list(dict.fromkeys([*ends, *gradients]))
+        both = needed(program.nodes, ends)
+        read = _read(both, ends, {**tensors, **dict.fromkeys(wanted)})
+        return Parts(Part(both, read, ends), None, tensors, wanted, results, updates, [], gradients)
     second, saved = _backward(program.nodes, first, ends, gradients)
     outputs = [*ends, *(v for v in saved if v not in ends)]
     first = needed(program.nodes, outputs)

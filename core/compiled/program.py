@@ -28,8 +28,9 @@ from .recording import short
 
 _NATIVE = Path(__file__).parents[1] / "native"
 _INCLUDED = (_NATIVE / "kernels", _NATIVE, Path(__file__).parents[1] / "export" / "c")
-_FLAGS = ("-std=gnu11", "-O3", "-g0", "-march=native", "-mprefer-vector-width=512", "-fPIC", "-shared", "-w", "-fopenmp-simd",
-          "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", *(f"-I{p}" for p in _INCLUDED))  # fmt: skip
+_FLAGS = ("-std=gnu11", "-O3", "-g0", "-march=native", "-mprefer-vector-width=512", "-fPIC", "-shared", "-w",
+          "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast",
+          *(f"-I{p}" for p in _INCLUDED))  # fmt: skip
 _PRELUDE = r"""#include "kernels/gemm.h"
 int (*product_of_f32)(const product_f32 *, ptrdiff_t);
 int (*product_of_f64)(const product_f64 *, ptrdiff_t);
@@ -208,6 +209,7 @@ class CompiledProgram:
         own = [v for v in self.lowered.outputs if v.buffer.place == "output"]
         kinds = [kind_of(from_numpy(np.dtype(v.dtype))) for v in own]
         self.made = tuple([(np.dtype(v.dtype).num, tuple(v.shape), k) for v, k in zip(own, kinds, strict=True)])
+        self.own = [v.buffer for v in own]
         numbers = {id(v): k for k, v in enumerate(own)}
         self.results = [numbers.get(id(v), v.buffer) for v in self.lowered.outputs]
 
@@ -228,9 +230,10 @@ class CompiledProgram:
             return made
         found = memory.found
         found.update(zip(self.lowered.inputs, tensors, strict=True))
+        found.update(zip(self.own, made, strict=True))
         for step in self.steps:
             step(memory)
-        made = [made[k] if type(k) is int else found[k] for k in self.results]
+        made = [made[k] if isinstance(k, int) else found[k] for k in self.results]
         found.clear()
         self.free.append(memory)
         return made
@@ -253,7 +256,9 @@ class CompiledProgram:
         for v in self.still:
             dtype = np.dtype(v.dtype)
             holder = v.buffer.array if v.buffer.place == "weights" else memory.room
-            start = holder.ctypes.data if v.buffer.place == "weights" else memory.arena + self.offsets[v.buffer.slot or 0]
+            start = (
+                holder.ctypes.data if v.buffer.place == "weights" else memory.arena + self.offsets[v.buffer.slot or 0]
+            )
             memory.fixed[v] = over(start + int(v.offset) * dtype.itemsize, v, dtype, holder)  # type: ignore[call-overload]
 
 

@@ -1,8 +1,8 @@
 """All that a function may read besides its arguments, as checks that it is still so.
 
-Whatever its code names is followed: globals, variables around it, defaults, attributes of what these are, functions that
-it calls. What is found there is checked before each replay. What cannot be followed, or would be done by the code
-itself, is refused.
+Whatever its code names is followed: globals, variables around it, defaults, attributes of what these are, functions
+that it calls. What is found there is checked before each replay. What cannot be followed, or would be done by the
+code itself, is refused.
 """
 
 from __future__ import annotations
@@ -29,22 +29,115 @@ from .recording import Refusal
 MISSING = object()
 _MOST = 20_000  # checks
 _SAFE = frozenset(
-    "abs all any bool bytes callable chr complex dict divmod enumerate filter float format frozenset getattr hasattr int "
-    "isinstance issubclass iter len list map max min next ord pow range repr reversed round set slice sorted str sum super "
-    "tuple type zip object property staticmethod classmethod NotImplemented Ellipsis __debug__".split()
+    [
+        "abs",
+        "all",
+        "any",
+        "bool",
+        "bytes",
+        "callable",
+        "chr",
+        "complex",
+        "dict",
+        "divmod",
+        "enumerate",
+        "filter",
+        "float",
+        "format",
+        "frozenset",
+        "getattr",
+        "hasattr",
+        "int",
+        "isinstance",
+        "issubclass",
+        "iter",
+        "len",
+        "list",
+        "map",
+        "max",
+        "min",
+        "next",
+        "ord",
+        "pow",
+        "range",
+        "repr",
+        "reversed",
+        "round",
+        "set",
+        "slice",
+        "sorted",
+        "str",
+        "sum",
+        "super",
+        "tuple",
+        "type",
+        "zip",
+        "object",
+        "property",
+        "staticmethod",
+        "classmethod",
+        "NotImplemented",
+        "Ellipsis",
+        "__debug__",
+    ]
 )
-_TRUSTED = frozenset("core math cmath operator itertools functools collections typing numbers abc enum string copy "
-                     "contextlib types dataclasses builtins numpy".split())  # fmt: skip
-_UNSAFE = frozenset(["numpy.random", "core.random", "core.compiler", "core.compiled", "core.distributed", "core.autograd",
+_TRUSTED = frozenset(
+    [
+        "core",
+        "math",
+        "cmath",
+        "operator",
+        "itertools",
+        "functools",
+        "collections",
+        "typing",
+        "numbers",
+        "abc",
+        "enum",
+        "string",
+        "copy",
+        "contextlib",
+        "types",
+        "dataclasses",
+        "builtins",
+        "numpy",
+    ]
+)
+_UNSAFE = frozenset(["numpy.random", "core.random", "core.compiled", "core.distributed", "core.autograd",
                      "core.profiler", "core.utils.data", "core.serialization", "core.optim"])  # fmt: skip
-_UNASKED = frozenset("__repr__ __str__ __format__ __hash__ __reduce__ __reduce_ex__ __getstate__ __setstate__ __copy__ "
-                     "__deepcopy__ __sizeof__ __dir__ __del__ __setattr__ __delattr__ __init__ __new__ __post_init__ "
-                     "__init_subclass__ __class_getitem__ __set_name__ __replace__ __getnewargs__".split())  # fmt: skip
+_UNASKED = frozenset(
+    [
+        "__repr__",
+        "__str__",
+        "__format__",
+        "__hash__",
+        "__reduce__",
+        "__reduce_ex__",
+        "__getstate__",
+        "__setstate__",
+        "__copy__",
+        "__deepcopy__",
+        "__sizeof__",
+        "__dir__",
+        "__del__",
+        "__setattr__",
+        "__delattr__",
+        "__init__",
+        "__new__",
+        "__post_init__",
+        "__init_subclass__",
+        "__class_getitem__",
+        "__set_name__",
+        "__replace__",
+        "__getnewargs__",
+    ]
+)
 """Methods with double underscores that the code of a function does not run by itself."""
 _BY_NAME = frozenset(("getattr", "hasattr", "attrgetter", "methodcaller", "__getattribute__", "__getattr__"))
 _OF_MODULES = frozenset(Module().__dict__)
-_LEAVES = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype, Dtype, Device, enum.Enum,
-           range, slice, types.GenericAlias)  # fmt: skip
+_TAKEN = ("core.autograd.function", "core.compiled.step")
+_LEAVES = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype, Dtype, Device,
+           enum.Enum, range, slice, types.GenericAlias)  # fmt: skip
 
 Check = tuple[str, Any, Any, Any]
 
@@ -52,7 +145,7 @@ Check = tuple[str, Any, Any, Any]
 class Reads:
     """What a function reads.
 
-    checks : (kind, where, key, what was there), each of which has to hold for what was recorded to be what would happen.
+    checks : (kind, where, key, what was there), each of which has to hold for a replay to be what would happen.
     tensors : id -> a tensor that is reached.
     """
 
@@ -110,7 +203,9 @@ class Reads:
             self._python_module(x, name)
         elif isinstance(x, type):
             self._class(x, name)
-        elif type(x) in (list, tuple, dict, set, frozenset, OrderedDict) or isinstance(x, tuple | types.MappingProxyType):
+        elif type(x) in (list, tuple, dict, set, frozenset, OrderedDict) or isinstance(
+            x, tuple | types.MappingProxyType
+        ):
             self._items(x, name)
             if isinstance(x, tuple) and type(x) is not tuple:
                 self._members(type(x), name, set())
@@ -151,7 +246,7 @@ class Reads:
 
     def _function(self, f: types.FunctionType, name: str) -> None:
         if is_ours(f.__code__.co_filename):
-            if any(f.__module__.startswith(m) for m in _UNSAFE) and not f.__module__.startswith("core.autograd.function"):
+            if any(f.__module__.startswith(m) for m in _UNSAFE) and not f.__module__.startswith(_TAKEN):
                 raise Refusal(f"{name} is {f.__module__}.{f.__name__}")
             if getattr(f, "compile_disabled", False):
                 raise Refusal(f"{name} is marked with core.compiler.disable")
@@ -290,7 +385,7 @@ class Reads:
             if key in ("_parameters", "_buffers", "_modules"):
                 self._check("get", space, key, value)
                 self._items(value, f"{name}.{key}" if name else key)
-            elif key.endswith("_hooks") or key.endswith("_hooks_with_kwargs") or key.endswith("_hooks_always_called"):
+            elif key.endswith(("_hooks", "_hooks_with_kwargs", "_hooks_always_called")):
                 if "state_dict" in key:
                     continue
                 if value:
@@ -310,7 +405,7 @@ class Reads:
         self._check("attribute", x, "__class__", type(x))
         self._attributes(x, x.__dict__, name)
         for base in type(x).__mro__:
-            if "__getattr__" in base.__dict__ or "__getattribute__" in base.__dict__ and base is not object:
+            if "__getattr__" in base.__dict__ or ("__getattribute__" in base.__dict__ and base is not object):
                 raise Refusal(f"{name} finds its attributes by code")
             if base.__dict__.get("__slots__"):
                 raise Refusal(f"{name} has slots")
@@ -374,5 +469,3 @@ def _is_ours(x: Any) -> bool:
 def _said(x: Any) -> str:
     name = getattr(x, "__qualname__", None) or type(x).__qualname__
     return f"{name} of {getattr(x, '__module__', None) or type(x).__module__}"
-
-

@@ -1,4 +1,4 @@
-"""What is asked of compiled functions in general: `set_stance`, `disable`, and that one inside another runs as its part."""
+"""What is asked of all compiled functions: `set_stance`, `disable`, and that one inside another runs as its part."""
 
 from __future__ import annotations
 

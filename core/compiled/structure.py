@@ -86,7 +86,7 @@ def taken_apart(x: Any, tensors: list[Tensor]) -> Rebuilt:
         each = [taken_apart(v, tensors) for v in x]
         return lambda made: kind([part(made) for part in each])
     if isinstance(x, tuple) and hasattr(type(x), "_make"):
-        make = type(x)._make
+        make = getattr(type(x), "_make")  # noqa: B009 - no type checker knows it of a tuple
         each = [taken_apart(v, tensors) for v in x]
         return lambda made: make([part(made) for part in each])
     raise Refusal(f"a result is of class {type(x).__name__}")

@@ -34,9 +34,12 @@ class Variant:
     """What was recorded at one call.
 
     state : "refused", "building", "trying", "compiled" or "eager"; `why` says why where it is not compiled.
+    whole : whether it is a loss with its gradients, as one program.
     """
 
-    def __init__(self, reads: Reads, described: Described) -> None:
+    def __init__(self, reads: Reads, described: Described, whole: bool = False) -> None:
+        self.whole = whole
+        self.gradients: list[tuple[int, int]] = []  # of a whole one: place of the tensor, number of its gradient
         self.reads, self.key = reads, described.key
         self.objects = described.objects  # kept, so that nothing else gets their ids
         self.state, self.why = "building", ""
@@ -84,7 +87,7 @@ class Variant:
                     tape.gradients(found, distinct)
             tape.ends(found)
             self._check_state(args, kwargs, described)
-            parts = parts_of(tape, distinct, len(found))
+            parts = parts_of(tape, distinct, len(found), self.whole)
             self._adopt(parts, tape, found, described)
         except Refusal as why:
             self.refuse(str(why))
@@ -135,8 +138,12 @@ class Variant:
         if self.updates:
             self._check_written(described.tensors)
         self.count = len(at)
+        order = {id(t): k for k, t in enumerate([*described.tensors, *self.held])}
+        if self.whole:
+            self.constants |= {v: np.ones(v.shape, v.dtype) for v in parts.cotangents}
+            found_at = iter(parts.gradients)
+            self.gradients = [(order[id(t)], at[next(found_at)]) for t, k in tape.sources if k is not None]
         if parts.backward is not None:
-            order = {id(t): k for k, t in enumerate([*described.tensors, *self.held])}
             self.history = History(self, parts, tape, order, places, at)
 
     def _check_shared(self, tensors: Sequence[Tensor], constants: Sequence[Tensor]) -> None:
@@ -188,6 +195,14 @@ class Variant:
         """Run the programs in place of the function."""
         given = [*tensors, *self.held]
         made = self.made(given)
+        self.write(made, given)
+        results = [made[k] for k in self.results]
+        if self.history is not None:
+            self.history.connect(results, made, given, call)
+        return self.build(results)
+
+    def write(self, made: Sequence[Tensor], given: Sequence[Tensor]) -> None:
+        """Write in place what the function writes."""
         if self.updates:
             was, mode.enabled = mode.enabled, False
             try:
@@ -195,10 +210,6 @@ class Variant:
                     given[place].copy_(made[k])
             finally:
                 mode.enabled = was
-        results = [made[k] for k in self.results]
-        if self.history is not None:
-            self.history.connect(results, made, given, call)
-        return self.build(results)
 
     def made(self, given: Sequence[Tensor]) -> list[Tensor]:
         """Run the forward part; its outputs, without a history."""
@@ -248,12 +259,16 @@ class Variant:
                 return result
             compiled += more
             pairs += [(a, b) for a, b in zip(gradients, wanted, strict=True) if a is not None or b is not None]
-        self._judge(pairs, eager, compiled + guards)
+        self.judge(pairs, eager, compiled + guards)
         return result
 
-    def _judge(self, pairs: Sequence[tuple[Any, Any]], eager: float, compiled: float) -> None:
+    def judge(self, pairs: Sequence[tuple[Any, Any]], eager: float, compiled: float) -> None:
+        """Compare results in pairs, and after the last trial the times."""
         if not all(a is not None and b is not None and alike(a._a, b._a) for a, b in pairs):
-            warn("core.compile: a replay gave something else than the function; it runs eagerly from now on", RuntimeWarning)
+            warn(
+                "core.compile: a replay gave something else than the function; it runs eagerly from now on",
+                RuntimeWarning,
+            )
             self.refuse("a replay gave something else than the function", "eager")
             return
         self.times = [min(self.times[0], eager), min(self.times[1], compiled)]
@@ -295,5 +310,3 @@ def alike(a: Any, b: Any) -> bool:
         small = 1e-5 if a.dtype.itemsize <= 4 else 1e-12
         off = np.abs(a[finite].astype(np.float64) - b[finite])
         return bool((off <= 10 * small * np.abs(b[finite]) + small * size + 1e-30).all())
-
-

@@ -227,21 +227,19 @@ class Tape(observe.Observer):
         return known.index
 
     def kept(self, t: Tensor) -> Any:
-        """Return the values of a tensor that no op of the run made, as a program keeps them."""
+        """Return the values of a tensor that no op made, as a program keeps them."""
         return np.array(t._a, order="C")
 
     def _viewed(self, known: _Known, place: Any) -> int:
         """Return the value that a view has now that its memory was written: its steps, taken once more."""
         index = known.memory.current
         for op, params, which, shapes in known.path:
-            outputs: list[int | None] = []
+            outputs: list[int | None] = [None] * len(shapes)
             for k, shape in enumerate(shapes):
-                self.shapes.append(shape)
-                self.dtypes.append(self.dtypes[index])
-                outputs.append(len(self.shapes) - 1 if which is None or k == which else None)
-                if outputs[-1] is None:
-                    self.shapes.pop()
-                    self.dtypes.pop()
+                if which is None or k == which:
+                    self.shapes.append(shape)
+                    self.dtypes.append(self.dtypes[index])
+                    outputs[k] = len(self.shapes) - 1
             self.entries.append(Entry(op, (Ref(index),), dict(params), tuple(outputs), place))
             index = next(o for o in outputs if o is not None)
         return index

@@ -11,6 +11,7 @@ import core
 from core.compiled import variant
 from core.compiled.function import Compiled
 
+from . import traps_of_objects  # noqa: F401 - it enters its traps
 from .traps import TRAPS
 
 CALLS = 12
@@ -70,7 +71,7 @@ def test_a_replay_gives_what_the_function_gives(name, backward, monkeypatch):
     assert len(found) == len(wanted), f.explain()
     assert "gave something else" not in str(f.explain())
     for k, (a, b) in enumerate(zip(found, wanted, strict=True)):
-        assert a.shape == b.shape and a.dtype == b.dtype, (k, f.explain())
+        assert (a.shape, a.dtype) == (b.shape, b.dtype), (k, f.explain())
         if a.dtype.kind in "fc":
             np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6, err_msg=str(f.explain()))
         else:
