@@ -51,6 +51,7 @@ class Compiled:
         self.function, self.check, self.fullgraph = function, check, fullgraph
         self.variants: dict[Any, list[Variant]] = {}
         self.count = 0
+        self._last: Variant | None = None  # the one that was replayed last
         self.refused = ""  # why nothing of it is compiled
         self.turned_away: dict[str, int] = {}  # why calls ran eagerly, and how many
         everything.add(self)
@@ -60,9 +61,13 @@ class Compiled:
         why = self.refused or self._unable()
         if why:
             return self._eagerly(why, args, kwargs)
+        modes = (mode.enabled, mode.inference, get_default_dtype())
+        last = self._last
+        if last is not None and not kwargs and last.fits(args, modes):
+            return self._replayed(last, args, kwargs, Described.plainly(args))
         try:
             described = Described(args, kwargs)
-            key = (described.key, mode.enabled, mode.inference, get_default_dtype())
+            key = (described.key, *modes)
             several = self.variants.get(key, ())
         except (Refusal, TypeError) as error:
             return self._eagerly(str(error), args, kwargs)
@@ -72,6 +77,9 @@ class Compiled:
         else:
             return self._record(key, described, args, kwargs)
         if v.state == "compiled":
+            if not kwargs:
+                v.note_pattern(args, modes)
+                self._last = v
             return self._replayed(v, args, kwargs, described)
         if v.state == "trying":
             with stance.inside():
@@ -168,6 +176,7 @@ class Compiled:
     def reset(self) -> None:
         """Forget all variants."""
         self.variants, self.count, self.refused, self.turned_away = {}, 0, "", {}
+        self._last = None
 
     def explain(self) -> Explained:
         """Return what was compiled, what became one loop, and why what was not compiled was not."""

@@ -24,9 +24,23 @@ from ..nn.modules.module import Module
 from ..nn.parameter import Parameter
 from ..tensors.tensor import Tensor
 from . import code as codes
+from .checks import (
+    ARRAY,
+    ATTRIBUTE,
+    CELL,
+    GET,
+    ITEM,
+    KEYS,
+    LENGTH,
+    MISSING,
+    OF_CLASS,
+    SET,
+    Check,
+    first_changed,
+    holds,
+)
 from .recording import Refusal
 
-MISSING = object()
 _MOST = 20_000  # checks
 _SAFE = frozenset(
     [
@@ -139,8 +153,6 @@ _TAKEN = ("core.autograd.function", "core.compiled.step")
 _LEAVES = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype, Dtype, Device,
            enum.Enum, range, slice, types.GenericAlias)  # fmt: skip
 
-Check = tuple[str, Any, Any, Any]
-
 
 class Reads:
     """What a function reads.
@@ -167,11 +179,16 @@ class Reads:
 
     def hold(self) -> bool:
         """Return whether all is as it was."""
-        return all(_holds(*check) for check in self.checks)
+        at = first_changed(self.checks, 0, MISSING)
+        while at >= 0:
+            if not holds(*self.checks[at]):
+                return False
+            at = first_changed(self.checks, at + 1, MISSING)
+        return True
 
     # -- following -----------------------------------------------------------------------------------------------------
 
-    def _check(self, kind: str, where: Any, key: Any, value: Any) -> None:
+    def _check(self, kind: int, where: Any, key: Any, value: Any) -> None:
         if len(self.checks) >= _MOST:
             raise Refusal(f"the function reaches more than {_MOST} values")
         self.checks.append((kind, where, key, value))
@@ -195,7 +212,7 @@ class Reads:
             self.follow(x.__func__, name)
             self.follow(x.__self__, name)
         elif isinstance(x, functools.partial):
-            self._check("attribute", x, "func", x.func)
+            self._check(ATTRIBUTE, x, "func", x.func)
             self.follow(x.func, name)
             self._items(x.args, name)
             self._items(x.keywords, name)
@@ -212,7 +229,7 @@ class Reads:
         elif isinstance(x, np.ndarray):
             if x.size > 64 or x.dtype.hasobject:
                 raise Refusal(f"{name} is an array of NumPy's (core.tensor it once)")
-            self._check("array", x, None, (x.shape, x.dtype, x.tobytes()))
+            self._check(ARRAY, x, None, (x.shape, x.dtype, x.tobytes()))
         elif _is_ours(x):
             self._of_core(x, name)
         elif callable(x) and isinstance(x, types.BuiltinFunctionType | types.MethodWrapperType | np.ufunc):
@@ -226,21 +243,21 @@ class Reads:
 
     def _items(self, x: Any, name: str) -> None:
         if isinstance(x, dict | types.MappingProxyType):
-            self._check("keys", x, None, tuple(x))
+            self._check(KEYS, x, None, tuple(x))
             for k, v in x.items():
-                self._item("item", x, k, v, f"{name}[{k!r}]")
+                self._item(ITEM, x, k, v, f"{name}[{k!r}]")
         elif isinstance(x, set | frozenset):
             if not all(isinstance(v, _LEAVES) for v in x):
                 raise Refusal(f"{name} is a set of more than numbers and texts")
-            self._check("set", x, None, frozenset(x))
+            self._check(SET, x, None, frozenset(x))
         else:
             if type(x) is list:
-                self._check("length", x, None, len(x))
+                self._check(LENGTH, x, None, len(x))
             for k, v in enumerate(x):
-                self._item("item" if type(x) is list else "", x, k, v, f"{name}[{k}]")
+                self._item(ITEM if type(x) is list else None, x, k, v, f"{name}[{k}]")
 
-    def _item(self, kind: str, where: Any, key: Any, value: Any, name: str) -> None:
-        if kind:
+    def _item(self, kind: int | None, where: Any, key: Any, value: Any, name: str) -> None:
+        if kind is not None:
             self._check(kind, where, key, value)
         self.follow(value, name)
 
@@ -251,30 +268,30 @@ class Reads:
             if getattr(f, "compile_disabled", False):
                 raise Refusal(f"{name} is marked with core.compiler.disable")
             for key, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
-                self._item("cell", cell, None, cell.cell_contents, key)
+                self._item(CELL, cell, None, cell.cell_contents, key)
             return
         found = codes.read(f.__code__)
         for effect in found.effects:
             raise Refusal(f"{effect.line} {effect.what}")
-        self._check("attribute", f, "__code__", f.__code__)
+        self._check(ATTRIBUTE, f, "__code__", f.__code__)
         self.names |= found.names
         self.any_name = self.any_name or not _BY_NAME.isdisjoint((*found.globals, *found.names))
         for key in found.globals:
             if key in f.__globals__:
-                self._item("get", f.__globals__, key, f.__globals__[key], key)
+                self._item(GET, f.__globals__, key, f.__globals__[key], key)
             else:
-                self._check("get", f.__globals__, key, MISSING)
+                self._check(GET, f.__globals__, key, MISSING)
                 self._named_builtin(key)
         for key, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
             try:
                 value = cell.cell_contents
             except ValueError:
                 continue
-            self._item("cell", cell, None, value, key)
+            self._item(CELL, cell, None, value, key)
         for defaults in (f.__defaults__, f.__kwdefaults__):
             if defaults is not None:
                 self._items(defaults, f"a default of {f.__name__}")
-        self._check("attribute", f, "__defaults__", f.__defaults__)
+        self._check(ATTRIBUTE, f, "__defaults__", f.__defaults__)
         if f.__dict__:
             self._attributes(f, f.__dict__, name)
 
@@ -288,9 +305,9 @@ class Reads:
         elif type(x).__module__.startswith("core.native"):  # public functions
             return
         elif hasattr(x, "__dict__"):
-            self._check("keys", x.__dict__, None, tuple(x.__dict__))
+            self._check(KEYS, x.__dict__, None, tuple(x.__dict__))
             for key, value in list(x.__dict__.items()):
-                self._item("get", x.__dict__, key, value, f"{name}.{key}")
+                self._item(GET, x.__dict__, key, value, f"{name}.{key}")
         else:
             raise Refusal(f"{name} is {_said(x)}")
 
@@ -334,7 +351,7 @@ class Reads:
                 if value.__module__ and value.__module__.startswith("numpy.random"):
                     raise Refusal(f"{m.__name__}.{key} is random")
                 continue
-            self._item("get", space, key, value, f"{m.__name__}.{key}")
+            self._item(GET, space, key, value, f"{m.__name__}.{key}")
 
     def _class(self, c: type, name: str) -> None:
         if c.__module__.partition(".")[0] in _TRUSTED or _is_ours(c):
@@ -359,10 +376,10 @@ class Reads:
                 if not ((implicit and key not in _UNASKED) or named or key in more):
                     continue
                 if isinstance(value, staticmethod | classmethod):
-                    self._check("class", base, key, value)
+                    self._check(OF_CLASS, base, key, value)
                     value = value.__func__
                 elif isinstance(value, property):
-                    self._check("class", base, key, value)
+                    self._check(OF_CLASS, base, key, value)
                     value = value.fget
                 elif isinstance(value, functools.cached_property):
                     raise Refusal(f"{name}.{key} is a cached property")
@@ -372,7 +389,7 @@ class Reads:
                         and not isinstance(value, types.FunctionType):  # fmt: skip
                     continue  # a slot, a wrapper of C
                 else:
-                    self._check("class", base, key, value)
+                    self._check(OF_CLASS, base, key, value)
                 if value is not None:
                     self.follow(value, f"{name}.{key}")
 
@@ -380,20 +397,20 @@ class Reads:
         own = type(m)
         ours = _is_ours(own)
         space = m.__dict__
-        self._check("keys", space, None, tuple(space))
+        self._check(KEYS, space, None, tuple(space))
         for key, value in list(space.items()):
             if key in ("_parameters", "_buffers", "_modules"):
-                self._check("get", space, key, value)
+                self._check(GET, space, key, value)
                 self._items(value, f"{name}.{key}" if name else key)
             elif key.endswith(("_hooks", "_hooks_with_kwargs", "_hooks_always_called")):
                 if "state_dict" in key:
                     continue
                 if value:
                     raise Refusal(f"{name} has hooks")
-                self._check("length", value, None, 0)
+                self._check(LENGTH, value, None, 0)
             elif key in _OF_MODULES or ours or key in self.names or self.any_name:
-                self._item("get", space, key, value, f"{name}.{key}")
-        self._check("attribute", m, "__class__", own)
+                self._item(GET, space, key, value, f"{name}.{key}")
+        self._check(ATTRIBUTE, m, "__class__", own)
         if not ours:
             built = own.__mro__[1:]
             overridden = {k for c in built if _is_ours(c) and c is not Module for k in c.__dict__} - _UNASKED
@@ -402,7 +419,7 @@ class Reads:
     def _object(self, x: Any, name: str) -> None:
         if isinstance(x, BaseException | types.GeneratorType):
             raise Refusal(f"{name} is {_said(x)}")
-        self._check("attribute", x, "__class__", type(x))
+        self._check(ATTRIBUTE, x, "__class__", type(x))
         self._attributes(x, x.__dict__, name)
         for base in type(x).__mro__:
             if "__getattr__" in base.__dict__ or ("__getattribute__" in base.__dict__ and base is not object):
@@ -414,49 +431,10 @@ class Reads:
         self._members(type(x), name, set())
 
     def _attributes(self, x: Any, space: dict[str, Any], name: str) -> None:
-        self._check("keys", space, None, tuple(space))
+        self._check(KEYS, space, None, tuple(space))
         for key, value in list(space.items()):
             if key in self.names or self.any_name:
-                self._item("get", space, key, value, f"{name}.{key}")
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Return whether a value is the one that was there, or equal to it as a number or a text."""
-    if a is b:
-        return True
-    if type(a) is not type(b):
-        return False
-    if type(a) in (int, str, bool, bytes):
-        return bool(a == b)
-    if type(a) is float:
-        return bool(a == b and a != 0) or (a == b == 0 and str(a) == str(b))
-    return False
-
-
-def _holds(kind: str, where: Any, key: Any, value: Any) -> bool:
-    if kind == "get":
-        return _same(where.get(key, MISSING), value)
-    if kind == "item":
-        try:
-            return _same(where[key], value)
-        except (KeyError, IndexError):
-            return False
-    if kind == "cell":
-        try:
-            return _same(where.cell_contents, value)
-        except ValueError:
-            return False
-    if kind == "keys":
-        return len(where) == len(value) and tuple(where) == value
-    if kind == "length":
-        return len(where) == value
-    if kind == "attribute":
-        return getattr(where, key, MISSING) is value
-    if kind == "class":
-        return where.__dict__.get(key, MISSING) is value
-    if kind == "set":
-        return bool(frozenset(where) == value)
-    return (where.shape, where.dtype, where.tobytes()) == value
+                self._item(GET, space, key, value, f"{name}.{key}")
 
 
 def _is_ours(x: Any) -> bool:

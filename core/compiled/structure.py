@@ -9,15 +9,10 @@ from ..base.device import device as Device
 from ..base.dtypes import dtype as Dtype
 from ..nn.parameter import Parameter
 from ..tensors.tensor import Tensor
+from .checks import spec_of
 from .recording import Refusal
 
 _PLAIN = (int, bool, str, bytes, complex, type(None), type(Ellipsis), Dtype, Device)
-
-
-def spec_of(t: Tensor) -> tuple[Any, ...]:
-    """Return what of a tensor has to be the same for a program that was made for it."""
-    a = t._a
-    return (a.shape, a.strides, t._kind, t._requires_grad, type(t))
 
 
 class Described:
@@ -39,6 +34,13 @@ class Described:
             at: dict[int, int] = {}
             parts += [at.setdefault(id(t), k) for k, t in enumerate(tensors)]
         self.key = tuple(parts)
+
+    @classmethod
+    def plainly(cls, args: tuple[Any, ...]) -> Described:
+        """Return arguments of which is known that they fit: their tensors alone."""
+        found = cls.__new__(cls)
+        found.tensors, found.objects, found.key = [x for x in args if isinstance(x, Tensor)], [], ()
+        return found
 
     def _add(self, x: Any, parts: list[Any]) -> None:
         kind = type(x)

@@ -14,18 +14,21 @@ from ..base.modes import no_grad
 from ..base.modes import state as mode
 from ..base.source import warn
 from ..export.ir import ExportError
+from ..nn.parameter import Parameter
 from ..ops.creation import ones_like
 from ..tensors.tensor import Tensor
 from .calls import address
+from .checks import fit, spec_of
 from .history import History
 from .lowered import Lowered
 from .parts import Part, Parts, parts_of
 from .program import CompiledProgram
 from .reads import Reads
 from .recording import Recording, Refusal
-from .structure import Described, Rebuilt, spec_of, taken_apart
+from .structure import Described, Rebuilt, taken_apart
 
 TRIALS = 3
+_GLANCED = (Tensor, Parameter, int, float, bool, str, type(None))
 _REPEATS, _SHORT = 3, 0.002  # of a trial that takes less than so many seconds
 _GAIN = 0.98  # of eager's time that a replay has to stay below
 
@@ -45,8 +48,12 @@ class Variant:
         self.state, self.why = "building", ""
         self.forward: CompiledProgram | None = None
         self.backward: CompiledProgram | None = None
-        self.read: list[tuple[Tensor, tuple[Any, ...]]] = []  # the tensors that it reads besides arguments
-        self.held: list[Tensor] = []
+        self.held: list[Tensor] = []  # the tensors that it reads besides arguments
+        self.specs: tuple[Any, ...] = ()  # what these have to be
+        self.pattern: tuple[Any, ...] | None = (
+            None  # what plain arguments have to be
+        )
+        self.modes: tuple[Any, ...] = ()
         self.count = 0  # results, then updates, then what is kept for the backward part
         self.updates: list[tuple[int, int]] = []  # number of what is written, of what it becomes
         self.history: History | None = None
@@ -65,7 +72,26 @@ class Variant:
         for t, known in zip(described.tensors, self.known, strict=True):
             if tensors.get(id(t)) is not known:
                 return False
-        return self.reads.hold() and all(spec_of(t) == spec for t, spec in self.read)
+        return self.reads.hold() and fit(self.held, self.specs)
+
+    def fits(self, args: tuple[Any, ...], modes: tuple[Any, ...]) -> bool:
+        """Return whether a call without names may run this variant, as far as that is seen at a glance."""
+        if self.pattern is None or modes != self.modes or not fit(args, self.pattern):
+            return False
+        tensors = [x for x in args if isinstance(x, Tensor)]
+        if len(tensors) > 1 and len(set(map(id, tensors))) < len(tensors):
+            return False
+        known = self.reads.tensors
+        if known and any(known.get(id(t)) is not was for t, was in zip(tensors, self.known, strict=True)):
+            return False
+        return self.reads.hold() and fit(self.held, self.specs)
+
+    def note_pattern(self, args: tuple[Any, ...], modes: tuple[Any, ...]) -> None:
+        """Note what `fits` looks for."""
+        tensors = [x for x in args if isinstance(x, Tensor)]
+        if len(set(map(id, tensors))) == len(tensors) and all(type(x) in _GLANCED for x in args):
+            self.pattern = tuple([spec_of(x) if isinstance(x, Tensor) else x for x in args])
+            self.modes = modes
 
     # -- recording -----------------------------------------------------------------------------------------------------
 
@@ -102,7 +128,7 @@ class Variant:
         """Stay with eager, for a reason."""
         self.state, self.why = state, why
         self.forward = self.backward = self.history = None
-        self.read, self.held = [], []
+        self.held, self.specs = [], ()
         self.ready.set()
 
     def _check_state(self, args: tuple[Any, ...], kwargs: dict[str, Any], described: Described) -> None:
@@ -124,14 +150,13 @@ class Variant:
             elif id(t) in self.reads.tensors:
                 places[id(v)] = len(described.tensors) + len(self.held)
                 self.held.append(t)
-                self.read.append((t, spec_of(t)))
             elif t._requires_grad or t._a.nbytes > 1 << 20:
                 raise Refusal("the function uses a tensor that no op made, and that is found nowhere")
             else:
                 self.constants[v] = np.array(t._a, order="C")
         self._check_shared([*inputs, *self.reads.tensors.values()], [t for v, t in parts.tensors.items()
                                                                     if v in self.constants])  # fmt: skip
-        self.places = places
+        self.places, self.specs = places, tuple([spec_of(t) for t in self.held])
         at = {v: k for k, v in enumerate(parts.forward.outputs)}
         self.results = [at[v] for v in parts.results]
         self.updates = [(places[id(old)], at[new]) for old, new in parts.updates]

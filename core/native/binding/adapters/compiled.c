@@ -4,8 +4,8 @@
 #include "binding/module.h"
 #include "kernels/gemm.h"
 
-/* Which check: as `KINDS` of core/compiled/reads.py. */
-enum { GET, ITEM, CELL, KEYS, LENGTH };
+/* Which check: as in core/compiled/checks.py. */
+enum { GET, ITEM, CELL, KEYS, LENGTH, ATTRIBUTE };
 
 /* Whether a value is the one that was there, or the same whole number, text or float other than 0; -1 on an error. */
 static int same(PyObject *a, PyObject *b) {
@@ -37,6 +37,12 @@ static int holds(PyObject *check, PyObject *missing) {
         while (PyDict_Next(where, &at, &name, NULL))
             if (name != PyTuple_GET_ITEM(was, k++)) return 0;
         return 1;
+    }
+    if (kind == ATTRIBUTE) {
+        PyObject *is = PyObject_GetAttr(where, key);
+        Py_XDECREF(is); /* whose it is keeps it */
+        if (!is) PyErr_Clear();
+        return is == was;
     }
     if (kind == LENGTH) {
         const Py_ssize_t n = PyObject_Size(where);
