@@ -27,8 +27,23 @@ REFUSED = {
                      "set_default_dtype", "set_num_threads", "set_grad_enabled"), "uses {}"),
     **dict.fromkeys(("share_memory_", "set_", "resize_", "requires_grad_", "save", "load", "load_state_dict",
                      "from_numpy", "as_tensor", "from_dlpack", "frombuffer"), "calls {}()"),
+    **dict.fromkeys(("untyped_storage", "storage", "to_dlpack", "__array_interface__", "get_num_threads",
+                     "initial_seed", "get_rng_state", "deepcopy"), "uses {}"),
+    # what looks at values without an event
+    **dict.fromkeys(("linalg", "inverse", "det", "logdet", "slogdet", "lu", "lu_solve", "lu_unpack", "qr", "svd", "cholesky",
+                     "cholesky_inverse", "cholesky_solve", "eig", "pinverse", "lstsq", "matrix_exp", "matrix_power",
+                     "geqrf", "ormqr", "ldl_factor", "svd_lowrank", "pca_lowrank", "lobpcg", "cov", "corrcoef",
+                     "quantile", "nanquantile", "bincount", "histc", "histogram", "histogramdd", "take_along_dim",
+                     "gaussian_nll_loss", "multilabel_margin_loss", "binary_cross_entropy", "one_hot",
+                     "pack_padded_sequence", "pad_packed_sequence", "unique", "unique_consecutive", "renorm"),
+                    "uses {}, which looks at values"),
 }  # fmt: skip
 """Names that a compiled function may not use, and what is said of them."""
+
+MAKERS = frozenset(("tensor", "scalar_tensor", "new_tensor", "linspace", "logspace", "eye", "tril_indices", "triu_indices",
+                    "vander", "hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window",
+                    "empty", "empty_like", "new_empty", "range", "complex"))  # fmt: skip
+"""Names of functions that make tensors of numbers without an event."""
 
 
 class Effect(NamedTuple):
@@ -71,7 +86,7 @@ def read(code: CodeType) -> Code:
             said = _EFFECTS.get(i.opname)
             if said is not None:
                 effects.append(Effect(said.format(i.argval), where(part, line)))
-            elif i.opname in ("STORE_DEREF", "DELETE_DEREF") and i.argval in part.co_freevars and part is code:
+            elif i.opname in ("STORE_DEREF", "DELETE_DEREF") and i.argval in code.co_freevars:
                 effects.append(Effect(f"sets the variable {i.argval!r} of the function around it", where(part, line)))
             elif i.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
                 loads[i.argval] = None

@@ -104,9 +104,18 @@ class Compiled:
         return v.record(self.function, args, kwargs, described)
 
     def _replayed(self, v: Variant, args: tuple[Any, ...], kwargs: dict[str, Any], described: Described) -> Any:
-        if v.history is None:
-            return v.replay(described.tensors, None)
-        return v.replay(described.tensors, (lambda: self._again(args, kwargs), [*described.tensors, *v.held]))
+        given = [*described.tensors, *v.held]
+        try:
+            made = v.made(given)
+        except Exception as error:
+            return self._failed(v, error, args, kwargs)
+        return v.replay(given, made, (lambda: self._again(args, kwargs), given) if v.history is not None else None)
+
+    def _failed(self, v: Variant, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the function where a replay could not: its error is its own."""
+        result = self._run(*args, **kwargs)
+        v.refuse(f"a replay raised {type(error).__name__}: {error}", "eager")
+        return result
 
     def _tried(self, v: Variant, args: tuple[Any, ...], kwargs: dict[str, Any], described: Described) -> Any:
         return v.trial(self.function, args, kwargs, described)

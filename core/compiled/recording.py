@@ -32,6 +32,12 @@ def short(line: Line) -> str:
     return str(line._replace(file=line.file.replace("\\", "/").rpartition("/")[2]))
 
 
+_RAISING = frozenset(("floor_divide", "remainder", "fmod", "pow_tensor"))
+"""Ops that raise, or go another way, for some whole numbers in a tensor; those of `_CHECKED` for some of any kind."""
+_CHECKED = frozenset(("one_hot_rows", "binary_entropy"))
+_BY_VALUES = frozenset(("prod", "cumprod", "det", "slogdet", "svd", "svdvals", "eigh", "eig", "qr"))
+
+
 class Recording(Tape):
     """What one call did, forward and, where gradients are wanted, backward.
 
@@ -105,6 +111,21 @@ class Recording(Tape):
         return False
 
     # -- what a replay would not do ------------------------------------------------------------------------------------
+
+    def op(self, event: observe.OpEvent) -> None:
+        """Note an op; refuse one that raises for some values, of which its loop knows nothing."""
+        name = None if event.declared is None else event.declared.name
+        if self._mine() and (name in _RAISING or name in _CHECKED):
+            whole = all(t._kind.dtype.category < 2 for t in event.outputs)
+            if name in _CHECKED or (whole and isinstance(event.inputs[1], Tensor)):
+                self._refuse(at_line(f"runs {event.op}, which raises for some values", event.place))
+        super().op(event)  # type: ignore[misc]
+
+    def gradient_ops(self, event: observe.GradientOpsEvent) -> None:
+        """Note the ops of a gradient; refuse one that depends on values."""
+        if self._mine() and event.op.name in _BY_VALUES:
+            self._refuse(Refusal(f"the gradient of {event.op.name} depends on values"))
+        super().gradient_ops(event)  # type: ignore[misc]
 
     def gradient(self, event: observe.GradientEvent) -> None:
         """Refuse a backward pass that fills `.grad`."""

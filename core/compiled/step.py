@@ -70,8 +70,11 @@ class CompiledStep(Compiled):
 
     def _replayed(self, v: Variant, args: tuple[Any, ...], kwargs: dict[str, Any], described: Described) -> Any:
         given = [*described.tensors, *v.held]
+        try:
+            made = v.made(given)
+        except Exception as error:
+            return self._failed(v, error, args, kwargs)
         self.optimizer.zero_grad()
-        made = v.made(given)
         v.write(made, given)
         for place, k in v.gradients:
             given[place]._grad = made[k]

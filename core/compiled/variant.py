@@ -19,6 +19,7 @@ from ..ops.creation import ones_like
 from ..tensors.tensor import Tensor
 from .calls import address
 from .checks import fit, spec_of
+from .code import MAKERS
 from .history import History
 from .lowered import Lowered
 from .parts import Part, Parts, parts_of
@@ -50,9 +51,7 @@ class Variant:
         self.backward: CompiledProgram | None = None
         self.held: list[Tensor] = []  # the tensors that it reads besides arguments
         self.specs: tuple[Any, ...] = ()  # what these have to be
-        self.pattern: tuple[Any, ...] | None = (
-            None  # what plain arguments have to be
-        )
+        self.pattern: tuple[Any, ...] | None = None  # what plain arguments have to be
         self.modes: tuple[Any, ...] = ()
         self.count = 0  # results, then updates, then what is kept for the backward part
         self.updates: list[tuple[int, int]] = []  # number of what is written, of what it becomes
@@ -150,7 +149,7 @@ class Variant:
             elif id(t) in self.reads.tensors:
                 places[id(v)] = len(described.tensors) + len(self.held)
                 self.held.append(t)
-            elif t._requires_grad or t._a.nbytes > 1 << 20:
+            elif t._requires_grad or (t._a.ndim and self.reads.names.isdisjoint(MAKERS)) or t._a.nbytes > 1 << 20:
                 raise Refusal("the function uses a tensor that no op made, and that is found nowhere")
             else:
                 self.constants[v] = np.array(t._a, order="C")
@@ -216,10 +215,8 @@ class Variant:
 
     # -- running -------------------------------------------------------------------------------------------------------
 
-    def replay(self, tensors: Sequence[Tensor], call: Any) -> Any:
-        """Run the programs in place of the function."""
-        given = [*tensors, *self.held]
-        made = self.made(given)
+    def replay(self, given: Sequence[Tensor], made: Sequence[Tensor], call: Any) -> Any:
+        """Return the function's result from what the forward part gave; what is written in place is written."""
         self.write(made, given)
         results = [made[k] for k in self.results]
         if self.history is not None:

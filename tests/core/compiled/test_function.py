@@ -382,3 +382,49 @@ def test_errors_are_the_functions_own():
     assert str(by_c.value) == str(by_f.value)
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         c(core.ones(2))
+
+
+def test_errors_for_values_are_the_functions_own():
+    def f(x, index):
+        return core.exp(x.gather(1, index)) * 2
+
+    c = core.compile(f, check=3)
+    x, index = core.randn(3, 4), core.randint(0, 4, (3, 2))
+    settled(c, x, index)
+    with pytest.raises(RuntimeError) as by_f:
+        f(x, index + 9)
+    with pytest.raises(RuntimeError) as by_c:
+        c(x, index + 9)
+    assert str(by_c.value) == str(by_f.value)
+    assert core.allclose(c(x, index), f(x, index))
+    assert c.explain().variants[0].state == "compiled"
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a, b: a // b * 2,
+        lambda a, b: a % b * 2,
+        lambda a, b: a**b * 2,
+        lambda a, b: nn.functional.one_hot(a % 4, 4) * b[0],
+        lambda a, b: nn.functional.binary_cross_entropy(a / 9.0, b / 9.0),
+        lambda a, b: core.linalg.inv(a.float().reshape(1, -1)[:, :1]) * b,
+    ],
+)
+def test_ops_that_raise_for_some_values_stay_as_they_are(f):
+    c = core.compile(f)
+    a, b = core.arange(1, 6), core.arange(2, 7)
+    for _ in range(5):
+        assert core.allclose(c(a, b), f(a, b))
+    assert c.explain().graph_count == 0
+
+
+def test_gradients_that_depend_on_values_stay_as_they_are():
+    c = core.compile(lambda x: x.prod() * 2, check=3)
+    for n in range(6):
+        x = core.ones(3)
+        x[0] = float(n % 3)
+        x.requires_grad_()
+        c(x).backward()
+        assert x.grad.tolist() == [2.0, 2.0 * (n % 3), 2.0 * (n % 3)]
+    assert "depends on values" in str(c.explain())
