@@ -30,19 +30,19 @@ REFUSED = {
     **dict.fromkeys(("untyped_storage", "storage", "to_dlpack", "__array_interface__", "get_num_threads",
                      "initial_seed", "get_rng_state", "deepcopy"), "uses {}"),
     # what looks at values without an event
-    **dict.fromkeys(("linalg", "inverse", "det", "logdet", "slogdet", "lu", "lu_solve", "lu_unpack", "qr", "svd", "cholesky",
-                     "cholesky_inverse", "cholesky_solve", "eig", "pinverse", "lstsq", "matrix_exp", "matrix_power",
-                     "geqrf", "ormqr", "ldl_factor", "svd_lowrank", "pca_lowrank", "lobpcg", "cov", "corrcoef",
-                     "quantile", "nanquantile", "bincount", "histc", "histogram", "histogramdd", "take_along_dim",
+    **dict.fromkeys(("linalg", "inverse", "det", "logdet", "slogdet", "lu", "lu_solve", "lu_unpack", "qr", "svd",
+                     "cholesky", "cholesky_inverse", "cholesky_solve", "eig", "pinverse", "lstsq", "matrix_exp",
+                     "matrix_power", "geqrf", "ormqr", "ldl_factor", "svd_lowrank", "pca_lowrank", "lobpcg", "cov",
+                     "corrcoef", "quantile", "nanquantile", "bincount", "histc", "histogram", "histogramdd", "take_along_dim",
                      "gaussian_nll_loss", "multilabel_margin_loss", "binary_cross_entropy", "one_hot",
                      "pack_padded_sequence", "pad_packed_sequence", "unique", "unique_consecutive", "renorm"),
                     "uses {}, which looks at values"),
 }  # fmt: skip
 """Names that a compiled function may not use, and what is said of them."""
 
-MAKERS = frozenset(("tensor", "scalar_tensor", "new_tensor", "linspace", "logspace", "eye", "tril_indices", "triu_indices",
-                    "vander", "hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window",
-                    "empty", "empty_like", "new_empty", "range", "complex"))  # fmt: skip
+MAKERS = frozenset(("tensor", "scalar_tensor", "new_tensor", "linspace", "logspace", "eye", "tril_indices",
+                    "triu_indices", "vander", "hann_window", "hamming_window", "blackman_window", "bartlett_window",
+                    "kaiser_window", "empty", "empty_like", "new_empty", "range", "complex"))  # fmt: skip
 """Names of functions that make tensors of numbers without an event."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import copy
 import threading
 import weakref
 from collections.abc import Callable
@@ -190,6 +191,12 @@ class Compiled:
     def explain(self) -> Explained:
         """Return what was compiled, what became one loop, and why what was not compiled was not."""
         return Explained(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Compiled:
+        return Compiled(copy.deepcopy(self.function, memo), self.check, self.fullgraph)
+
+    def __reduce__(self) -> Any:
+        return Compiled, (self.function, self.check, self.fullgraph)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else BoundCompiled(self, instance)

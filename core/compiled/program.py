@@ -90,11 +90,13 @@ class Memory:
 class CompiledProgram:
     """Runs the steps of a `Lowered` on tensors.
 
+    lasting : the numbers of those inputs that are the same tensors from run to run.
     loops : how many fused loops there are, and `kernels` how many calls of core's own kernels.
     """
 
-    def __init__(self, lowered: Lowered) -> None:
+    def __init__(self, lowered: Lowered, lasting: frozenset[int] = frozenset()) -> None:
         self.lowered = lowered
+        self.lasting = {lowered.inputs[k] for k in lasting}
         self.loops = len(lowered.groups())
         self.kernels = sum(map(is_kernel, lowered.steps))
         own = [v.buffer for v in lowered.outputs if v.buffer.place == "output"]
@@ -198,7 +200,7 @@ class CompiledProgram:
             if isinstance(entry, str):
                 self.steps.append(_part(functions[entry]))
             else:
-                self.steps.append(_kernel(entry, self.places, whole))
+                self.steps.append(_kernel(entry, self.places, whole, self.lasting))
                 self.still += [v for v in entry.arguments[1]
                                if isinstance(v, View) and v.buffer.place in ("arena", "weights")]  # fmt: skip
             ended = [b for b, k in gone.items() if k <= last]
@@ -290,8 +292,8 @@ def _dropped(buffers: list[Buffer]) -> Step:
 class _Operand:
     """What a kernel is given for a view: of an input or a result that tensor, or a tensor over the same memory."""
 
-    def __init__(self, view: View, whole: View | None) -> None:
-        self.view, self.buffer = view, view.buffer
+    def __init__(self, view: View, whole: View | None, lasts: bool) -> None:
+        self.view, self.buffer, self.lasts = view, view.buffer, lasts
         self.is_whole = view == whole
         self.dtype = np.dtype(view.dtype)
 
@@ -302,7 +304,9 @@ class _Operand:
         cached = memory.views.get(self)
         if cached is None or cached[0] is not t._a:
             start = address(t) + int(self.view.offset) * self.dtype.itemsize  # type: ignore[call-overload]
-            cached = memory.views[self] = (t._a, over(start, self.view, self.dtype, t._a))
+            cached = (t._a, over(start, self.view, self.dtype, t._a))
+            if self.lasts:
+                memory.views[self] = cached
         return cached[1]
 
 
@@ -320,12 +324,14 @@ def over(start: int, view: View, dtype: Any, holder: Any) -> Tensor:
     return from_array(np.asarray(_Lying(said, holder)))
 
 
-def _kernel(call: Call, places: dict[Buffer, int], whole: dict[Buffer, View]) -> Step:
+def _kernel(call: Call, places: dict[Buffer, int], whole: dict[Buffer, View], lasting: set[Buffer]) -> Step:
     """Return what calls a kernel of core's as the program itself does."""
     node, given, outs = call.arguments
     pairs = [(x, v) for x, v in zip(node.inputs, given, strict=True) if isinstance(v, View)]
-    operands = [(x, None if v.buffer.place in ("arena", "weights") else _Operand(v, whole.get(v.buffer)), v)
-                for x, v in pairs]  # fmt: skip
+    operands: list[tuple[Any, _Operand | None, View]] = []
+    for x, v in pairs:
+        lies = v.buffer.place in ("arena", "weights")
+        operands.append((x, None if lies else _Operand(v, whole.get(v.buffer), v.buffer in lasting), v))
     direct = prepared(node) if node.op != "gradient" else None
     declared = declarations.table.get(node.op)
     copies = getattr(declared, "view", False)

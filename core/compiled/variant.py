@@ -209,7 +209,9 @@ class Variant:
         inputs = [v for v in part.inputs if v not in self.constants]
         self.takes = [self.places[id(v)] for v in inputs]
         strides = [tuple(s // parts.tensors[v]._a.itemsize for s in parts.tensors[v]._a.strides) for v in inputs]
-        program = CompiledProgram(Lowered(part.nodes, inputs, strides, self.constants, part.outputs))
+        lowered = Lowered(part.nodes, inputs, strides, self.constants, part.outputs)
+        first = len(self.known)  # the arguments come before
+        program = CompiledProgram(lowered, frozenset(k for k, place in enumerate(self.takes) if place >= first))
         program.build()
         return program
 

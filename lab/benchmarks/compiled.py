@@ -124,7 +124,7 @@ def arrays(drawn: Sequence[Any]) -> list[np.ndarray]:
     rng = np.random.default_rng(0)
     found = []
     for how, shape, *limits in drawn:
-        a = rng.standard_normal(shape) if how == "normal" else rng.uniform(*limits, shape)
+        a = rng.standard_normal(shape) if how == "normal" else rng.uniform(limits[0], limits[1], shape)
         found.append(a.astype(np.float32))
     return found
 

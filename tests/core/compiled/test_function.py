@@ -3,6 +3,7 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 from __future__ import annotations
 
+import copy
 import gc
 import threading
 
@@ -428,3 +429,14 @@ def test_gradients_that_depend_on_values_stay_as_they_are():
         c(x).backward()
         assert x.grad.tolist() == [2.0, 2.0 * (n % 3), 2.0 * (n % 3)]
     assert "depends on values" in str(c.explain())
+
+
+def test_copies_begin_anew():
+    model = core.compile(nn.Sequential(nn.Linear(3, 3), nn.Tanh()), check=3)
+    x = core.randn(2, 3)
+    settled(model, x)
+    twin = copy.deepcopy(model)
+    with core.no_grad():
+        twin.get_parameter("_orig_mod.0.weight").zero_()
+    assert core.allclose(settled(twin, x), core.tanh(twin._orig_mod[0].bias).expand(2, 3))
+    assert core.allclose(model(x), model._orig_mod(x), atol=1e-6)
