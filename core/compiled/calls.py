@@ -39,9 +39,9 @@ def address(t: Tensor) -> int:
 
 def kernel_addresses() -> dict[str, int]:
     """Return the addresses of core's kernels that loops call, by name."""
-    return {} if not hasattr(native.module, "kernel_addresses") else native.module.kernel_addresses()
+    return {} if native.module is None else native.module.kernel_addresses()
 
 
 point, make, run_loops = _point, _make, _run_loops
-if native.module is not None and hasattr(native.module, "run_loops"):
+if native.module is not None:
     point, make, run_loops = native.module.point, native.module.make, native.module.run_loops

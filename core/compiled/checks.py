@@ -77,5 +77,5 @@ def _fit(objects: Sequence[Any], what: tuple[Any, ...]) -> bool:
 
 
 first_changed, fit = _first_changed, _fit
-if native.module is not None and hasattr(native.module, "run_loops"):
+if native.module is not None:
     first_changed, fit = native.module.first_changed, native.module.fit

@@ -35,7 +35,8 @@ REFUSED = {
                      "matrix_power", "geqrf", "ormqr", "ldl_factor", "svd_lowrank", "pca_lowrank", "lobpcg", "cov",
                      "corrcoef", "quantile", "nanquantile", "bincount", "histc", "histogram", "histogramdd",
                      "take_along_dim", "gaussian_nll_loss", "multilabel_margin_loss", "binary_cross_entropy",
-                     "one_hot", "pack_padded_sequence", "pad_packed_sequence", "unique", "unique_consecutive", "renorm"),
+                     "one_hot", "pack_padded_sequence", "pad_packed_sequence", "unique", "unique_consecutive",
+                     "renorm"),
                     "uses {}, which looks at values"),
 }  # fmt: skip
 """Names that a compiled function may not use, and what is said of them."""

@@ -18,8 +18,8 @@ from ..declare.compile_c import built
 from ..export.c_elements import GroupWriter
 from ..export.c_writer import headers_for
 from ..export.groups import Arena, Group
-from ..export.plan import C_TYPES, Buffer, Call, View
-from ..export.polynomial import Count, c_text
+from ..export.plan import BYTES, C_TYPES, Buffer, Call, View
+from ..export.polynomial import Count, c_text, product
 from ..export.running import Run, prepared
 from ..tensors.tensor import Tensor, from_array
 from .calls import address, kernel_addresses, make, point, run_loops
@@ -32,6 +32,13 @@ _FLAGS = ("-std=gnu11", "-O3", "-g0", "-march=native", "-mprefer-vector-width=51
           "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast",
           *(f"-I{p}" for p in _INCLUDED))  # fmt: skip
 _PRELUDE = r"""#include "kernels/gemm.h"
+#include "runtime/parallel.h"
+typedef struct {
+    char *arena;
+    void *const *at;
+} memory;
+static void by_itself(ptrdiff_t n, double work, parallel_body body, void *context) { body(context, 0, n); }
+void (*in_parallel)(ptrdiff_t, double, parallel_body, void *) = by_itself;
 int (*product_of_f32)(const product_f32 *, ptrdiff_t);
 int (*product_of_f64)(const product_f64 *, ptrdiff_t);
 /* Sums of columns, in blocks of rows. */
@@ -52,6 +59,7 @@ int (*product_of_f64)(const product_f64 *, ptrdiff_t);
 COLUMN_SUMS(f32, float)
 COLUMN_SUMS(f64, double)
 """
+_ON_STACK = 1 << 18  # bytes of scratch rows, on whatever thread
 _LINE = 64  # bytes that memory is aligned to
 
 Step = Callable[["Memory"], None]
@@ -105,10 +113,15 @@ class CompiledProgram:
         self.free: list[Memory] = []
         writers: dict[int, GroupWriter] = {}
         scratch: dict[int, Sequence[Buffer]] = {}
+        self.on_stack: set[Buffer] = set()
         for step in lowered.steps:
             if isinstance(step, Group):
                 writer = writers[id(step)] = GroupWriter(step, lowered.held, self._pointer)
-                scratch[id(step)] = list(writer.scratch.values())
+                rows = list(writer.scratch.values())
+                if sum(int(b.size) * BYTES[b.dtype] for b in rows) <= _ON_STACK:  # type: ignore[call-overload]
+                    self.on_stack.update(rows)
+                else:
+                    scratch[id(step)] = rows
         arena = Arena(lowered.steps, scratch, lowered.held, ())
         self.offsets, end = [], 0
         for counts in arena.slots:
@@ -130,7 +143,10 @@ class CompiledProgram:
 
     def _pointer(self, buffer: Buffer, offset: Count = 0) -> str:
         kind = C_TYPES[buffer.dtype]
-        if buffer.place == "arena":
+        if buffer in self.on_stack:
+            size = (int(buffer.size) * BYTES[buffer.dtype] + _LINE - 1) // _LINE * _LINE  # type: ignore[call-overload]
+            base = f"({kind} *)__builtin_alloca_with_align({size}, {8 * _LINE})"
+        elif buffer.place == "arena":
             base = f"({kind} *)(arena + {self.offsets[buffer.slot or 0]})"
         else:
             base = f"({kind} *)at[{self._place(buffer)}]"
@@ -145,14 +161,16 @@ class CompiledProgram:
             if segment:
                 name = f"part_{len(parts)}"
                 body = "\n".join(segment)
-                parts.append(f"int {name}(char *const arena, void *const *const at) {{\n    (void)arena, (void)at;\n"
-                             f"{body}\n    return 0;\n}}\n")  # fmt: skip
+                both = "    memory both = {arena, at};\n    (void)both;\n"
+                head = f"int {name}(char *const arena, void *const *const at)"
+                parts.append(f"{head} {{\n{both}{body}\n    return 0;\n}}\n")
                 self.order.append((name, last))
                 segment.clear()
 
+        loops: list[str] = []
         for k, step in enumerate(self.lowered.steps):
             if isinstance(step, Group):
-                segment += ["    {", *(f"        {line}" for line in writers[id(step)].write()), "    }"]
+                segment.append(self._loop(step, writers[id(step)], loops))
             elif is_kernel(step):
                 close(k - 1)
                 for v in (*step.arguments[1], *step.arguments[2]):
@@ -164,9 +182,26 @@ class CompiledProgram:
         close(len(self.lowered.steps) - 1)
         for v in self.lowered.outputs:
             self._place(v.buffer)
-        text = "\n".join(parts)
+        text = "\n".join([*loops, *parts])
         used = "".join(f'#include "{f}"\n' for f in sorted(headers_for(text)))
         return f"{used}{_PRELUDE}\n{text}"
+
+    def _loop(self, group: Group, writer: GroupWriter, loops: list[str]) -> str:
+        """Add the function of a loop, which makes some of its turns; return its call, on several threads if it pays."""
+        count = writer.cut() if not any(b not in self.on_stack for b in writer.scratch.values()) else None
+        name = f"loop_{len(loops)}"
+        lines = writer.write(None if count is None else ("begin", "end"))
+        body = "\n".join(f"    {line}" for line in lines)
+        loops.append(f"""static void {name}(void *const context, const ptrdiff_t begin, const ptrdiff_t end) {{
+    char *const arena = ((const memory *)context)->arena;
+    void *const *const at = ((const memory *)context)->at;
+    (void)arena, (void)at, (void)begin, (void)end;
+{body}
+}}
+""")
+        if count is None:
+            return f"    {name}(&both, 0, 1);"
+        return f"    in_parallel({count}, {_work(group)}, {name}, &both);"
 
     def _call(self, call: Call) -> str:
         """Return the C of a product or of sums of columns."""
@@ -189,7 +224,7 @@ class CompiledProgram:
         if names:
             self.library = ctypes.CDLL(str(built(self.source, _FLAGS, _told())))
             for name, kernel in kernel_addresses().items():
-                ctypes.c_void_p.in_dll(self.library, f"product_of_{name[-3:]}").value = kernel
+                ctypes.c_void_p.in_dll(self.library, name).value = kernel
             functions = {n: ctypes.cast(getattr(self.library, n), ctypes.c_void_p).value or 0 for n in names}
         whole = self.lowered.whole()
         wanted = {v.buffer for v in self.lowered.outputs}
@@ -262,6 +297,12 @@ class CompiledProgram:
                 holder.ctypes.data if v.buffer.place == "weights" else memory.arena + self.offsets[v.buffer.slot or 0]
             )
             memory.fixed[v] = over(start + int(v.offset) * dtype.itemsize, v, dtype, holder)  # type: ignore[call-overload]
+
+
+def _work(group: Group) -> int:
+    """Return about how much a loop has to do, in additions of adjacent floats."""
+    each = sum(3 if i.inner else 3 + 2 * len(i.op.statements) for i in group.items)
+    return each * int(product(group.space))  # type: ignore[call-overload]
 
 
 def _lines(group: Group) -> str:

@@ -76,6 +76,9 @@ class CompiledStep(Compiled):
             return self._failed(v, error, args, kwargs)
         self.optimizer.zero_grad()
         v.write(made, given)
+        if observe.followers and observe.tally.steps >= observe.resting:
+            observe.tell("passed", (made[v.results[0]],))
+        observe.tally.passes += 1
         for place, k in v.gradients:
             given[place]._grad = made[k]
         self.optimizer.step()

@@ -3,6 +3,7 @@
 #include "binding/fields.h"
 #include "binding/module.h"
 #include "kernels/gemm.h"
+#include "runtime/parallel.h"
 
 /* Which check: as in core/compiled/checks.py. */
 enum { GET, ITEM, CELL, KEYS, LENGTH, ATTRIBUTE };
@@ -162,8 +163,8 @@ static PyObject *py_run_loops(PyObject *module, PyObject *const *args, Py_ssize_
 
 /* The addresses of the kernels that loops call. */
 static PyObject *py_kernel_addresses(PyObject *module, PyObject *ignored) {
-    return Py_BuildValue("{s:N,s:N}", "gemm_f32", PyLong_FromVoidPtr((void *)gemm_f32), "gemm_f64",
-                         PyLong_FromVoidPtr((void *)gemm_f64));
+    return Py_BuildValue("{s:N,s:N,s:N}", "product_of_f32", PyLong_FromVoidPtr((void *)gemm_f32), "product_of_f64",
+                         PyLong_FromVoidPtr((void *)gemm_f64), "in_parallel", PyLong_FromVoidPtr((void *)parallel_for));
 }
 
 #define FAST(name, doc) {#name, (PyCFunction)(void (*)(void))py_##name, METH_FASTCALL, doc}
