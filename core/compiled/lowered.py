@@ -13,7 +13,7 @@ from typing import Any
 from ..declare import op as declarations
 from ..declare.op import Elementwise
 from ..export import c_writer as _rows  # noqa: F401 - the rows of ops are entered when it is loaded
-from ..export.groups import Group, materialised, read_by, schedule, written_by
+from ..export.groups import Group, materialised, merged, read_by, schedule, written_by
 from ..export.ir import ExportError, Node, Value
 from ..export.lower_views import reshape, transpose
 from ..export.lowering import COPY, Builder
@@ -225,7 +225,7 @@ class Lowered:
             made.append(view.buffer)
             self.outputs.append(view)
         wanted = set(made)
-        self.steps = schedule(_needed(b.steps, set(wanted)), _MOST)
+        self.steps = merged(schedule(_needed(b.steps, set(wanted)), _MOST))
         self.held = materialised(self.steps) | wanted
         self.inputs, self.given = b.inputs, [b.known[v] for v in inputs]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from time import perf_counter
+from time import thread_time as clock
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from .structure import Described, Rebuilt, taken_apart
 
 TRIALS = 3
 _GLANCED = (Tensor, Parameter, int, float, bool, str, type(None))
+_MOST_TRIALS = 12  # where it cannot be told
 _REPEATS, _SHORT = 3, 0.002  # of a trial that takes less than so many seconds
 _GAIN = 0.98  # of eager's time that a replay has to stay below
 
@@ -58,7 +59,7 @@ class Variant:
         self.history: History | None = None
         self.build: Rebuilt = lambda made: made
         self.known: list[Tensor | None] = []  # of each argument the tensor of `reads` that it is
-        self.left = TRIALS
+        self.left, self.tried = TRIALS, 0
         self.times = [float("inf"), float("inf")]  # eager, compiled: of the shortest
         self.memory = (0, 0)
         self.ready = threading.Event()
@@ -251,18 +252,18 @@ class Variant:
         """Run a call by both ways, compare and time them; the result is eager's."""
         given = [*described.tensors, *self.held]
         try:
-            start = perf_counter()
+            start = clock()
             self.holds(Described(args, kwargs))
-            guards = perf_counter() - start
+            guards = clock() - start
             self.made(given)
             made, compiled = _timed(lambda: self.made(given))
         except Exception as error:
             self.refuse(f"{type(error).__name__}: {error}", "eager")
             return function(*args, **kwargs)
         if self.updates:
-            start = perf_counter()
+            start = clock()
             result = function(*args, **kwargs)
-            eager = perf_counter() - start
+            eager = clock() - start
         else:
             result, eager = _timed(lambda: function(*args, **kwargs))
         found: list[Tensor] = []
@@ -297,7 +298,12 @@ class Variant:
             return
         self.times = [min(self.times[0], eager), min(self.times[1], compiled)]
         self.left -= 1
+        self.tried += 1
         if self.left > 0:
+            return
+        share = self.times[1] / self.times[0]
+        if _GAIN * 0.9 < share < _GAIN * 1.2 and self.tried < _MOST_TRIALS:  # too near to tell by so few
+            self.left = 1
             return
         if self.times[1] > _GAIN * self.times[0]:
             told = f"{1e6 * self.times[1]:.0f} µs compiled, {1e6 * self.times[0]:.0f} µs eager"
@@ -310,9 +316,9 @@ def _timed(run: Callable[[], Any]) -> tuple[Any, float]:
     """Return a result, and the shortest time of a few runs where they are short."""
     best = float("inf")
     for _ in range(_REPEATS):
-        start = perf_counter()
+        start = clock()
         result = run()
-        best = min(best, perf_counter() - start)
+        best = min(best, clock() - start)
         if best > _SHORT:
             break
     return result, best

@@ -1,7 +1,7 @@
 """``python -m lab bench compile``: functions and training steps compiled, beside core and PyTorch as they are.
 
 Functions that are mostly elementwise, with and without their gradients, and the training steps of `steps`; on one
-thread, all contestants of a case in turn in one process, times as shares of core's own. Compiled functions have stepped
+thread, all contestants of a case in turn in one process, times on the processor as shares of core's own. Compiled functions have stepped
 back to eager where they were no faster, as they do for a user: their share is then 1 and the column "as" says so. Last
 the most memory that a GPT's step takes, compiled and not, each in a process of its own.
 """
@@ -13,6 +13,7 @@ import json
 import statistics
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -170,7 +171,11 @@ def functions(rounds: int, only: str, torch: Any, compiler: bool) -> Iterator[di
         for name, (function, drawn) in FUNCTIONS.items():
             if only in name:
                 works, compiled = contestants(function, drawn, gradient, torch, compiler)
-                yield row(name + (", gradient" if gradient else ""), in_turn(works, rounds, 0.005, 0.0), compiled)
+                yield row(
+                    name + (", gradient" if gradient else ""),
+                    in_turn(works, rounds, 0.005, 0.0, clock=time.process_time),
+                    compiled,
+                )
 
 
 def training(rounds: int, only: str, torch: Any, compiler: bool) -> Iterator[dict[str, Any]]:
@@ -193,7 +198,7 @@ def training(rounds: int, only: str, torch: Any, compiler: bool) -> Iterator[dic
             for _ in range(3):
                 theirs()
             works["torch.compile"] = theirs
-        yield row(f"step: {case.name}", in_turn(works, rounds, 0.01, 0.0), step)
+        yield row(f"step: {case.name}", in_turn(works, rounds, 0.01, 0.0, clock=time.process_time), step)
 
 
 def row(name: str, times: dict[str, list[float]], compiled: Any) -> dict[str, Any]:
