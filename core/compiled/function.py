@@ -24,6 +24,7 @@ from .recording import Refusal
 from .structure import Described, taken_apart
 from .variant import TRIALS, Variant
 
+_LONGEST_REST = 64  # calls that run eagerly, one after the other, without a look at whether they must
 MOST = 8
 """Variants of one function: what asks for more runs eagerly."""
 
@@ -53,13 +54,21 @@ class Compiled:
         self.variants: dict[Any, list[Variant]] = {}
         self.count = 0
         self._last: Variant | None = None  # the one that was replayed last
+        self._rest = self._rested = 0  # calls that are yet to run eagerly without a look, and how many they were
+        self.unasked = 0  # calls that ran so
         self.refused = ""  # why nothing of it is compiled
         self.turned_away: dict[str, int] = {}  # why calls ran eagerly, and how many
         everything.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, or replay what was recorded of it."""
-        why = self.refused or self._unable()
+        if self._rest:
+            self._rest -= 1
+            self.unasked += 1
+            return self._run(*args, **kwargs)
+        if self.refused:
+            return self._stays(self.refused, args, kwargs)
+        why = self._unable()
         if why:
             return self._eagerly(why, args, kwargs)
         modes = (mode.enabled, mode.inference, get_default_dtype())
@@ -71,7 +80,7 @@ class Compiled:
             key = (described.key, *modes)
             several = self.variants.get(key, ())
         except (Refusal, TypeError) as error:
-            return self._eagerly(str(error), args, kwargs)
+            return self._stays(str(error), args, kwargs)
         for v in several:
             if v.holds(described):
                 break
@@ -87,7 +96,15 @@ class Compiled:
                 return self._tried(v, args, kwargs, described)
         if v.state == "building":
             return self._run(*args, **kwargs)
-        return self._eagerly(v.why, args, kwargs, v.state == "refused")
+        return self._stays(v.why, args, kwargs, v.state == "refused")
+
+    def _stays(self, why: str, args: tuple[Any, ...], kwargs: dict[str, Any], refused: bool = True) -> Any:
+        """Run the function itself, and where nothing of it is compiled the next calls too, without a look at them."""
+        found = self._eagerly(why, args, kwargs, refused)
+        alive = any(v.state not in ("refused", "eager") for several in self.variants.values() for v in several)
+        if not alive and not self.fullgraph:
+            self._rested = self._rest = min(2 * self._rested + 1, _LONGEST_REST)
+        return found
 
     # -- what a step does otherwise ------------------------------------------------------------------------------------
 
@@ -142,7 +159,7 @@ class Compiled:
     def _record(self, key: Any, described: Described, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record a call as a new variant."""
         if self.count >= MOST:
-            return self._eagerly(
+            return self._stays(
                 f"more than {MOST} variants: shapes, numbers or what it reads keep changing", args, kwargs
             )
         if stance.said() == "eager_on_recompile" and self.count:
@@ -158,7 +175,7 @@ class Compiled:
             except Refusal as why:
                 if not self.count or len(self.turned_away) > MOST:  # else it may pass: a hook, a value
                     self.refused = str(why)
-                return self._eagerly(str(why), args, kwargs)
+                return self._stays(str(why), args, kwargs)
             v = self._variant(reads, described)
             v.left = max(TRIALS, self.check)
             with stance.inside():
@@ -186,7 +203,7 @@ class Compiled:
     def reset(self) -> None:
         """Forget all variants."""
         self.variants, self.count, self.refused, self.turned_away = {}, 0, "", {}
-        self._last = None
+        self._last, self._rest, self._rested, self.unasked = None, 0, 0, 0
 
     def explain(self) -> Explained:
         """Return what was compiled, what became one loop, and why what was not compiled was not."""
@@ -239,7 +256,7 @@ class Explained:
         self.name = compiled.__name__
         self.refused = compiled.refused
         self.variants = [v for several in compiled.variants.values() for v in several]
-        self.eager_calls = dict(compiled.turned_away)
+        self.eager_calls, self.unasked = dict(compiled.turned_away), compiled.unasked
 
     @property
     def graph_count(self) -> int:
@@ -259,6 +276,8 @@ class Explained:
                 lines.append(f"     {1e6 * v.times[1]:.0f} µs, eagerly {1e6 * v.times[0]:.0f} µs")
         for why, count in self.eager_calls.items():
             lines.append(f"  {count} call{'s' * (count != 1)} ran eagerly: {why}")
+        if self.unasked:
+            lines.append(f"  {self.unasked} more calls ran so, without a look at whether they must")
         return "\n".join(lines)
 
     __repr__ = __str__
