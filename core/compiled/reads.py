@@ -23,7 +23,7 @@ from ..base.source import is_ours
 from ..nn.modules.module import Module
 from ..nn.parameter import Parameter
 from ..tensors.tensor import Tensor
-from . import code as codes
+from . import bytecode
 from .checks import (
     ARRAY,
     ATTRIBUTE,
@@ -274,7 +274,7 @@ class Reads:
             for key, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
                 self._item(CELL, cell, None, cell.cell_contents, key)
             return
-        found = codes.read(f.__code__)
+        found = bytecode.read(f.__code__)
         for effect in found.effects:
             raise Refusal(f"{effect.line} {effect.what}")
         self._check(ATTRIBUTE, f, "__code__", f.__code__)

@@ -17,9 +17,9 @@ from ..export.ir import ExportError
 from ..nn.parameter import Parameter
 from ..ops.creation import ones_like
 from ..tensors.tensor import Tensor
+from .bytecode import MAKERS
 from .calls import address
 from .checks import fit, spec_of
-from .code import MAKERS
 from .history import History
 from .lowered import Lowered
 from .parts import Part, Parts, parts_of
