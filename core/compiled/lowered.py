@@ -37,10 +37,13 @@ _OPENED = (
     "transpose",
 )
 """Ops whose gradient is fused op by op: their forward is."""
-_OWN = ("cross_entropy", "nll_loss", "batch_norm", "group_norm", "im2col", "col2im", "einsum", "cumsum", "sort")
-"""Ops that core's kernel does better than loops would."""
 PRODUCT, COLUMNS = "product", "column_sums"
 """The functions of calls that stand within the C of a part: core's product of matrices, and the sums of columns."""
+_IN_C = (PRODUCT, COLUMNS, "gather")
+"""The functions of C that a part calls."""
+_FEW = 512  # classes up to which a cross entropy is loops
+_OWN = ("nll_loss", "batch_norm", "group_norm", "im2col", "col2im", "einsum", "cumsum", "sort")
+"""Ops that core's kernel does better than loops would."""
 _MOST = 96  # ops in a loop
 _PIECE = 2048  # elements of a row's piece
 _LONGEST = 8192  # elements of a row up to which it is one piece
@@ -79,12 +82,12 @@ class Planner(Builder):
             return [self.known[v] for v in node.outputs if v is not None]
         if node.op in ("if", "while"):
             raise ExportError("control flow")
-        if node.op not in _OWN and node.op != "gradient":
+        if node.op not in _OWN and not _many_classes(node) and node.op != "gradient":
             mark, checks = len(self.steps), len(self.checks)
             try:
                 found = self._multiplied(node) if node.op in ("linear", "matmul") else super().lowered(node)
                 if any(
-                    isinstance(step, Call) and step.function not in (PRODUCT, COLUMNS) for step in self.steps[mark:]
+                    isinstance(step, Call) and step.function not in _IN_C for step in self.steps[mark:]
                 ):
                     raise _NotFused
                 for value, view in zip(node.outputs, found, strict=False):
@@ -103,6 +106,8 @@ class Planner(Builder):
             shapes = [v.shape for v in node.inputs if isinstance(v, Value)]
             plain = all(v.dtype in ("float32", "float64") for v in node.inputs if isinstance(v, Value))
             return self.products and plain and all(len(s) == 2 and 0 not in s for s in shapes)
+        if node.params["of"] == "cross_entropy":
+            return not any(_many_classes(n) for n in node.blocks[0].nodes)
         return node.params["of"] in _OPENED
 
     def _kernel(self, node: Node) -> list[View | None]:
@@ -248,6 +253,13 @@ class Lowered:
             for b in read_by(step) | written_by(step):
                 found[b] = k
         return found
+
+
+def _many_classes(node: Node) -> bool:
+    """Return whether it is a cross entropy, or a part of its gradient, of more classes than loops do well."""
+    if node.op == "cross_entropy":
+        return len(node.inputs[0].shape) != 2 or node.inputs[0].shape[1] > _FEW
+    return node.op == "target_mass" and node.params["classes"] > _FEW
 
 
 def _needed(steps: Sequence[Any], wanted: set[Buffer]) -> list[Any]:

@@ -16,14 +16,14 @@ from ..base.dtypes import from_numpy
 from ..declare import op as declarations
 from ..declare.compile_c import built
 from ..export.c_elements import GroupWriter
-from ..export.c_writer import headers_for
+from ..export.c_writer import call_lines, headers_for
 from ..export.groups import Arena, Group
 from ..export.plan import BYTES, C_TYPES, Buffer, Call, View
 from ..export.polynomial import Count, c_text, product
-from ..export.running import Run, prepared
+from ..export.running import Run, prepared, prepared_gradient
 from ..tensors.tensor import Tensor, from_array
 from .calls import address, kernel_addresses, make, point, run_loops
-from .lowered import COLUMNS, Lowered, is_kernel
+from .lowered import COLUMNS, PRODUCT, Lowered, is_kernel
 from .recording import short
 
 _NATIVE = Path(__file__).parents[1] / "native"
@@ -162,7 +162,7 @@ class CompiledProgram:
             if segment:
                 name = f"part_{len(parts)}"
                 body = "\n".join(segment)
-                both = "    memory both = {arena, at};\n    (void)both;\n"
+                both = "    memory both = {arena, at};\n    int error = 0;\n    (void)both, (void)error;\n"
                 head = f"int {name}(char *const arena, void *const *const at)"
                 parts.append(f"{head} {{\n{both}{body}\n    return 0;\n}}\n")
                 self.order.append((name, last))
@@ -207,7 +207,9 @@ class CompiledProgram:
         return f"    in_parallel({count}, {_work(group)}, {name}, &both);"
 
     def _call(self, call: Call) -> str:
-        """Return the C of a product or of sums of columns."""
+        """Return the C of a call that stands within a part."""
+        if call.function not in (PRODUCT, COLUMNS):
+            return " ".join(["{", *call_lines(call, self._pointer), "}"])
         pointers = ["NULL" if v is None else self._pointer(v.buffer, v.offset)
                     for v in call.arguments if v is None or isinstance(v, View)]  # fmt: skip
         kind = "f32" if call.arguments[0].dtype == "float32" else "f64"
@@ -383,14 +385,14 @@ def _kernel(call: Call, places: dict[Buffer, int], whole: dict[Buffer, View], la
     for x, v in pairs:
         lies = v.buffer.place in ("arena", "weights")
         operands.append((x, None if lies else _Operand(v, whole.get(v.buffer), v.buffer in lasting), v))
-    direct = prepared(node) if node.op != "gradient" else None
+    direct = prepared(node) if node.op != "gradient" else prepared_gradient(node)
     declared = declarations.table.get(node.op)
     copies = getattr(declared, "view", False)
     targets = [None if v is None else (v.buffer, places[v.buffer], v.shape) for v in outs]
 
     def run(memory: Memory) -> None:
         tensors = {x: memory.fixed[v] if operand is None else operand(memory) for x, operand, v in operands}
-        results = Run(tensors, {}, None, {})._results(node) if direct is None else direct(tensors)
+        results = Run(tensors, {}, None, {}).results(node) if direct is None else direct(tensors)
         results = results if isinstance(results, tuple) else (results,)
         for target, t in zip(targets, results, strict=False):
             if target is None:
@@ -403,6 +405,6 @@ def _kernel(call: Call, places: dict[Buffer, int], whole: dict[Buffer, View], la
             elif copies or any(t is x or t._a is x._a for x in tensors.values()):
                 t = t.clone()
             memory.found[buffer] = t
-            memory.table[k] = address(t)
+            point(memory.at, k, (t,))
 
     return run
