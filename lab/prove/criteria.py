@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 FASTER = 0.8  # a patch for speed takes at most so much of the CPU time
-SURELY_FASTER, MANY = 0.93, 5  # where so many runs of each are further apart than twice their noise
 RTOL, ATOL = 1e-4, 1e-6  # within which values are the same
 IN_VAIN = ("takes none", "nobody takes them")
 REMADE = ("models made one step each", "the network is bent to it")
@@ -202,9 +201,7 @@ def _faster(runs: Runs) -> str:
     wall = runs.before["wall_ms"], runs.after["wall_ms"]
     if wall[0] > 3 * a:  # it sleeps or waits: what counts is the wall
         a, b = wall
-    many = min(len(run.get("times", ())) for run in (runs.before, runs.after)) >= MANY
-    sure = many and times[0][0] - times[1][-1] > 2 * noise
-    if b > (SURELY_FASTER if sure else FASTER) * a or a - b < 2.0 or runs.same_values():
+    if b > FASTER * a or a - b < 2.0 or runs.same_values():
         return ""
     return f"{a:,.0f} → {b:,.0f} ms, same values to {RTOL:g}"
 

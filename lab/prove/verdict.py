@@ -19,9 +19,7 @@ from .criteria import CRITERIA, SPEED, Criterion, Runs, freezing, in_vain, remad
 
 STAYS = "the finding stays"
 WORSE = ("error", "warning")  # severities of findings that may not come
-_ONCE = re.compile(
-    r"\bcall \w+ once\b|\bonce at the end\b|\bGo over the (?:other|training) part\b"
-)
+_ONCE = re.compile(r"\bcall \w+ once\b|\bonce at the end\b|\bGo over the (?:other|training) part\b")
 _FREEZES = ("it adds no_grad", "it adds detach", "it adds requires_grad_")
 _KEPT_CALLS = ("backward", "step", "grad")  # what a patch may not take away
 _HIDING = ("no_grad", "inference_mode", "set_grad_enabled", "detach", "detach_", "suppress", "simplefilter",
