@@ -85,7 +85,8 @@ def conv_transpose(x: Any, weight: Any, stride: Any, output_padding: Any, **_: A
     if out == list(x.shape[2:]):
         return y
     whole = np.zeros((*y.shape[:2], *out), y.dtype)
-    whole[(..., *(slice(0, end, s) for end, s in zip(ends, stride, strict=True)))] = y
+    seen: Any = (..., *(slice(0, end, s) for end, s in zip(ends, stride, strict=True)))
+    whole[seen] = y
     return whole
 
 

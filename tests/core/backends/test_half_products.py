@@ -9,7 +9,7 @@ import pytest
 
 import core
 import core.nn.functional as F
-from core.backends import half_products
+from core.backends import half, half_products
 from core.dispatch.explain import explain
 
 pytestmark = pytest.mark.skipif(not half_products.there, reason="this processor does not multiply bfloat16")
@@ -51,6 +51,19 @@ def test_convolutions_of_one_place(case: Any, transposed: bool, rng: np.random.G
     for a, b in zip(found, right, strict=True):
         assert a.shape == b.shape
         assert np.abs(a - b).max() <= 2**-7 * np.abs(b).max()
+
+
+@pytest.mark.parametrize("k", [1, 2, 15, 16, 17, 511, 512, 513, 1025, 4096, 4097, 5003])
+@pytest.mark.parametrize(("m", "n"), [(96, 32), (97, 33), (13, 100), (1, 1), (12, 64)])
+def test_products_of_any_depth(m: int, n: int, k: int, rng: np.random.Generator) -> None:
+    """Sums that are kept between depths and spans, rows and columns at the edges of tiles, both factors both ways."""
+    a, b = (core.tensor(rng.standard_normal(s)).to(core.bfloat16) for s in ((m, k), (k, n)))
+    bias = rng.standard_normal(n).astype("f")
+    right = a.double().numpy() @ b.double().numpy() + bias
+    for left in (a, a.t().contiguous().t()):
+        for other in (b, b.t().contiguous().t()):
+            found = half.c.gemm_bf16(left.numpy(), other.numpy(), bias).astype("d")
+            np.testing.assert_allclose(found, right, rtol=2**-8, atol=1e-5 * k**0.5)
 
 
 def test_which_convolutions_are_products() -> None:
