@@ -13,7 +13,7 @@ from typing import Any
 from ..declare import op as declarations
 from ..declare.op import Elementwise
 from ..export import c_writer as _rows  # noqa: F401 - the rows of ops are entered when it is loaded
-from ..export.groups import Group, materialised, merged, read_by, schedule, written_by
+from ..export.groups import Group, delayed, materialised, merged, read_by, schedule, written_by
 from ..export.ir import ExportError, Node, Value
 from ..export.lower_views import reshape, transpose
 from ..export.lowering import COPY, Builder
@@ -86,9 +86,7 @@ class Planner(Builder):
             mark, checks = len(self.steps), len(self.checks)
             try:
                 found = self._multiplied(node) if node.op in ("linear", "matmul") else super().lowered(node)
-                if any(
-                    isinstance(step, Call) and step.function not in _IN_C for step in self.steps[mark:]
-                ):
+                if any(isinstance(step, Call) and step.function not in _IN_C for step in self.steps[mark:]):
                     raise _NotFused
                 for value, view in zip(node.outputs, found, strict=False):
                     if value is not None and view is None and value in self.used:
@@ -230,7 +228,7 @@ class Lowered:
             made.append(view.buffer)
             self.outputs.append(view)
         wanted = set(made)
-        self.steps = merged(schedule(_needed(b.steps, set(wanted)), _MOST))
+        self.steps = merged(schedule(delayed(_needed(b.steps, set(wanted))), _MOST, apart=True))
         self.held = materialised(self.steps) | wanted
         self.inputs, self.given = b.inputs, [b.known[v] for v in inputs]
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..declare import op as declarations
 from ..declare.op import Elementwise
-from ..export.ir import Node, Tree, Value, needed, values_in
+from ..export.ir import Block, Node, Tree, Value, needed, values_in
 from ..export.joined import Joined
 from ..tensors.tensor import Tensor
 from .recording import Recording
@@ -66,8 +66,10 @@ def parts_of(tape: Recording, inputs: Sequence[Tensor], count: int, whole: bool 
         return Parts(Part(first, _read(first, ends, tensors), ends), None, tensors, [], results, updates, [], [])
     wanted = [given[id(t)] for t in tape.cotangents if id(t) in given]
     if whole:
+        second, _ = _backward(program.nodes, first, ends, gradients)
+        both = _one_after_other(needed(program.nodes, [*ends, *gradients]), first, second)
         ends = list(dict.fromkeys([*ends, *gradients]))
-        both = needed(program.nodes, ends)
+        both = needed(both, ends)
         read = _read(both, ends, {**tensors, **dict.fromkeys(wanted)})
         return Parts(Part(both, read, ends), None, tensors, wanted, results, updates, [], gradients)
     second, saved = _backward(program.nodes, first, ends, gradients)
@@ -130,6 +132,30 @@ def _backward(nodes: Sequence[Node], first: Sequence[Node], ends: Sequence[Value
         if v in remade:
             make(v)
     return needed([*copies, *rest], gradients), list(saved)
+
+
+def _one_after_other(nodes: Sequence[Node], first: Sequence[Node], second: Sequence[Node]) -> list[Node]:
+    """Return the ops of both parts as one program, in which what the second makes again has values of its own."""
+    ran = {v for node in first for v in node.outputs if v is not None}
+    again = {v for node in second for v in node.outputs if v is not None and v in ran}
+    new = {v: Value(f"{v.name}.again", v.dtype, v.shape) for v in again}
+    found = [n for n in nodes if any(v in ran for v in n.outputs if v is not None)]
+    for node in second:
+        inputs, params, blocks = _replaced((node.inputs, tuple(node.params.items()), node.blocks), new)
+        outputs = tuple([None if v is None else new.get(v, v) for v in node.outputs])
+        found.append(node._replace(inputs=inputs, params=dict(params), outputs=outputs, blocks=blocks))
+    return found
+
+
+def _replaced(x: Any, new: dict[Value, Value]) -> Any:
+    """Return something of an op with other values in it."""
+    if isinstance(x, Value):
+        return new.get(x, x)
+    if isinstance(x, Node | Block):
+        return type(x)(*(_replaced(part, new) for part in x))
+    if isinstance(x, dict):
+        return {k: _replaced(v, new) for k, v in x.items()}
+    return tuple([_replaced(v, new) for v in x]) if type(x) is tuple else x
 
 
 def _cheap(node: Node) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from collections.abc import Callable, Sequence
+from bisect import insort
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -123,11 +124,7 @@ class CompiledProgram:
                 else:
                     scratch[id(step)] = rows
         arena = Arena(lowered.steps, scratch, lowered.held, ())
-        self.offsets, end = [], 0
-        for k, counts in enumerate(arena.slots):
-            end += 13 * k % 61 * _LINE  # not at the same place of each page: they would be in the way of one another
-            self.offsets.append(end)
-            end += (max(int(c) for c in counts) + _LINE - 1) // _LINE * _LINE  # type: ignore[call-overload]
+        self.offsets, end = placed(arena.spans)
         self.room = end
         self.ran: list[tuple[Any, Any]] = []
         self.source = self._source(writers)
@@ -148,7 +145,7 @@ class CompiledProgram:
             size = (int(buffer.size) * BYTES[buffer.dtype] + _LINE - 1) // _LINE * _LINE  # type: ignore[call-overload]
             base = f"({kind} *)__builtin_alloca_with_align({size}, {8 * _LINE})"
         elif buffer.place == "arena":
-            base = f"({kind} *)(arena + {self.offsets[buffer.slot or 0]})"
+            base = f"({kind} *)(arena + {self.offsets[buffer]})"
         else:
             base = f"({kind} *)at[{self._place(buffer)}]"
         return base if offset == 0 else f"{base} + {c_text(offset, True)}"
@@ -305,9 +302,7 @@ class CompiledProgram:
         for v in self.still:
             dtype = np.dtype(v.dtype)
             holder = v.buffer.array if v.buffer.place == "weights" else memory.room
-            start = (
-                holder.ctypes.data if v.buffer.place == "weights" else memory.arena + self.offsets[v.buffer.slot or 0]
-            )
+            start = holder.ctypes.data if v.buffer.place == "weights" else memory.arena + self.offsets[v.buffer]
             memory.fixed[v] = over(start + int(v.offset) * dtype.itemsize, v, dtype, holder)  # type: ignore[call-overload]
 
 
@@ -325,6 +320,26 @@ def _lines(group: Group) -> str:
             files.setdefault(item.line.file.replace("\\", "/").rpartition("/")[2], set()).add(item.line.number)
     said = [f"{file} line {min(n)}" + (f" to {max(n)}" if len(n) > 1 else "") for file, n in files.items()]
     return f" ({', '.join(said)})" if said else ""
+
+
+def placed(spans: Mapping[Buffer, tuple[int, int]]) -> tuple[dict[Buffer, int], int]:
+    """Return where in an arena each buffer begins, and how large that has to be: the largest first, each at the lowest
+    place where nothing lies that is there at the same time."""
+    found: dict[Buffer, int] = {}
+    taken: list[tuple[int, int, int, int]] = []  # begin, end, first step, last step; by their beginnings
+    room = 0
+    for k, (b, (first, last)) in enumerate(sorted(spans.items(), key=lambda s: (-int(s[0].size), s[0].name))):
+        # large ones not at the same place of each page: they would be in the way of one another
+        stagger = 13 * k % 61 * _LINE if int(b.size) > 1024 else 0  # type: ignore[call-overload]
+        size = (int(b.size) * BYTES[b.dtype] + stagger + _LINE - 1) // _LINE * _LINE  # type: ignore[call-overload]
+        at = 0
+        for begin, end, f, t in taken:
+            if f <= last and first <= t and begin < at + size and at < end:
+                at = end
+        found[b] = at + stagger
+        insort(taken, (at, at + size, first, last))
+        room = max(room, at + size)
+    return found, room
 
 
 def _part(function: int) -> Step:

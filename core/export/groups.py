@@ -119,14 +119,29 @@ class Group:
         return [i for i in found if i is not None], inner
 
 
-def schedule(steps: Sequence[Any], most: int = _MOST) -> list[Any]:
+def delayed(steps: Sequence[Any]) -> list[Any]:
+    """Return the steps with each item just before the first step that needs it: what it makes is not kept for long."""
+    placed: list[tuple[Any, set[Buffer], set[Buffer]]] = []
+    for step in reversed(steps):
+        writes, reads = written_by(step), read_by(step)
+        at = 0
+        if isinstance(step, Item):
+            waits = (k for k, (_, w, r) in enumerate(placed) if writes & r or writes & w or reads & w)
+            at = next(waits, 0)
+        placed.insert(at, (step, writes, reads))
+    return [step for step, _, _ in placed]
+
+
+def schedule(steps: Sequence[Any], most: int = _MOST, apart: bool = False) -> list[Any]:
     """Return the steps with their items in groups of at most `most`: each joins the latest that it fits, not before its
-    operands."""
+    operands; where calls keep loops `apart`, none from before the last call."""
     placed: list[Any] = []
     writer: dict[Buffer, int] = {}
+    last = 0
     for step in steps:
         if isinstance(step, Item):
             need = max((writer.get(x.buffer, 0) for x in (*step.reads(), step.out)), default=0)
+            need = max(need, last) if apart else need
             at = next((k for k in range(len(placed) - 1, need - 1, -1)
                        if isinstance(placed[k], Group) and placed[k].join(step)), None)  # fmt: skip
             if at is None:
@@ -139,13 +154,15 @@ def schedule(steps: Sequence[Any], most: int = _MOST) -> list[Any]:
         elif isinstance(step, Loop):
             step = step._replace(test=schedule(step.test, most), body=schedule(step.body, most))
         placed.append(step)
+        last = len(placed)
         for b in written_by(step):
             writer[b] = len(placed) - 1
     return placed
 
 
 def merged(steps: Sequence[Any]) -> list[Any]:
-    """Return the steps with those groups in one that fit together, and that no step between them keeps apart."""
+    """Return the steps with those groups in one that fit together, and that neither a call nor what they need keeps
+    apart."""
     placed = list(steps)
     at = 0
     while at < len(placed):
@@ -163,15 +180,17 @@ def _merge_into(placed: list[Any], at: int) -> None:
     between_read: set[Buffer] = set()
     while k < len(placed):
         other = placed[k]
+        if not isinstance(other, Group):
+            return
         writes, reads = written_by(other), read_by(other)
         up = not (reads | writes) & between_made and not writes & between_read
-        if isinstance(other, Group) and up and (both := placed[at].joined(other)) is not None:
+        if up and (both := placed[at].joined(other)) is not None:
             placed[at] = both
             del placed[k]
             made, read = set(written_by(both)), set(read_by(both))
             continue
         down = not made & (between_read | between_made) and not read & between_made
-        if isinstance(other, Group) and down and (both := placed[at].joined(other)) is not None:
+        if down and (both := placed[at].joined(other)) is not None:
             placed[k] = both
             del placed[at]
             _merge_into(placed, k - 1)
@@ -252,7 +271,7 @@ class Arena:
                  names: Sequence[str]) -> None:  # fmt: skip
         self._sample = dict.fromkeys(names, 16)
         self.slots: list[list[Count]] = []  # bytes that each slot has to have
-        spans = self._spans(steps, scratch, held)
+        spans = self.spans = self._spans(steps, scratch, held)  # from which step to which each buffer is needed
         free: dict[int, int] = {}  # slot -> the step after which it is free
         sizes: list[int] = []
         for buffer, (first, last) in sorted(spans.items(), key=lambda s: (s[1][0], -s[1][1], s[0].name)):
