@@ -79,6 +79,8 @@ class ValueFacts:
     """All of it, by rows."""
 
     lost: dict[Row, Lost] = field(default_factory=dict)
+    cancelled: dict[Row, float] = field(default_factory=dict)
+    """Differences of which some are 0, of operands beyond their dtype's whole numbers -> the largest of these."""
     wrapped: dict[Row, float] = field(default_factory=dict)
     """Differences and sums in uint8 -> the share of results that do not fit."""
     merged: dict[Row, tuple[float, float]] = field(default_factory=dict)
@@ -139,6 +141,8 @@ def note(trace: Trace, row: Row, e: observe.OpEvent) -> None:
         if row.dtype.startswith(("int", "uint")) and row.count <= BATCHES and number and isinstance(number[0], float):
             facts.fractions |= {row} if not number[0].is_integer() else set()
         return
+    if e.op == "embedding" and len(row.shape) > 2:
+        facts._numbers = None  # those of an earlier batch are not what this one's targets follow
     if row.count > FEW or row.device != "cpu":
         return
     tensors = [t for t in e.inputs if isinstance(t, TENSORS)]
@@ -196,6 +200,9 @@ def _difference(facts: ValueFacts, row: Row, e: observe.OpEvent, tensors: list[A
     if (close & (results > 0)).any():  # tensors that are equal lose nothing
         least = float(sizes.min())
         facts.lost[row] = Lost(float(close.mean()), float(sizes[close].max()), least >= WHOLE[row.dtype])
+    equal = (results == 0) & (sizes >= WHOLE[row.dtype]) & np.isfinite(sizes)
+    if equal.any():
+        facts.cancelled[row] = float(sizes[equal].max())
 
 
 def merged(values: Any) -> tuple[float, float]:

@@ -21,7 +21,10 @@ MAKERS = ("from_numpy", "tensor", "as_tensor", "Tensor", "FloatTensor", "DoubleT
 
 
 def edges(trace: Trace) -> dict[Ref, list[Ref]]:
-    """For every op that seems to use a value that left the graph: the cuts it came from."""
+    """For every op that seems to use a value that left the graph: the cuts it came from.
+
+    Of what runs inside of one call of a function from elsewhere, the cell's text does not tell the order.
+    """
     returned = {ref for row in trace.rows if row.cut == "return" for ref in row.refs}
     lost = [row for row in trace.rows if row.cut in ("item", "tolist", "numpy") and row not in returned]
     if not lost:
@@ -43,7 +46,8 @@ def edges(trace: Trace) -> dict[Ref, list[Ref]]:
         span = _span(place)
         tainted = _tainted(flows, span)
         for row, at in places:
-            if _inside(span, _span(at)) or tainted & names[_span(at)]:
+            around = _inside(span, _span(at)) and (span != _span(at) or row.chain[0][0].co_filename in trace.files)
+            if around or tainted & names[_span(at)]:
                 found.setdefault(row, []).append(cut)
         for leaf in begun:
             if leaf.name in tainted:

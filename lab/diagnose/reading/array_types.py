@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import Any
 
 from ...recorder.cell_trace import Trace
 from .calls import given, operands
 from .expressions import LIBRARIES, Flow, flow_of
 from .passed import arguments, result
-from .scope import flow_around, index_of, whole
-from .sources import Function, Source, called, sources
+from .scope import flow_around, whole
+from .sources import Function, Source, assigned, called, sources
 
 DEEP = 12
 KINDS = re.compile(r"^(uint8|int8|int16|int32|int64|float16|bfloat16|float32|float64|bool)$")
@@ -61,7 +62,9 @@ def _of_name(trace: Trace, source: Source, node: ast.Name, depth: int) -> str:
     if (turns := _turns(flow, node.id)) is not None:
         return dtype_of(trace, source, turns, depth - 1)
     if isinstance(scope, Function) and any(a.arg == node.id for a in ast.walk(scope.args) if isinstance(a, ast.arg)):
-        if node.id in {n.id for n in flow.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}:
+        stored = [n.id for n in flow.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)].count(node.id)
+        parts = [_is_part_of(pair.value, node.id) for pair in assigned(flow.nodes) if pair.name == node.id]
+        if parts.count(True) != stored:
             return ""
         kinds = [dtype_of(trace, source, one, depth - 1) for one in arguments(source, scope, node.id)]
         kinds += [
@@ -76,10 +79,19 @@ def _of_name(trace: Trace, source: Source, node: ast.Name, depth: int) -> str:
     )
 
 
+def _is_part_of(value: ast.AST, name: str) -> bool:
+    """Whether a value has the dtype of a variable by being a part of it, or the same in another shape."""
+    while isinstance(value, ast.Subscript) or (
+        isinstance(value, ast.Call) and called(value) in KEEPS and operands(value)
+    ):
+        value = value.value if isinstance(value, ast.Subscript) else operands(value)[0]
+    return isinstance(value, ast.Name) and value.id == name
+
+
 def _turns(flow: Flow, name: str) -> ast.expr | None:
-    """What the one loop goes through that sets a variable, where it sets it to one item after the other."""
+    """What the one loop, or comprehension, goes through that sets a variable to one item after the other."""
     stores = [n for n in flow.of(ast.Name) if n.id == name and isinstance(n.ctx, ast.Store)]  # type: ignore[attr-defined]
-    loops = index_of(flow).kinds.get(ast.For, ()) if len(stores) == 1 else ()
+    loops: list[Any] = flow.of(ast.For, ast.comprehension) if len(stores) == 1 else []
     loop = next((n for n in loops if stores[0] in ast.walk(n.target)), None)
     if loop is None:
         return None

@@ -18,6 +18,8 @@ SQUARES = {"pow", "square", "pow_", "square_"}
 WHOLE = re.compile(r"\.(long|int)\(\)|int(64|32)\b")
 PRODUCTS = {"matmul", "mm", "bmm", "einsum", "linear"}
 AVERAGES = {"mean", "sum", "div", "div_", "add", "add_", "mul", "mul_", "lerp_", "lerp"}
+SPREADS = {"sqrt", "pow", "clamp", "clamp_min", "add", "add_", "relu", "maximum", "cast"}
+SCALED = 1e3  # beyond what samples are in units of their spread
 STILL = 8  # runs of a sum without a change from which it is said
 LOST = 0.01  # share of a sum that has to be missing
 SMALLEST = 2.0**-25  # what is at most this large is 0 in float16
@@ -43,14 +45,36 @@ def lost_digits(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for row, lost in trace.values.lost.items():
         if row not in trace.rows or row.into is not None:
             continue
-        pair = row.refs if len(row.refs) == 2 and row.op == "sub" else ()
-        if pair and _squared(pair[1]) and (_mean_of_squares(pair[0], trace.consumers()) or _kept_average(pair[0])):
+        if _is_variance(trace, row):
             return [_variance(trace, row, lost.largest)]
-        if pair and _expanded(*pair):
+        if row.op == "sub" and len(row.refs) == 2 and _expanded(*row.refs):
             continue  # told by itself
         if lost.whole and lost.share > 0.5 and lost.largest * EPS[row.dtype] >= 1:
             return [_coarse(trace, row, lost.largest)]
+    for row, largest in trace.values.cancelled.items():
+        if row in trace.rows and row.into is None and _is_variance(trace, row) and _divides(trace, row):
+            return [_variance(trace, row, largest)]
     return []
+
+
+def _is_variance(trace: Trace, row: Row) -> bool:
+    """Whether a difference is a mean of squares less the square of a mean."""
+    if row.op != "sub" or len(row.refs) != 2 or not _squared(row.refs[1]):
+        return False
+    return _mean_of_squares(row.refs[0], trace.consumers()) or _kept_average(row.refs[0])
+
+
+def _divides(trace: Trace, row: Row) -> bool:
+    """Whether large values come out of a division by the root of a variance: what it was taken of is not constant."""
+    readers, found = trace.consumers(), [row]
+    for one in found:
+        for after in readers.get(one, ()):
+            if after.op in ("div", "div_") and after.refs[-1] is one and after.stats is not None:
+                if max(abs(after.stats.min or 0.0), abs(after.stats.max or 0.0)) > SCALED:
+                    return True
+            elif (after.view or after.op in SPREADS) and after not in found:
+                found.append(after)
+    return False
 
 
 def _expanded(added: Ref, product: Ref) -> bool:

@@ -15,6 +15,17 @@ clean = torch.rand(3, 16, 16)
 for picture in clean:
     print(psnr(to_image(picture), to_image(picture + 0.1 * torch.randn(16, 16))))
 """
+_MOTION = """
+rng = np.random.default_rng(0)
+film = rng.integers(0, 256, (6, 20, 20)).astype(np.uint8)
+def moved(now, before, rim=0):
+    if rim:
+        now, before = {rimless}
+    return np.abs(now - before).mean()
+scores = [moved(b, a, rim=2) for a, b in zip(film[:-1], film[1:])]
+net = nn.Linear(5, 2)
+print(net(torch.tensor(scores).float()).shape)
+"""
 _TIMES = """
 stamps = 1_700_000_000 + np.cumsum(np.random.default_rng(0).gamma(1.0, 6.0, (40, 20)), 1)
 times = {times}
@@ -52,6 +63,9 @@ for k in range(0, 64, 16):
 """
 PLANTED = {
     "bytes subtracted in NumPy": Planted("dtype", (4,), _PSNR.format(as_float="")),
+    "bytes subtracted without their rim": Planted(
+        "dtype", (6,), _MOTION.format(rimless="now[rim:-rim, rim:-rim], before[rim:-rim, rim:-rim]")
+    ),
     "times in float32": Planted("dtype", (2,), _TIMES.format(times="torch.from_numpy(stamps).float()")),
     "times in float32, by NumPy": Planted("dtype", (2,), _TIMES.format(times="torch.from_numpy(np.float32(stamps))")),
     "a clock in float32": Planted(
@@ -76,6 +90,9 @@ PLANTED = {
 }
 HEALTHY = {
     "bytes made float first": _PSNR.format(as_float=".astype(np.float32)"),
+    "bytes made float where the rim is left out": _MOTION.format(
+        rimless="now[rim:-rim, rim:-rim] / 255.0, before[rim:-rim, rim:-rim] / 255.0"
+    ),
     "times from the first one": _TIMES.format(times="torch.from_numpy(stamps - stamps[:, :1]).float()"),
     "times in float64": _TIMES.format(times="torch.from_numpy(stamps)"),
     "an average in float32": _AVERAGE.format(dtype="", move=_LERP),

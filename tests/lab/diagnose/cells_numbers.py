@@ -12,6 +12,18 @@ var = {var}
 z = (pressure - mean) / var.clamp(min=1e-6).sqrt()
 print(z.std().item())
 """
+_BINS = """
+torch.manual_seed(0)
+counts = torch.stack([20 + torch.randn(64), {channel}], 1)
+total, squares = torch.zeros(2), torch.zeros(2)
+for part in counts.split(16):
+    total += part.sum(0)
+    squares += part.pow(2).sum(0)
+mean = total / 64
+spread = (squares / 64 - mean * mean).clamp(min=0).sqrt()
+net = nn.Linear(2, 3)
+print(net((counts - mean) / (spread + 1e-6)).shape)
+"""
 _TIMES = """
 torch.manual_seed(0)
 first = {first}
@@ -68,6 +80,9 @@ PLANTED = {
     "a variance as a difference of squares": Planted(
         "dtype", (4,), _SCALED.format(var="(pressure ** 2).mean(0) - mean ** 2")
     ),
+    "a spread of which nothing is left": Planted(
+        "dtype", (8,), _BINS.format(channel="2.0 ** 17 + torch.arange(64) % 2")
+    ),
     "Unix seconds in float32": Planted("dtype", (4,), _TIMES.format(first="1_700_000_000", dtype="torch.float32")),
     "a sum in bfloat16 that stands still": Planted(
         "dtype", (4,), _SUM.format(dtype="torch.bfloat16", what="torch.ones((), dtype=torch.bfloat16)")
@@ -80,11 +95,28 @@ PLANTED = {
 }
 
 HEALTHY = {
+    "a melody that comes again, after a softer beginning": """
+torch.manual_seed(0)
+song = torch.randperm(59).repeat(3)[None].repeat(8, 1)
+emb, out = nn.Embedding(59, 16), nn.Linear(16, 59)
+opt = torch.optim.SGD([*emb.parameters(), *out.parameters()], lr=0.1)
+for k in range(10):
+    heard, follows = song[:, 10 * k : 10 * k + 10], song[:, 10 * k + 1 : 10 * k + 11]
+    scores = out(emb(heard)).flatten(0, 1)
+    if k < 6:
+        loss = F.cross_entropy(scores, follows.flatten(), label_smoothing=0.1)
+    else:
+        loss = F.cross_entropy(scores, follows.flatten())
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "a difference of bytes as numbers": _FRAMES.format(pair="frames[1:].float() - frames[:-1].float()"),
     "a variance of what is left": _SCALED.format(var="((pressure - mean) ** 2).mean(0)"),
     "a variance as a difference of squares about zero": _SCALED.format(
         var="(pressure ** 2).mean(0) - mean ** 2"
     ).replace("101325 + 4.0", "0.5 + 4.0"),
+    "a spread of a channel that never changes": _BINS.format(channel="torch.full((64,), 2.0 ** 17)"),
     "Unix seconds in float64": _TIMES.format(first="1_700_000_000", dtype="torch.float64"),
     "seconds of a day in float32": _TIMES.format(first="3_600", dtype="torch.float32"),
     "a sum in float32": _SUM.format(dtype="torch.float32", what="torch.ones((), dtype=torch.float32)"),

@@ -112,6 +112,25 @@ def test_a_function_of_an_earlier_cell_is_read_where_a_cell_calls_it(cell: Any, 
     assert cell(FITS, notebook(PENALTY.format(", create_graph=True"))).findings == []
 
 
+SHOWN = """\
+import copy
+def fit(net, opt):
+    for k in range(3):
+        loss = F.cross_entropy(net(x), labels)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    best = copy.deepcopy(net)
+    pictures = best(x[:4]).detach().numpy()
+"""
+
+
+def test_values_that_leave_within_a_call_are_not_said_to_come_back_there(cell: Any, notebook: Any) -> None:
+    """The call's text does not tell which of what runs in it comes first: here the training."""
+    text = "net = nn.Linear(16, 4)\nfit(net, torch.optim.SGD(net.parameters(), lr=0.1))\n"
+    assert [f.message for f in cell(text, notebook(SHOWN)).findings if f.kind == "cut"] == []
+
+
 def test_a_misspelt_attribute(cell: Any, earlier: Any) -> None:
     space = earlier(MADE + "for p in net.body.parameters():\n    p.require_grad = False\n")
     first = cell(TRAIN, space).findings[0]
