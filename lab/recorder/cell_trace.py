@@ -330,6 +330,8 @@ class Trace(CellSource):
     """Ops of some length without a graph -> how many samples of batches they got, and how many different ones."""
     one_hot: dict[Row, tuple[int, int]] = field(default_factory=dict)
     """Products -> (position, columns) of an operand whose rows hold a single 1."""
+    sparse: dict[Row, tuple[int, float]] = field(default_factory=dict)
+    """Products -> (position, share of values that are not 0) of a large matrix of almost only zeros."""
     extended: set[Row] = field(default_factory=set)
     """Ops that put their own earlier result together with more."""
     spans: dict[Chain, list[int]] = field(default_factory=dict)

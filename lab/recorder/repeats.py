@@ -24,6 +24,7 @@ ROWS_LONG = 300_000  # from which each sample of its input is
 BUDGET = 0.03  # of the time that passes
 SPOTS, SAMPLES = 144, 128  # values of an operand, and samples of a batch, that are looked at
 MOST = 40_000  # operands that are remembered
+SIDE, SAMPLED, FILLED = 256, 64, 0.01  # sides of a matrix, rows that are looked at, share of values that are not 0
 WIDE, LOOKED = 64, 8  # columns from which rows may be one-hot, and rows that are looked at
 PRODUCTS = {"linear", "matmul", "mm", "addmm", "bmm", "__matmul__", "einsum", "baddbmm", "__rmatmul__"}
 RANDOM = {"dropout", "bernoulli", "multinomial", "rand_like", "randn_like", "randint_like", "normal", "rrelu",
@@ -46,6 +47,7 @@ class Repeats:
         row.sizes += size
         if row.count == 1 and e.op in PRODUCTS:
             self._one_hot(row, e)
+            self._sparse(row, e)
         if took < LONG or row.device != "cpu" or e.op in RANDOM or e.op.endswith("_") or len(self._seen) >= MOST:
             return
         start = perf_counter_ns()
@@ -93,6 +95,17 @@ class Repeats:
             some = np.asarray(on_host(t._a.reshape(-1, columns)[:LOOKED]))
             if (np.count_nonzero(some, axis=1) == 1).all() and (some.max(axis=1) == 1).all():
                 self.trace.one_hot[row] = k, columns
+
+    def _sparse(self, row: Row, e: observe.OpEvent) -> None:
+        """Note an operand of a product that is a large matrix of almost only zeros, as a graph's adjacency is."""
+        for k, t in enumerate(e.inputs[:2]):
+            if not isinstance(t, TENSORS) or t._requires_grad or t._kind.device.type != "cpu" or t._a.ndim != 2:
+                continue
+            if min(t._a.shape) >= SIDE and row not in self.trace.one_hot:
+                some = np.asarray(on_host(t._a[:: len(t._a) // SAMPLED]))
+                share = np.count_nonzero(some) / some.size
+                if 0 < share <= FILLED:
+                    self.trace.sparse[row] = k, share
 
 
 def _digest(a: Any) -> int:

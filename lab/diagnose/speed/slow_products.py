@@ -20,6 +20,7 @@ SPREADING = {"expand", "expand_as", "repeat", "tile"}
 LONG_FILTER, LONG_SIDE = 256, 27  # taps in one dimension, and in each of two, from which a Fourier transform is faster
 TIMES = 4.0  # by which the other order has to be cheaper
 PACE = 100.0  # multiplications in a nanosecond, which no processor reaches by itself
+MOVED = 16  # bytes that a sparse product reads and writes for each multiplication
 HUGE = 1 << 22  # bytes of a broadcast result
 
 
@@ -52,6 +53,31 @@ def _looked_up(shares: Shares, rows: list[Row], position: int) -> float:
     runs, row = sum(row.runs for row in rows), rows[0]
     table = math.prod(row.refs[1 - position].shape) if row.reached and len(row.refs) > 1 else 0
     return runs * in_place(shares, 1, moved=8 * math.prod(row.shape) + 4 * table, trained=bool(row.reached))
+
+
+def sparse(shares: Shares) -> Iterator[Saving]:
+    """A matrix of almost only zeros that stands in a product as if it were full."""
+    trace = shares.trace
+    by_matrix: dict[Ref, list[Row]] = {}
+    for row in shares.rows:
+        if row in trace.sparse and len(row.refs) > trace.sparse[row][0]:
+            by_matrix.setdefault(row.refs[trace.sparse[row][0]], []).append(row)
+    for matrix, rows in by_matrix.items():
+        share, first = trace.sparse[rows[0]][1], max(rows, key=lambda row: spent([row]))
+        products = sum(row.runs * math.prod(row.shape) for row in rows) / matrix.shape[0]
+        moved = MOVED * share * math.prod(matrix.shape) * products
+        instead = in_place(shares, sum(row.runs for row in rows), moved=moved, trained=any(row.reached for row in rows))
+        others = len({row.chain[0] for row in rows if row.chain}) - 1
+        more = f" (and {others} more like it)" if others > 0 else ""
+        yield from shares.saving(
+            of_ops(shares, rows) - instead,
+            first.chain,
+            f"multiplies by zeros: {quoted(trace, first.chain)}{more} is given a full matrix of "
+            f"{' × '.join(f'{n:,}' for n in matrix.shape)}, of which {100 * (1 - share):.1f} % is 0.",
+            "Keep it sparse, made once: torch.sparse.mm(matrix.to_sparse(), h); or gather the neighbours by their "
+            "numbers and add them with index_add.",
+            rows,
+        )
 
 
 def order(shares: Shares) -> Iterator[Saving]:
@@ -273,4 +299,4 @@ def _outer(row: Row, last: Row) -> bool:
     return all(any(row.shape[k] in kept for k in gone) for gone in missing)
 
 
-IDIOMS = (one_hot, order, filters, decompositions, broadcasts)
+IDIOMS = (one_hot, sparse, order, filters, decompositions, broadcasts)

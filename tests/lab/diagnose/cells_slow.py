@@ -4,7 +4,24 @@ from __future__ import annotations
 
 from .planted_more import Planted
 
+_ROADS = """
+torch.manual_seed(0)
+crossings = 1500
+leads = torch.zeros(crossings, crossings)
+leads[torch.randint(0, crossings, ({roads},)), torch.randint(0, crossings, ({roads},))] = 1.0
+layer = nn.Linear(48, 48)
+opt = torch.optim.SGD(layer.parameters(), lr=0.01)
+traffic = torch.randn(crossings, 48)
+for k in range(30):
+    level = traffic
+    for hop in range(3):
+        level = torch.tanh(layer(leads @ level))
+    opt.zero_grad()
+    level.square().mean().backward()
+    opt.step()
+"""
 PLANTED: dict[str, Planted] = {
+    "roads as a full matrix": Planted("slow", (11,), _ROADS.format(roads=4500)),
     "passes through all turns so far": Planted(
         "slow",
         (11,),
@@ -311,6 +328,7 @@ for k in range(40):
 }
 
 HEALTHY: dict[str, str] = {
+    "roads between many": _ROADS.format(roads=400_000),
     "a loss that begins anew in each turn": """
 torch.manual_seed(0)
 cell, head = nn.Linear(80, 64), nn.Linear(64, 4)

@@ -103,6 +103,11 @@ def hot(trace: Trace) -> None:
         trace.one_hot[row] = (0, 16)
 
 
+def zeros(trace: Trace) -> None:
+    for row in rows_of(trace, "matmul"):
+        trace.sparse[row] = (0, 0.001)
+
+
 MANY = 1 << 22  # numbers in a result from which a broadcast is told of
 
 
@@ -172,6 +177,8 @@ CASES: dict[str, Case] = {
     "at two places, three of five": Case(slow_repeats.twice, TWICE, False, twice(5, 3)),
     "one-hot": Case(slow_products.one_hot, PRODUCT, True, hot),
     "no one-hot": Case(slow_products.one_hot, PRODUCT, False),
+    "a matrix of zeros": Case(slow_products.sparse, PRODUCT, True, zeros),
+    "no matrix of zeros": Case(slow_products.sparse, PRODUCT, False),
     "a product of low rank": Case(slow_products.order, RANK.format(m=32, n=32, k=2, batch=1)),
     "a product of full rank": Case(slow_products.order, RANK.format(m=32, n=32, k=32, batch=1), False),
     "a product for many": Case(slow_products.order, RANK.format(m=32, n=32, k=8, batch=32), False),
