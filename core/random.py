@@ -154,7 +154,7 @@ def randint(low: int, high: int, size: Sizes, *, generator: Generator | None = N
 
 @guarded  # type: ignore[misc]
 def randint(
-    low: int,
+    low: int = 0,
     high: Any = None,
     size: Any = None,
     *,
@@ -194,7 +194,7 @@ def randint(
 @behind
 def randint_like(
     input: Tensor,
-    low: int,
+    low: int = 0,
     high: int | None = None,
     *,
     dtype: Dtype | None = None,

@@ -7,30 +7,34 @@ writes them to `core/native/generated/`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..declare import op
-from ..declare.expr import PRIMITIVES, Program, Statement, c_lines, divisors
+from ..declare.expr import PRIMITIVES, Program, Statement, c_lines, c_operand, divisors
 
 GENERATED = Path(__file__).parent / "generated"
 MAX_INPUTS = 7  # MAP_MAX_IN in map.h
 
 # What one item costs, counted in additions of adjacent floats; what is not named costs one. Measured, see simd_math.h.
 _COSTS = {
-    "f": {2: "div sqrt rsqrt", 4: "exp exp2 expm1 log erf", 7: "sigmoid tanh", 20: "log1p log2 log10 erfc sin cos"},
-    "d": {4: "div sqrt rsqrt", 10: "exp exp2 expm1 log log1p log2 sigmoid", 20: "tanh", 160: "log10 erf erfc sin cos"},
+    "f": {2: "div sqrt rsqrt", 4: "exp exp2 expm1 log erf", 7: "sigmoid tanh sin cos", 20: "log1p log2 log10 erfc pow"},
+    "d": {4: "div sqrt rsqrt", 10: "exp exp2 expm1 log log1p log2 sigmoid", 20: "tanh", 160: "erf erfc"},
     "?": {},
     "l": {20: "floor_divide remainder"},
 }
 _LIBM_COST = 160
-_LIBM = "tan asin acos atan sinh cosh asinh acosh atanh pow atan2 fmod remainder floor_divide hypot"
+# What float32 has a quicker function of for arguments up to SM_NEAR_f32, and the items that are looked at together.
+NEAR = ("sin", "cos")
+BLOCK = 256
+_LIBM = "sin cos log10 pow tan asin acos atan sinh cosh asinh acosh atanh atan2 fmod remainder floor_divide hypot"
 
 RESERVED = (
     "auto break case char const continue default do double else enum extern float for goto if inline int long register "
     "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
-    "NAN INFINITY NULL item_ count_ ptr_ params_ out_"
+    "NAN INFINITY NULL item_ count_ ptr_ params_ out_ first_ end_ far_"
 )
 # What is printed for int64 too, and for bools; their primitives in C, where those of floats do not serve. Sums and
 # products wrap around, as NumPy's do.
@@ -59,7 +63,7 @@ NOTE = """/* Printed by core/native/emit.py from the op declarations; do not edi
 def cost_of(statements: Sequence[Statement], type_char: str) -> int:
     """Return what one item costs, as parallel_for counts work."""
     libm = () if type_char == "l" else ((_LIBM_COST, _LIBM),)
-    costs = {n: cost for cost, names in (*_COSTS[type_char].items(), *libm) for n in names.split()}
+    costs = {n: cost for cost, names in (*libm, *_COSTS[type_char].items()) for n in names.split()}
     return max(1, sum(costs.get(st.op, 1) for st in statements))
 
 
@@ -70,6 +74,37 @@ def whole_lines(program: Program) -> tuple[list[str], str]:
         text = (_IN_WHOLE.get(st.op) or PRIMITIVES[st.op][2]).format(*st.operands, F="_i64")
         lines.append(f"const {'int' if st.is_bool else 'int64_t'} {st.target} = {text};")
     return lines, str(program.result)
+
+
+def _loop(first: str, end: str, body: Sequence[str]) -> list[str]:
+    """Return a loop over items in C."""
+    turns = f"for (ptrdiff_t item_ = {first}; item_ < {end}; item_++) {{"
+    return ["INDEPENDENT", turns, *(f"    {line}" for line in body), "}"]
+
+
+def _blocks(statements: Sequence[Statement], body: Sequence[str], angles: Sequence[Any]) -> list[str]:
+    """Return the loop in blocks: those whose angles are all near take the quick sine and cosine, others those for any.
+
+    A loop of its own decides, with what the angles need, before anything is written: the output may be an input.
+    """
+    near = [re.sub(rf"\bsm_({'|'.join(NEAR)})_f32\(", r"sm_\1_near_f32(", line) for line in body]
+    needed = {*angles}
+    for st in reversed(statements):
+        needed.update(st.operands if st.target in needed else ())
+    looked_at = [line for line in near[:-1] if line.split()[2] in needed]  # const float NAME = ...
+    looked_at += [f"far_ |= sm_far_f32({c_operand(a, 'f32')});" for a in dict.fromkeys(angles)]
+    return [
+        f"for (ptrdiff_t first_ = 0; first_ < count_; first_ += {BLOCK}) {{",
+        f"    const ptrdiff_t end_ = count_ - first_ < {BLOCK} ? count_ : first_ + {BLOCK};",
+        "    int far_ = 0;",
+        *(f"    {line}" for line in _loop("first_", "end_", looked_at)),
+        "    if (far_) {",
+        *(f"        {line}" for line in _loop("first_", "end_", body)),
+        "        continue;",
+        "    }",
+        *(f"    {line}" for line in _loop("first_", "end_", near)),
+        "}",
+    ]
 
 
 class Kernel:
@@ -134,19 +169,10 @@ class Kernel:
         ]
         body += [*lines, f"out_[item_] = ({out})({result});"]
         unused = [] if params else ["(void)params_;"]
-        return "\n".join(
-            [
-                f"/* {self.program.text} */",
-                f"VECTOR {self.declaration()} {{",
-                *(f"    {line}" for line in unused + head),
-                "    INDEPENDENT",
-                "    for (ptrdiff_t item_ = 0; item_ < count_; item_++) {",
-                *(f"        {line}" for line in body),
-                "    }",
-                "}",
-                "",
-            ]
-        )
+        angles = [st.operands[0] for st in self.program.statements if st.op in NEAR] if self.type == "f" else []
+        loops = _blocks(self.program.statements, body, angles) if angles else _loop("0", "count_", body)
+        lines = [f"VECTOR {self.declaration()} {{", *(f"    {line}" for line in unused + head + loops)]
+        return "\n".join([f"/* {self.program.text} */", *lines, "}", ""])
 
     def row(self) -> str:
         """Return the row of the table."""
