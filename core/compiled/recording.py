@@ -129,9 +129,7 @@ class Recording(Tape):
 
     def _let_go(self) -> None:
         """Refuse the call, hear no more of it, and keep nothing alive."""
-        self._refuse(
-            Refusal(f"the results of a call take more than {MOST_BYTES >> 20} MiB, which recording would keep")
-        )
+        self._refuse(Refusal(f"the results of a call take more than {MOST_BYTES >> 20} MiB, all kept meanwhile"))
         self._thread = 0
         for held in (self.entries, self.outside, self.memories, self._known, self._by_memory, self._shadowed):
             held.clear()
