@@ -28,7 +28,7 @@ from .timing import Ratio, ratio
 SECTIONS = (*cpu.SECTIONS, "memory", "observer", "recording", "small")
 COMMANDS = {"check": "check", "launch": "launch", "tuning-replay": "tuning_replay", "static-ranks": "static_ranks",
             "c-kernels": "c_kernels", "c-dispatch": "c_dispatch", "serving": "serving",
-            "small-accuracy": "small_accuracy", "distributed": "distributed"}  # fmt: skip
+            "small-accuracy": "small_accuracy", "distributed": "distributed", "sweep": "sweep"}  # fmt: skip
 
 _ADD = """
 import sys, time, core
