@@ -19,18 +19,26 @@ MAX_INPUTS = 7  # MAP_MAX_IN in map.h
 
 # What one item costs, counted in additions of adjacent floats; what is not named costs one. Measured, see simd_math.h.
 _COSTS = {
-    "f": {2: "div sqrt rsqrt", 4: "exp exp2 expm1 log erf", 7: "sigmoid tanh", 20: "log1p log2 log10 erfc sin cos"},
+    "f": {
+        2: "div sqrt rsqrt",
+        4: "exp exp2 expm1 log erf",
+        7: "sigmoid tanh log1p log2 log10 hypot",
+        10: "asin acos atan atan2 sinh cosh asinh acosh atanh tan fmod remainder floor_divide",
+        20: "erfc sin cos",
+    },
     "d": {4: "div sqrt rsqrt", 10: "exp exp2 expm1 log log1p log2 sigmoid", 20: "tanh", 160: "log10 erf erfc sin cos"},
     "?": {},
     "l": {20: "floor_divide remainder"},
 }
 _LIBM_COST = 160
-_LIBM = "tan asin acos atan sinh cosh asinh acosh atanh pow atan2 fmod remainder floor_divide hypot"
+_LIBM_OF = {
+    "f": "pow", "d": "tan asin acos atan sinh cosh asinh acosh atanh pow atan2 fmod remainder floor_divide hypot",
+}  # fmt: skip
 
 RESERVED = (
     "auto break case char const continue default do double else enum extern float for goto if inline int long register "
     "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
-    "NAN INFINITY NULL item_ count_ ptr_ params_ out_"
+    "NAN INFINITY NULL item_ count_ ptr_ params_ out_ from_ to_ near_ far_"
 )
 # What is printed for int64 too, and for bools; their primitives in C, where those of floats do not serve. Sums and
 # products wrap around, as NumPy's do.
@@ -47,6 +55,13 @@ _IN_WHOLE |= {
     "minimum": "({0} < {1} ? {0} : {1})",
 }
 
+# What float32 has in vectors for most operands, sm_<name>_near_f32: a block with an item of which sm_<name>_far_f32
+# holds is computed item by item. remainder and floor_divide are far where fmod is.
+_FAR = {"fmod": "fmod", "remainder": "fmod", "floor_divide": "fmod", "tan": "tan"}
+_BLOCK = 256
+# What float32 has as one function, in place of the op's text: a polynomial for three steps of Halley's method.
+_AS_ONE = {"erfinv": "sm_erfinv_f32"}
+
 # Eliminating partial redundancies makes branches of two selects that follow one another (a clamp), and then gcc does
 # not vectorise the loop: 1 M elements of Rprop take 23 ms in place of 1.
 NOTE = """/* Printed by core/native/emit.py from the op declarations; do not edit. */
@@ -58,7 +73,7 @@ NOTE = """/* Printed by core/native/emit.py from the op declarations; do not edi
 
 def cost_of(statements: Sequence[Statement], type_char: str) -> int:
     """Return what one item costs, as parallel_for counts work."""
-    libm = () if type_char == "l" else ((_LIBM_COST, _LIBM),)
+    libm = ((_LIBM_COST, _LIBM_OF[type_char]),) if type_char in _LIBM_OF else ()
     costs = {n: cost for cost, names in (*_COSTS[type_char].items(), *libm) for n in names.split()}
     return max(1, sum(costs.get(st.op, 1) for st in statements))
 
@@ -70,6 +85,10 @@ def whole_lines(program: Program) -> tuple[list[str], str]:
         text = (_IN_WHOLE.get(st.op) or PRIMITIVES[st.op][2]).format(*st.operands, F="_i64")
         lines.append(f"const {'int' if st.is_bool else 'int64_t'} {st.target} = {text};")
     return lines, str(program.result)
+
+
+def _indented(lines: Sequence[str], by: int = 1) -> list[str]:
+    return ["    " * by + line for line in lines]
 
 
 class Kernel:
@@ -123,6 +142,8 @@ class Kernel:
             whole_lines(self.program) if whole else c_lines(self.program, "f32" if self.type == "f" else "f64")
         )
         inputs, params = self.program.inputs, self.program.params
+        if self.type == "f" and (one := _AS_ONE.get(self.program.name)):
+            lines, result = [], f"{one}({', '.join(inputs)})"
         types = [("uint8_t" if t == "?" else real) for t in self.in_types]
         out = "uint8_t" if self.out_type == "?" else real
         head = [f"const {t} *in{k}_ = (const {t} *)ptr_[{k}];" for k, t in enumerate(types)]
@@ -134,19 +155,28 @@ class Kernel:
         ]
         body += [*lines, f"out_[item_] = ({out})({result});"]
         unused = [] if params else ["(void)params_;"]
-        return "\n".join(
-            [
-                f"/* {self.program.text} */",
-                f"VECTOR {self.declaration()} {{",
-                *(f"    {line}" for line in unused + head),
-                "    INDEPENDENT",
-                "    for (ptrdiff_t item_ = 0; item_ < count_; item_++) {",
-                *(f"        {line}" for line in body),
-                "    }",
-                "}",
-                "",
-            ]
-        )
+        loops = ["INDEPENDENT", "for (ptrdiff_t item_ = 0; item_ < count_; item_++) {", *_indented(body), "}"]
+        if self.type == "f" and (far := [st for st in self.program.statements if st.op in _FAR]):
+            loops = self._in_blocks(body, far, out)
+        return "\n".join([f"/* {self.program.text} */", f"VECTOR {self.declaration()} {{",
+                          *_indented(unused + head + loops), "}", ""])  # fmt: skip
+
+    def _in_blocks(self, body: Sequence[str], far: Sequence[Statement], out: str) -> list[str]:
+        """Return the loops of what is near in most blocks; the result waits, for the output may be an input."""
+        near, tests = list(body), []
+        for st in far:
+            near = [line.replace(f"sm_{st.op}_f32(", f"sm_{st.op}_near_f32(") for line in near]
+            tests.append(f"far_ |= sm_{_FAR[st.op]}_far_f32({', '.join(map(str, st.operands))});")
+        near[-1:] = [*tests, near[-1].replace("out_[item_]", "near_[item_ - from_]")]
+        items = "for (ptrdiff_t item_ = from_; item_ < to_; item_++) {"
+        return [
+            f"for (ptrdiff_t from_ = 0; from_ < count_; from_ += {_BLOCK}) {{",
+            f"    const ptrdiff_t to_ = count_ - from_ < {_BLOCK} ? count_ : from_ + {_BLOCK};",
+            f"    {out} near_[{_BLOCK}];", "    int far_ = 0;",
+            "    INDEPENDENT", f"    {items}", *_indented(near, 2), "    }",
+            f"    if (!far_) {{ memcpy(out_ + from_, near_, (size_t)(to_ - from_) * sizeof({out})); continue; }}",
+            f"    {items}", *_indented(body, 2), "    }", "}",
+        ]  # fmt: skip
 
     def row(self) -> str:
         """Return the row of the table."""

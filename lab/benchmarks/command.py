@@ -7,7 +7,8 @@ float32, onnxruntime and PyTorch). Commands of their own: `check` (has core beco
 `launch` and `--device cuda` (a GPU's), `tuning-replay` (the tuner's search on recorded spaces), `static-ranks` (how
 well configs are ordered without a GPU), `c-kernels` and `c-dispatch` (the tuner on four C kernels, beside all of their
 configs), `serving` (`lab serve` beside LitServe), `small-accuracy` (what fewer bits cost three models), `distributed`
-(sums over processes beside PyTorch's gloo).
+(sums over processes beside PyTorch's gloo), `sweep` (460 calls of ops by three sizes beside PyTorch, forward and both
+ways: how many take at most its time).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """``python -m lab bench sweep``: every op beside PyTorch, on small, middle and large tensors, forward and both ways.
 
 The calls stand in sweep_ops.py. A row is a call at a size and in a direction; core and PyTorch eager take turns in one
-process on one thread, and the processor's time counts. What core gives is held to PyTorch's float64 first (random calls:
-to its shape), and a wrong row counts as slower. Told are the rows above 1, the share of those at most 1, and the
+process on one thread, and the processor's time counts. What core gives is held to PyTorch's float64 first (random
+calls: to its shape), and a wrong row counts as slower. Told are the rows above 1, the share of those at most 1, and the
 geometric mean.
 """
 
@@ -29,7 +29,7 @@ from .sweep_ops import FAMILIES, calls
 from .timing import Spread, in_turn
 
 LOOSE = 2e-3
-"""How far off a result may be before its time counts, as a share of the largest: a slip, not rounding, is looked for."""
+"""How far off a result may be before its time counts, as a share of the largest: slips are looked for, not rounding."""
 RANDOM = re.compile(r"rand|dropout|bernoulli|multinomial|normal[(_]|gumbel|uniform_|exponential_|t\.empty\(R, C\)$")
 SIZES = {"small": (8, 8), "middle": (128, 256), "large": (1024, 1024)}
 IMAGES = {"small": (1, 4, 8, 8), "middle": (2, 16, 32, 32), "large": (4, 64, 64, 64)}
@@ -138,7 +138,8 @@ SHAPES: dict[str, Maker] = {
     "kernel": lambda i: _kernel(i, IMAGES[i.size][1], 3, 3), "point": lambda i: _kernel(i, IMAGES[i.size][1], 1, 1),
     "depth": lambda i: i.normal(IMAGES[i.size][1], 1, 3, 3, seed=18, scale=0.3),
     "signal": lambda i: i.normal(*SIGNALS[i.size], seed=19), "kernel1": lambda i: _kernel(i, SIGNALS[i.size][1], 3),
-    "volume": lambda i: i.normal(*VOLUMES[i.size], seed=20), "kernel3": lambda i: _kernel(i, VOLUMES[i.size][1], 3, 3, 3),
+    "volume": lambda i: i.normal(*VOLUMES[i.size], seed=20),
+    "kernel3": lambda i: _kernel(i, VOLUMES[i.size][1], 3, 3, 3),
     "grid": lambda i: i.floats(np.random.default_rng(8).uniform(-1, 1, (IMAGES[i.size][0], *IMAGES[i.size][2:], 2))),
     "batch": lambda i: i.normal(*STACKS[i.size], seed=21), "batch2": lambda i: i.normal(*STACKS[i.size], seed=22),
     "square3": lambda i: _square(i, STACKS[i.size][2]), "query": lambda i: i.normal(*HEADS[i.size], seed=23),

@@ -1,7 +1,7 @@
 """The calls of ``python -m lab bench sweep``, one a line: Python that is evaluated for core and for PyTorch.
 
-`t` is the library, `F` its nn.functional; R, C and N are a matrix's rows, columns and items. The other names are inputs,
-whose shapes `SHAPES` of sweep.py gives for every size; after `::` stands what is made once, before the timing.
+`t` is the library, `F` its nn.functional; R, C and N are a matrix's rows, columns and items. The other names are
+inputs, whose shapes `SHAPES` of sweep.py gives for every size; after `::` stands what is made once, before the timing.
 """
 
 from __future__ import annotations

@@ -37,7 +37,9 @@ def test_both_ways_gives_the_gradients_of_all_inputs():
 def test_a_call_without_a_gradient_has_one_row():
     assert sweep.measure(Row("elementwise", "t.isnan(x)", "small", True), core, 3, 1e-4) is None
     row = sweep.measure(Row("elementwise", "t.exp(x)", "small", True), core, 3, 1e-4)
-    assert row is not None and not row.failed and 0 < row.low <= row.ratio <= row.high
+    assert row is not None
+    assert not row.failed
+    assert 0 < row.low <= row.ratio <= row.high
 
 
 def test_a_wrong_result_is_not_timed_and_counts():
@@ -45,9 +47,12 @@ def test_a_wrong_result_is_not_timed_and_counts():
     assert sweep.wrong("t.exp(x)", [np.ones(2)], [np.ones(3)])
     assert not sweep.wrong("t.randn(R, C)", [np.ones(2)], [np.full(2, 1.1)])
     failed = sweep.measure(Row("elementwise", "t.no_such_op(x)", "small", False), _Only("no_such_op"), 3, 1e-4)
-    assert failed is not None and "no_such_op" in failed.failed
+    assert failed is not None
+    assert "no_such_op" in failed.failed
     done = Row("elementwise", "x + y", "small", False, ratio=0.25, low=0.2, high=0.3)
-    assert sweep.summary_of([done, failed]).startswith("1 of 2 rows at most PyTorch's time (50.0%); geometric mean 0.250")
+    assert sweep.summary_of([done, failed]).startswith(
+        "1 of 2 rows at most PyTorch's time (50.0%); geometric mean 0.250"
+    )
 
 
 class _Only:
