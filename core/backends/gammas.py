@@ -11,5 +11,5 @@ kernel(
     "x: float32[*all], n: int",
     gives="y: float32[*all]",
     call="trigamma_f32(x, y, x.size)",
-    takes=("n == 1",),
+    requires={"n == 1": "takes the first derivative of digamma alone"},
 )

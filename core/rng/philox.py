@@ -147,7 +147,8 @@ def uniform64(xp: Any, seed: int, offset: int, n: int) -> Any:
 
 
 def normal(xp: Any, seed: int, offset: int, n: int) -> Any:
-    """n float32 of the standard normal distribution: ``tl.randn(seed, offset + i)``, by Box and Muller."""
+    """n float32 of the standard normal distribution: ``tl.randn(seed, offset + i)`` but for the last bit, by Box and
+    Muller."""
     if _in_c(xp, offset):
         return native.module.kernels["philox_normal"](seed, offset, n)
     a, b = (_unit(xp, w) for w in words(xp, seed, offset, n, 2))

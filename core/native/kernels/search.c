@@ -54,11 +54,6 @@ typedef struct {
 } crossing;
 
 /* Both products are rounded before they are subtracted: a vector times itself gives exactly 0. */
-#if defined(__GNUC__) && !defined(__clang__)
-#define APART __attribute__((optimize("fp-contract=off")))
-#else
-#define APART
-#endif
 
 #define CROSS(T, S)                                                                                              \
     APART VECTOR static void cross_some_##S(void *context, ptrdiff_t begin, ptrdiff_t end) {                     \

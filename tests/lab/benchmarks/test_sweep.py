@@ -29,8 +29,8 @@ def test_every_call_runs(family):
 
 
 def test_both_ways_gives_the_gradients_of_all_inputs():
-    y, dx, dw, db = Call("F.linear(x, weight, row)", core, "float32", "small", True).results()
-    assert (y.shape, dx.shape, dw.shape, db.shape) == ((8, 8), (8, 8), (8, 8), (8,))
+    found = Call("F.linear(x, weight, row)", core, "float32", "small", True).results()
+    assert sorted(a.shape for a in found) == [(8,), (8, 8), (8, 8), (8, 8)]
     assert len(Call("cell(x) :: cell = t.nn.GRUCell(C, C)", core, "float32", "small", True).results()) == 6
 
 

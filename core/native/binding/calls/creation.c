@@ -254,7 +254,7 @@ static PyObject *range_of(PyObject *start_, PyObject *end, PyObject *step_) {
 
 /* The numbers of linspace from both ends, so that the last one is exactly `high`. */
 #define EVEN(T)                                                                                               \
-    VECTOR static void even_##T(T *y, ptrdiff_t steps, double low_, double high_) {                           \
+    APART VECTOR static void even_##T(T *y, ptrdiff_t steps, double low_, double high_) {                           \
         const T low = (T)low_, high = (T)high_, step = (T)((high_ - low_) / (double)(steps > 1 ? steps - 1 : 1)); \
         const int n = (int)steps, half = n > 1 ? n / 2 : 1;                                                   \
         for (int i = 0; i < half; i++) y[i] = low + (T)i * step;                                              \

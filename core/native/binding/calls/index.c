@@ -84,20 +84,10 @@ static PyObject *listed(PyObject *list) {
     return array;
 }
 
-/* One number as often as `like` has items (a new reference). */
-static PyObject *repeated(npy_intp number, PyArrayObject *like) {
-    PyObject *array = new_array(NPY_INT64, PyArray_NDIM(like), PyArray_DIMS(like), NULL);
-    int64_t *to = array ? PyArray_DATA((PyArrayObject *)array) : NULL;
-    for (npy_intp k = 0, n = PyArray_SIZE(like); to && k < n; k++) to[k] = number;
-    return array;
-}
-
-/* What stands in brackets: index arrays side by side (NULL where `numbers` has an int), or one mask, after `lead` whole
-   axes. `owned`: the arrays that were made of lists. */
+/* What stands in brackets: index arrays side by side, or one mask, after `lead` whole axes. `owned`: those that were made of
+   lists. */
 typedef struct {
     PyObject *arrays[INDICES], *owned[INDICES], *kind;
-    npy_intp numbers[INDICES];
-    PyArrayObject *first;
     int lead, found, masked, ended, used;
 } Brackets;
 
@@ -113,11 +103,6 @@ static int read_item(Brackets *b, PyArrayObject *x, PyObject *item) {
     }
     if (b->ended || b->masked || b->found == INDICES) return 0;
     const npy_intp n = b->used < PyArray_NDIM(x) ? PyArray_DIM(x, b->used) : -1;
-    if (PyLong_CheckExact(item)) {
-        b->arrays[b->found] = NULL;
-        b->used++;
-        return n > 0 && exact_int(item, &b->numbers[b->found]) && b->numbers[b->found] >= -n && b->numbers[b->found++] < n;
-    }
     const int is_list = PyList_CheckExact(item);
     PyArrayObject *a = is_list ? (PyArrayObject *)(b->owned[b->found] = listed(item)) : plain_array(item);
     if (!a || !PyArray_NDIM(a)) return 0;
@@ -133,17 +118,17 @@ static int read_item(Brackets *b, PyArrayObject *x, PyObject *item) {
         b->used += ndim;
         return 1;
     }
-    if (!b->first) b->first = a;
+    PyArrayObject *first = b->found ? (PyArrayObject *)b->arrays[0] : a;
     if (PyArray_TYPE(a) != NPY_INT64 || n < 0 || !indices_within(PyArray_DATA(a), PyArray_SIZE(a), -n, n) ||
-        PyArray_NDIM(a) != PyArray_NDIM(b->first) ||
-        !PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(b->first), PyArray_NDIM(a)))
+        PyArray_NDIM(a) != PyArray_NDIM(first) ||
+        !PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(first), PyArray_NDIM(a)))
         return 0;
     b->arrays[b->found++] = (PyObject *)a; /* borrowed, until all is read */
     b->used++;
     return 1;
 }
 
-/* x at index tensors, lists and ints that stand side by side, or at one mask, with whole slices around them. */
+/* x at index tensors and lists that stand side by side, or at one mask, with whole slices around them. */
 PyObject *items_at(PyObject *input, PyObject *key) {
     PyArrayObject *x = binding.ops[OP_INDEX].structured ? plain_array(input) : NULL;
     if (!x || on_cpu(((Tensor *)input)->kind) <= 0) return NULL;
@@ -153,17 +138,12 @@ PyObject *items_at(PyObject *input, PyObject *key) {
     PyObject *const *items = many ? &PyTuple_GET_ITEM(key, 0) : &key;
     for (Py_ssize_t k = 0; k < (many ? PyTuple_GET_SIZE(key) : 1); k++)
         if (!read_item(&b, x, items[k])) goto leave;
-    if (!(b.first || b.masked) || b.lead >= PICK_AXES) goto leave;
+    if (!b.found || b.lead >= PICK_AXES) goto leave;
     if (b.masked) {
         PyArrayObject *mask = (PyArrayObject *)b.arrays[0];
         if (!(b.kind = index_kind) || places_in(mask, b.arrays) < 0) goto leave;
     } else {
-        for (int k = 0; k < b.found; k++) {
-            b.arrays[k] = b.arrays[k] ? Py_NewRef(b.arrays[k]) : repeated(b.numbers[k], b.first);
-            if (b.arrays[k]) continue;
-            while (k--) Py_DECREF(b.arrays[k]);
-            goto leave;
-        }
+        for (int k = 0; k < b.found; k++) Py_INCREF(b.arrays[k]);
     }
     result = indexed(input, b.lead, b.found, b.arrays, b.kind);
 leave:
