@@ -62,15 +62,9 @@ INLINE double sm_half_power_f64(double t) { return sm_from_bits_f64((sm_bits_f64
     INLINE int sm_isinf_##S(T x) { return fabs##F(x) == (T)INFINITY; }                            \
     INLINE int sm_isfinite_##S(T x) { return fabs##F(x) < (T)INFINITY; }                          \
     INLINE T sm_sign_##S(T x) { return x > 0 ? (T)1 : x < 0 ? (T) - 1 : x; }                      \
-    /* the processor's own, which gives y where either is NaN */                                    \
-    INLINE T sm_maximum_##S(T x, T y) {                                                             \
-        const T larger = x > y ? x : y;                                                             \
-        return x != x ? x : larger;                                                                 \
-    }                                                                                               \
-    INLINE T sm_minimum_##S(T x, T y) {                                                             \
-        const T smaller = x < y ? x : y;                                                            \
-        return x != x ? x : smaller;                                                                \
-    }
+    /* of two zeros the second; beside a number y == y is nothing */                                \
+    INLINE T sm_maximum_##S(T x, T y) { return !(x <= y) & (y == y) ? x : y; }                      \
+    INLINE T sm_minimum_##S(T x, T y) { return !(x >= y) & (y == y) ? x : y; }
 SM_EXACT(float, f32, f)
 SM_EXACT(double, f64, )
 
