@@ -51,7 +51,7 @@ def _max_of_volumes(x: Any, kernel: Any, stride: Any, padding: Any, dilation: An
 
 
 def _sum_of_volumes(name: str) -> Any:
-    entry = c.entries[name] if c is not None else None
+    entry: Any = c and c.entries[name]
 
     def run(x: Any, kernel: Any, stride: Any, padding: Any, out: Any = None, sizes: Any = None) -> Any:
         sizes = out if sizes is None else sizes

@@ -193,7 +193,8 @@ class Call:
         self.both = both
 
     def _stepping(self, inputs: Inputs) -> Callable[..., Any]:
-        parameters, optimizers = _parameters(inputs), {}
+        parameters = _parameters(inputs)
+        optimizers: dict[Any, Any] = {}
 
         def step(kind: Any, **settings: Any) -> Any:
             if not optimizers:
