@@ -198,4 +198,6 @@ def einsum(equation: str | Tensor, *operands: Tensor | Sequence[Any]) -> Tensor:
                 terms.append(c + other)
                 tensors.append(eye(tensors[i]._a.shape[at], dtype=tensors[i].dtype, device=tensors[i].device))
     _check(terms, tensors, written)
+    if len(tensors) == 1 and len(out) == len(terms[0]):  # the dimensions in another order: a view, as in PyTorch
+        return tensors[0].permute([terms[0].index(c) for c in out])  # type: ignore[no-any-return]
     return _einsum(*tensors, equation=",".join(terms) + "->" + out)

@@ -209,6 +209,16 @@ static int read_real(PyObject *object, double *to) {
     return isfinite(*to);
 }
 
+/* start + step * i, as NumPy rounds it; `sized` is a type that holds i and step * i. */
+#define STEPS(T, sized)                                                                                             \
+    APART VECTOR static void steps_##T(T *y, ptrdiff_t count, sized start, sized step) {                            \
+        const int n = (int)count;                                                                                   \
+        for (int i = 0; i < n; i++) y[i] = (T)(start + step * (sized)i);                                            \
+    }
+STEPS(float, double)
+STEPS(double, double)
+STEPS(int64_t, int64_t)
+
 /* Of numbers of which one is a float, as range_of. */
 static PyObject *floats_of(PyObject *start_, PyObject *end, PyObject *step_) {
     Plan plan;
@@ -223,12 +233,8 @@ static PyObject *floats_of(PyObject *start_, PyObject *end, PyObject *step_) {
     const int type = plan.descr->type_num;
     PyArrayObject *a = type == NPY_FLOAT || type == NPY_DOUBLE ? planned_array(&plan) : NULL;
     if (!a) return NULL;
-    void *data = PyArray_DATA(a);
-    for (npy_intp i = 0; i < plan.shape[0]; i++) {
-        volatile double offset = step * (double)i; /* rounded by itself, as NumPy does it */
-        if (type == NPY_FLOAT) ((float *)data)[i] = (float)(start + offset);
-        else ((double *)data)[i] = start + offset;
-    }
+    if (type == NPY_FLOAT) steps_float(PyArray_DATA(a), plan.shape[0], start, step);
+    else steps_double(PyArray_DATA(a), plan.shape[0], start, step);
     return made(a);
 }
 
@@ -247,8 +253,7 @@ static PyObject *range_of(PyObject *start_, PyObject *end, PyObject *step_) {
     plan.shape[0] = (npy_intp)((span + step - (step > 0 ? 1 : -1)) / step);
     if (plan.shape[0] > MOST_RANGE || !(plan.descr = descr_named(name_long))) return NULL;
     PyArrayObject *a = planned_array(&plan);
-    npy_int64 *data = a ? PyArray_DATA(a) : NULL;
-    for (npy_intp i = 0; a && i < plan.shape[0]; i++) data[i] = start + step * i;
+    if (a) steps_int64_t(PyArray_DATA(a), plan.shape[0], start, step);
     return made(a);
 }
 
