@@ -218,6 +218,7 @@ if TYPE_CHECKING:
     from .alias import as_torch
     from .ao.quantization import quantize_
     from .base.gpu_errors import AcceleratorError, OutOfMemoryError
+    from .compiled.step import compile_step
     from .compiler import compile
     from .cuda.streams import Event, Stream
     from .export import CallableModule, script
@@ -280,6 +281,7 @@ _LATE = {
                      "profiler", "quantization", "storage", "testing", "types", "xpu", "_C", "_dynamo", "_jit_internal",
                      "_subclasses", "_utils", "__config__", "_tensor_str"], ""),
     "compile": "compiler",
+    "compile_step": "compiled.step",
     "Future": "futures",
     **dict.fromkeys(["PyTorchFileReader", "PyTorchFileWriter"], "_C"),
     **dict.fromkeys(["Event", "Stream"], "cuda.streams"),

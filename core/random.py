@@ -152,7 +152,7 @@ def randint(low: int, high: int, size: Sizes, *, generator: Generator | None = N
 
 @guarded  # type: ignore[misc]
 def randint(
-    low: int,
+    low: int = 0,
     high: Any = None,
     size: Any = None,
     *,
@@ -193,7 +193,7 @@ def randint(
 @behind
 def randint_like(
     input: Tensor,
-    low: int,
+    low: int = 0,
     high: int | None = None,
     *,
     dtype: Dtype | None = None,

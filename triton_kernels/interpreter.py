@@ -20,7 +20,7 @@ import triton.language as tl
 from triton.runtime import interpreter as it
 from triton.runtime.jit import _normalize_ty
 
-from . import libdevice
+from . import interpreter_text, libdevice
 from .runtime import BFLOAT16, TYPE_NAMES, KernelError
 
 if TYPE_CHECKING:
@@ -398,4 +398,5 @@ def _as_given(value: Any) -> Any:
 
 
 libdevice.install()
+interpreter_text.install()
 install()

@@ -1,7 +1,8 @@
 """Half types on the CPU: stored in two bytes, computed in float32 by the C kernels and BLAS, rounded once.
 
 Every row of backends/cpu.py serves bfloat16 and float16 through `row` and every elementwise kernel through `kernel`:
-the operands are widened by a C loop that runs at the speed of memory, and the results narrowed.
+the operands are widened by a C loop that runs at the speed of memory, and the results narrowed; those of elementwise
+kernels block by block, where they are contiguous.
 """
 
 from __future__ import annotations
@@ -60,10 +61,13 @@ def kernel(wide: Kernel, dtype: dtypes.dtype) -> Kernel:
     """Return the kernel of a half-precision type, from that of float32."""
     run_wide, half, stem = wide.run, dtype.numpy, wide.name.removesuffix("_f32")
 
-    def run(*args: Any) -> Any:
-        return narrowed(run_wide(*[widened(a) for a in args]), half)
+    bfloat, in_blocks = HALVES[half], getattr(run_wide, "half", None)
 
-    return Kernel(run, f"{stem}_{'bf16' if HALVES[half] else 'f16'}", wide.backend)
+    def run(*args: Any) -> Any:
+        found = NotImplemented if in_blocks is None else in_blocks(bfloat, *args)
+        return narrowed(run_wide(*[widened(a) for a in args]), half) if found is NotImplemented else found
+
+    return Kernel(run, f"{stem}_{'bf16' if bfloat else 'f16'}", wide.backend)
 
 
 def row(name: str, wide: Row) -> Row:

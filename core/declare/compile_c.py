@@ -61,16 +61,25 @@ def compiler() -> str:
 
 def library(source: str, dtype: str) -> ctypes.CDLL:
     """Return the compiled text, with `real` standing for the C type of `dtype`."""
-    cc = compiler()
-    flags = (*FLAGS, f"-Dreal={_C_NAMES[dtype]}")
     whole = PRELUDE + '#line 1 "kernel.c"\n' + source
-    key = hashlib.sha256("\0".join((cc, *flags, sys.platform, whole)).encode()).hexdigest()[:32]
+    return ctypes.CDLL(str(built(whole, (*FLAGS, f"-Dreal={_C_NAMES[dtype]}"))))
+
+
+def built(source: str, flags: Sequence[str], told: str = "") -> Path:
+    """Return the shared library of a C text, from the cache where it is there.
+
+    told : what else the result depends on: headers, the processor.
+
+    *Raises*: RuntimeError where there is no compiler, or the text does not compile.
+    """
+    cc = compiler()
+    key = hashlib.sha256("\0".join((cc, *flags, sys.platform, told, source)).encode()).hexdigest()[:32]
     path = cache_folder() / f"{key}.so"
     if not path.exists():
         handle, temporary = tempfile.mkstemp(suffix=".so", dir=path.parent)
         os.close(handle)
         try:
-            done = subprocess.run([cc, *flags, "-x", "c", "-", "-o", temporary, "-lm"], input=whole, text=True,
+            done = subprocess.run([cc, *flags, "-x", "c", "-", "-o", temporary, "-lm"], input=source, text=True,
                                   capture_output=True, check=False)  # fmt: skip
             if done.returncode:
                 raise RuntimeError(
@@ -81,7 +90,7 @@ def library(source: str, dtype: str) -> ctypes.CDLL:
         finally:
             if os.path.exists(temporary):
                 os.remove(temporary)
-    return ctypes.CDLL(str(path))
+    return path
 
 
 class CKernel:

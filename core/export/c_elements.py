@@ -107,6 +107,7 @@ class GroupWriter:
         self.group, self.held, self.pointer = group, held, pointer
         self.lead, self.row, self.items = self._collapsed()
         self.stage = self._stages()
+        self.span: tuple[str, str] | None = None
         self.lines: list[str] = []
         self.pointers: dict[Any, str] = {}  # (buffer, offset, strides) -> name of its pointer
         self.scalars: dict[Any, str] = {}
@@ -193,12 +194,18 @@ class GroupWriter:
 
     # -- text ----------------------------------------------------------------------------------------------------------
 
-    def write(self) -> list[str]:
-        """Return the lines of the block."""
+    def cut(self) -> Count | None:
+        """Return how long the outermost loop is, where its turns may be made in any order; None where there is none."""
+        if self.lead:
+            return self.lead[0]
+        return self.row[0] if self.row and max(self.stage) == 0 and not any(i.inner for i in self.items) else None
+
+    def write(self, span: tuple[str, str] | None = None) -> list[str]:
+        """Return the lines of the block; `span` are the first turn of the outermost loop and the one after the last."""
+        self.span = span
         body: list[str] = []
         for axis, n in enumerate(self.lead):
-            pad = "    " * axis
-            body.append(f"{pad}for (int64_t i{axis} = 0; i{axis} < {c_text(n)}; i{axis}++) {{")
+            body.append("    " * axis + self._turns(f"i{axis}", n, axis == 0))
         depth = "    " * len(self.lead)
         self.rows: list[str] = []
         for stage in range(max(self.stage) + 1):
@@ -206,6 +213,10 @@ class GroupWriter:
         body += [depth + line for line in self.rows]
         body += ["    " * axis + "}" for axis in reversed(range(len(self.lead)))]
         return [*self.lines, *body]
+
+    def _turns(self, name: str, n: Count, outermost: bool) -> str:
+        first, end = self.span if outermost and self.span is not None else ("0", c_text(n))
+        return f"for (int64_t {name} = {first}; {name} < {end}; {name}++) {{"
 
     def _row_offset(self, x: Access) -> str:
         parts = [f"i{a}" if s == 1 else f"i{a} * {c_text(s, True)}" for a, s in enumerate(x.strides[: len(self.lead)])
@@ -307,7 +318,7 @@ class GroupWriter:
             if k in self.scratch:
                 inside.append(f"{self._scratch_at(k)} = {_stored(ready[item.out], item)};")
         for axis, n in enumerate(self.row):
-            self.rows.append("    " * axis + f"for (int64_t {at[axis]} = 0; {at[axis]} < {c_text(n)}; {at[axis]}++) {{")
+            self.rows.append("    " * axis + self._turns(at[axis], n, axis == 0 and not self.lead))
         self.rows += ["    " * len(self.row) + line for line in inside]
         self.rows += ["    " * axis + "}" for axis in reversed(range(len(self.row)))]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -167,7 +167,7 @@ class CWriter:
     def source(self) -> str:
         """Return model.c."""
         body = self._steps(self.steps, 1)
-        kernels = sorted(_headers_for("\n".join(body)))
+        kernels = sorted(headers_for("\n".join(body)))
         used = "".join(f'#include "{f}"\n' for f in kernels)
         sizes = "".join(f"    const int64_t {n} = sizes[{k}];\n" for k, n in enumerate(self.size_names))
         unused = "".join(f"    (void){n};\n" for n in self.size_names)
@@ -270,36 +270,7 @@ int {self.name}_run(void *arena_, const void *weights_, const int64_t *sizes, co
     def _call(self, call: Call, pad: str) -> list[str]:
         """Return a call, in loops where it has any."""
         lines = [f"{pad}{{ /* {call.title or call.function}{_places([call.line])} */"]
-        inner = pad + "    "
-        for k, (n, _) in enumerate(call.loops):
-            lines.append(f"{inner}for (int64_t i{k} = 0; i{k} < {c_text(n)}; i{k}++)")
-            inner += "    "
-        arguments = []
-        pointers = 0
-        for a in call.arguments:
-            if isinstance(a, View | Buffer):
-                view = a if isinstance(a, View) else View(a, (), ())
-                text = self.pointer(view.buffer, view.offset)
-                for k, (_, steps) in enumerate(call.loops):
-                    if steps[pointers] != 0:
-                        text += f" + i{k}" if steps[pointers] == 1 else f" + i{k} * {c_text(steps[pointers], True)}"
-                pointers += 1
-                arguments.append(text)
-            elif isinstance(a, Size):
-                text = c_text(a.count)
-                arguments.append(f"(size_t)({text})" if call.function == "memmove" else text)
-            elif isinstance(a, tuple | list):
-                arguments.append(f"(const int64_t[]){{{', '.join(c_text(n) for n in a)}}}" if a
-                                 else "(const int64_t[]){0}")  # fmt: skip
-            elif isinstance(a, float):
-                arguments.append(_real(a))
-            elif a is None:
-                arguments.append("NULL")
-            else:
-                arguments.append(c_text(a) if isinstance(a, Poly | int) else str(a))
-        said = f"{call.function}({', '.join(arguments)})"
-        lines.append(f"{inner}if ((error = {said})) return error;" if call.fails else f"{inner}{said};")
-        return [*lines, f"{pad}}}"]
+        return [*lines, *(f"{pad}    {line}" for line in call_lines(call, self.pointer)), f"{pad}}}"]
 
     def kernel_files(self, source: str) -> dict[str, str]:
         """Return the headers that model.c includes, and those that these do."""
@@ -317,6 +288,41 @@ int {self.name}_run(void *arena_, const void *weights_, const int64_t *sizes, co
         return found
 
 
+def call_lines(call: Call, pointer: Callable[[Buffer, Count], str]) -> list[str]:
+    """Return the C of a call, in loops where it has any."""
+    lines: list[str] = []
+    inner = ""
+    for k, (n, _) in enumerate(call.loops):
+        lines.append(f"{inner}for (int64_t i{k} = 0; i{k} < {c_text(n)}; i{k}++)")
+        inner += "    "
+    arguments = []
+    pointers = 0
+    for a in call.arguments:
+        if isinstance(a, View | Buffer):
+            view = a if isinstance(a, View) else View(a, (), ())
+            text = pointer(view.buffer, view.offset)
+            for k, (_, steps) in enumerate(call.loops):
+                if steps[pointers] != 0:
+                    text += f" + i{k}" if steps[pointers] == 1 else f" + i{k} * {c_text(steps[pointers], True)}"
+            pointers += 1
+            arguments.append(text)
+        elif isinstance(a, Size):
+            text = c_text(a.count)
+            arguments.append(f"(size_t)({text})" if call.function == "memmove" else text)
+        elif isinstance(a, tuple | list):
+            arguments.append(f"(const int64_t[]){{{', '.join(c_text(n) for n in a)}}}" if a
+                             else "(const int64_t[]){0}")  # fmt: skip
+        elif isinstance(a, float):
+            arguments.append(_real(a))
+        elif a is None:
+            arguments.append("NULL")
+        else:
+            arguments.append(c_text(a) if isinstance(a, Poly | int) else str(a))
+    said = f"{call.function}({', '.join(arguments)})"
+    lines.append(f"{inner}if ((error = {said})) return error;" if call.fails else f"{inner}{said};")
+    return lines
+
+
 @lru_cache(1)
 def _files() -> dict[str, str]:
     """Return name of a kernel -> the header that has it."""
@@ -328,7 +334,7 @@ def _files() -> dict[str, str]:
     return found
 
 
-def _headers_for(text: str) -> set[str]:
+def headers_for(text: str) -> set[str]:
     """Return the headers that have the functions which a text calls."""
     files = _files()
     called = set(re.findall(r"\b([a-z]\w*)\(", text))

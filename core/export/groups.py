@@ -18,7 +18,8 @@ _MOST = 24  # items in a group: what more would share no longer fits into the re
 class Group:
     """Items over one space, in order; the last `inner` axes are a row."""
 
-    def __init__(self, item: Item) -> None:
+    def __init__(self, item: Item, most: int = _MOST) -> None:
+        self.most = most
         self.space, self.inner = item.space, item.inner
         self.items: list[Item] = []
         self.of_row: list[bool] = []  # whether an item is one number a row
@@ -39,14 +40,22 @@ class Group:
         """Return the buffers that come from elsewhere."""
         return {x.buffer for item in self.items for x in item.reads()} - self.written
 
-    def join(self, item: Item) -> bool:
-        """Add an item where it fits."""
-        if item.out.buffer in self.written or len(self.items) >= _MOST:
+    def join(self, item: Item, related: bool = True) -> bool:
+        """Add an item where it fits; one that is `related` reads what is read or written here."""
+        if item.out.buffer in self.written or len(self.items) >= self.most:
             return False
         read = {x.buffer for x in item.reads()}
-        if not read & (self.written | self.reads()):
+        if related and not read & (self.written | self.reads()):
             return False
         return self._join_elements(item) or self._join_rows(item)
+
+    def joined(self, other: Group) -> Group | None:
+        """Return a group of the items of this one and then of another, None where they do not fit together."""
+        if not (self.written | self.reads()) & (other.written | other.reads()):
+            return None
+        both = Group(self.items[0], self.most)
+        every = [*self.items[1:], *other.items]
+        return both if all(both.join(item, False) for item in every) else None
 
     def _join_elements(self, item: Item) -> bool:
         space = common_space(self.space, item.space)
@@ -110,28 +119,85 @@ class Group:
         return [i for i in found if i is not None], inner
 
 
-def schedule(steps: Sequence[Any], made: dict[Buffer, int] | None = None) -> list[Any]:
-    """Return the steps with their items in groups: each joins the latest that it fits, not before its operands."""
+def delayed(steps: Sequence[Any]) -> list[Any]:
+    """Return the steps with each item just before the first step that needs it: what it makes is not kept for long."""
+    placed: list[tuple[Any, set[Buffer], set[Buffer]]] = []
+    for step in reversed(steps):
+        writes, reads = written_by(step), read_by(step)
+        at = 0
+        if isinstance(step, Item):
+            waits = (k for k, (_, w, r) in enumerate(placed) if writes & r or writes & w or reads & w)
+            at = next(waits, 0)
+        placed.insert(at, (step, writes, reads))
+    return [step for step, _, _ in placed]
+
+
+def schedule(steps: Sequence[Any], most: int = _MOST, apart: bool = False) -> list[Any]:
+    """Return the steps with their items in groups of at most `most`: each joins the latest that it fits, not before its
+    operands; where calls keep loops `apart`, none from before the last call."""
     placed: list[Any] = []
     writer: dict[Buffer, int] = {}
+    last = 0
     for step in steps:
         if isinstance(step, Item):
             need = max((writer.get(x.buffer, 0) for x in (*step.reads(), step.out)), default=0)
+            need = max(need, last) if apart else need
             at = next((k for k in range(len(placed) - 1, need - 1, -1)
                        if isinstance(placed[k], Group) and placed[k].join(step)), None)  # fmt: skip
             if at is None:
-                placed.append(Group(step))
+                placed.append(Group(step, most))
                 at = len(placed) - 1
             writer[step.out.buffer] = at
             continue
         if isinstance(step, Branch):
-            step = step._replace(then=schedule(step.then), other=schedule(step.other))
+            step = step._replace(then=schedule(step.then, most), other=schedule(step.other, most))
         elif isinstance(step, Loop):
-            step = step._replace(test=schedule(step.test), body=schedule(step.body))
+            step = step._replace(test=schedule(step.test, most), body=schedule(step.body, most))
         placed.append(step)
+        last = len(placed)
         for b in written_by(step):
             writer[b] = len(placed) - 1
     return placed
+
+
+def merged(steps: Sequence[Any]) -> list[Any]:
+    """Return the steps with those groups in one that fit together, and that neither a call nor what they need keeps
+    apart."""
+    placed = list(steps)
+    at = 0
+    while at < len(placed):
+        if isinstance(placed[at], Group):
+            _merge_into(placed, at)
+        at += 1
+    return placed
+
+
+def _merge_into(placed: list[Any], at: int) -> None:
+    """Join groups behind the one at a place to it, or it to one behind it, where the order allows it."""
+    k = at + 1
+    made, read = set(written_by(placed[at])), set(read_by(placed[at]))
+    between_made: set[Buffer] = set()
+    between_read: set[Buffer] = set()
+    while k < len(placed):
+        other = placed[k]
+        if not isinstance(other, Group):
+            return
+        writes, reads = written_by(other), read_by(other)
+        up = not (reads | writes) & between_made and not writes & between_read
+        if up and (both := placed[at].joined(other)) is not None:
+            placed[at] = both
+            del placed[k]
+            made, read = set(written_by(both)), set(read_by(both))
+            continue
+        down = not made & (between_read | between_made) and not read & between_made
+        if down and (both := placed[at].joined(other)) is not None:
+            placed[k] = both
+            del placed[at]
+            _merge_into(placed, k - 1)
+            return
+        between_made |= writes
+        between_read |= reads
+        k += 1
 
 
 def written_by(step: Any) -> set[Buffer]:
@@ -205,7 +271,7 @@ class Arena:
                  names: Sequence[str]) -> None:  # fmt: skip
         self._sample = dict.fromkeys(names, 16)
         self.slots: list[list[Count]] = []  # bytes that each slot has to have
-        spans = self._spans(steps, scratch, held)
+        spans = self.spans = self._spans(steps, scratch, held)  # from which step to which each buffer is needed
         free: dict[int, int] = {}  # slot -> the step after which it is free
         sizes: list[int] = []
         for buffer, (first, last) in sorted(spans.items(), key=lambda s: (s[1][0], -s[1][1], s[0].name)):

@@ -84,7 +84,7 @@ class Run:
                     call = calls[id(node)]
                 except KeyError:
                     call = calls[id(node)] = prepared(node)
-                results = self._results(node) if call is None else call(found)
+                results = self.results(node) if call is None else call(found)
             else:
                 results = self._held(node, self.checked)
             if not isinstance(results, tuple):
@@ -102,7 +102,7 @@ class Run:
     def _held(self, node: Node, checked: Checked) -> Any:
         """Return the results of an op of a file, after checks of what goes in and what comes out."""
         try:
-            results = self._results(node)
+            results = self.results(node)
             results = results if isinstance(results, tuple) else (results,)
             checked.results(node, results, lambda formula: evaluate(formula, self.sizes, self._size_of))
         except ExportError:
@@ -126,7 +126,7 @@ class Run:
             return slice(self._given(x.start), self._given(x.stop), self._given(x.step))
         return x
 
-    def _results(self, node: Node) -> Any:
+    def results(self, node: Node) -> Any:
         """Return the results of one op."""
         inputs = tuple([self._given(x) for x in node.inputs])
         params = {k: self._given(v) for k, v in node.params.items()}
@@ -236,6 +236,18 @@ def _gradient(run: Run, node: Node, inputs: Any, params: dict[str, Any]) -> Any:
         if results is not None:
             return results
     return run.block(node.blocks[0], ())
+
+
+def prepared_gradient(node: Node) -> Call:
+    """Return how to call an op's gradient where no gradient of its result is wanted."""
+    inputs, params = node.inputs, node.params
+
+    def gradient(found: Mapping[Value, Any]) -> Any:
+        tensors = [found[x] if type(x) is Value else x for x in inputs]
+        results = gradient_by_row(params, tensors, next(t for t in tensors if t is not None).device)
+        return Run(dict(found), {}, None, {}).block(node.blocks[0], ()) if results is None else results
+
+    return gradient
 
 
 def gradient_by_row(params: dict[str, Any], inputs: Sequence[Any], device: Any) -> tuple[Any, ...] | None:

@@ -218,7 +218,7 @@ class Tape(observe.Observer):
             else:
                 index = self.new_value(t)
                 self.fixed.add(index)
-                self.outside.append(Outside(index, t, np.array(t._a, order="C"), place))
+                self.outside.append(Outside(index, t, self.kept(t), place))
                 known = self.register(t, index, outside=True)
         if tuple(t._a.shape) != self.shapes[known.index]:
             raise refused("changes the shape of a tensor in place", place, "reshape it out of place")
@@ -226,18 +226,20 @@ class Tape(observe.Observer):
             known.index, known.version = self._viewed(known, place), known.memory.version
         return known.index
 
+    def kept(self, t: Tensor) -> Any:
+        """Return the values of a tensor that no op made, as a program keeps them."""
+        return np.array(t._a, order="C")
+
     def _viewed(self, known: _Known, place: Any) -> int:
         """Return the value that a view has now that its memory was written: its steps, taken once more."""
         index = known.memory.current
         for op, params, which, shapes in known.path:
-            outputs: list[int | None] = []
+            outputs: list[int | None] = [None] * len(shapes)
             for k, shape in enumerate(shapes):
-                self.shapes.append(shape)
-                self.dtypes.append(self.dtypes[index])
-                outputs.append(len(self.shapes) - 1 if which is None or k == which else None)
-                if outputs[-1] is None:
-                    self.shapes.pop()
-                    self.dtypes.pop()
+                if which is None or k == which:
+                    self.shapes.append(shape)
+                    self.dtypes.append(self.dtypes[index])
+                    outputs[k] = len(self.shapes) - 1
             self.entries.append(Entry(op, (Ref(index),), dict(params), tuple(outputs), place))
             index = next(o for o in outputs if o is not None)
         return index

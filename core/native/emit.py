@@ -7,12 +7,13 @@ writes them to `core/native/generated/`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..declare import op
-from ..declare.expr import PRIMITIVES, Program, Statement, c_lines, divisors
+from ..declare.expr import PRIMITIVES, Program, Statement, c_lines, c_operand, divisors
 
 GENERATED = Path(__file__).parent / "generated"
 MAX_INPUTS = 7  # MAP_MAX_IN in map.h
@@ -22,23 +23,25 @@ _COSTS = {
     "f": {
         2: "div sqrt rsqrt",
         4: "exp exp2 expm1 log erf",
-        7: "sigmoid tanh log1p log2 log10 hypot",
+        7: "sigmoid tanh sin cos log1p log2 log10 hypot",
         10: "asin acos atan atan2 sinh cosh asinh acosh atanh tan fmod remainder floor_divide",
-        20: "erfc sin cos",
+        20: "erfc pow",
     },
-    "d": {4: "div sqrt rsqrt", 10: "exp exp2 expm1 log log1p log2 sigmoid", 20: "tanh", 160: "log10 erf erfc sin cos"},
+    "d": {4: "div sqrt rsqrt", 10: "exp exp2 expm1 log log1p log2 sigmoid", 20: "tanh", 160: "erf erfc"},
     "?": {},
     "l": {20: "floor_divide remainder"},
 }
 _LIBM_COST = 160
-_LIBM_OF = {
-    "f": "pow", "d": "tan asin acos atan sinh cosh asinh acosh atanh pow atan2 fmod remainder floor_divide hypot",
-}  # fmt: skip
+# What float32 has a quicker function of, sm_<name>_near_f32, for operands that are not far; by which test they are.
+NEAR = {"sin": "sm_far_f32", "cos": "sm_far_f32", "tan": "sm_tan_far_f32",
+        **dict.fromkeys(("fmod", "remainder", "floor_divide"), "sm_fmod_far_f32")}  # fmt: skip
+BLOCK = 256  # items that are looked at together
+_LIBM = "sin cos log10 pow tan asin acos atan sinh cosh asinh acosh atanh atan2 fmod remainder floor_divide hypot"
 
 RESERVED = (
     "auto break case char const continue default do double else enum extern float for goto if inline int long register "
     "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
-    "NAN INFINITY NULL item_ count_ ptr_ params_ out_ from_ to_ near_ far_"
+    "NAN INFINITY NULL item_ count_ ptr_ params_ out_ first_ end_ far_"
 )
 # What is printed for int64 too, and for bools; their primitives in C, where those of floats do not serve. Sums and
 # products wrap around, as NumPy's do.
@@ -55,10 +58,6 @@ _IN_WHOLE |= {
     "minimum": "({0} < {1} ? {0} : {1})",
 }
 
-# What float32 has in vectors for most operands, sm_<name>_near_f32: a block with an item of which sm_<name>_far_f32
-# holds is computed item by item. remainder and floor_divide are far where fmod is.
-_FAR = {"fmod": "fmod", "remainder": "fmod", "floor_divide": "fmod", "tan": "tan"}
-_BLOCK = 256
 # What float32 has as one function, in place of the op's text: a polynomial for three steps of Halley's method.
 _AS_ONE = {"erfinv": "sm_erfinv_f32"}
 
@@ -73,8 +72,8 @@ NOTE = """/* Printed by core/native/emit.py from the op declarations; do not edi
 
 def cost_of(statements: Sequence[Statement], type_char: str) -> int:
     """Return what one item costs, as parallel_for counts work."""
-    libm = ((_LIBM_COST, _LIBM_OF[type_char]),) if type_char in _LIBM_OF else ()
-    costs = {n: cost for cost, names in (*_COSTS[type_char].items(), *libm) for n in names.split()}
+    libm = () if type_char == "l" else ((_LIBM_COST, _LIBM),)
+    costs = {n: cost for cost, names in (*libm, *_COSTS[type_char].items()) for n in names.split()}
     return max(1, sum(costs.get(st.op, 1) for st in statements))
 
 
@@ -87,8 +86,36 @@ def whole_lines(program: Program) -> tuple[list[str], str]:
     return lines, str(program.result)
 
 
-def _indented(lines: Sequence[str], by: int = 1) -> list[str]:
-    return ["    " * by + line for line in lines]
+def _loop(first: str, end: str, body: Sequence[str]) -> list[str]:
+    """Return a loop over items in C."""
+    turns = f"for (ptrdiff_t item_ = {first}; item_ < {end}; item_++) {{"
+    return ["INDEPENDENT", turns, *(f"    {line}" for line in body), "}"]
+
+
+def _blocks(statements: Sequence[Statement], body: Sequence[str], far: Sequence[Statement]) -> list[str]:
+    """Return the loop in blocks: those whose operands are all near take the quick functions, others those for any.
+
+    A loop of its own decides, with what the operands need, before anything is written: the output may be an input.
+    """
+    near = [re.sub(rf"\bsm_({'|'.join(NEAR)})_f32\(", r"sm_\1_near_f32(", line) for line in body]
+    needed = {o for st in far for o in st.operands}
+    for st in reversed(statements):
+        needed.update(st.operands if st.target in needed else ())
+    looked_at = [line for line in near[:-1] if line.split()[2] in needed]  # const float NAME = ...
+    tests = [f"far_ |= {NEAR[st.op]}({', '.join(c_operand(o, 'f32') for o in st.operands)});" for st in far]
+    looked_at += dict.fromkeys(tests)
+    return [
+        f"for (ptrdiff_t first_ = 0; first_ < count_; first_ += {BLOCK}) {{",
+        f"    const ptrdiff_t end_ = count_ - first_ < {BLOCK} ? count_ : first_ + {BLOCK};",
+        "    int far_ = 0;",
+        *(f"    {line}" for line in _loop("first_", "end_", looked_at)),
+        "    if (far_) {",
+        *(f"        {line}" for line in _loop("first_", "end_", body)),
+        "        continue;",
+        "    }",
+        *(f"    {line}" for line in _loop("first_", "end_", near)),
+        "}",
+    ]
 
 
 class Kernel:
@@ -155,28 +182,10 @@ class Kernel:
         ]
         body += [*lines, f"out_[item_] = ({out})({result});"]
         unused = [] if params else ["(void)params_;"]
-        loops = ["INDEPENDENT", "for (ptrdiff_t item_ = 0; item_ < count_; item_++) {", *_indented(body), "}"]
-        if self.type == "f" and (far := [st for st in self.program.statements if st.op in _FAR]):
-            loops = self._in_blocks(body, far, out)
-        return "\n".join([f"/* {self.program.text} */", f"VECTOR {self.declaration()} {{",
-                          *_indented(unused + head + loops), "}", ""])  # fmt: skip
-
-    def _in_blocks(self, body: Sequence[str], far: Sequence[Statement], out: str) -> list[str]:
-        """Return the loops of what is near in most blocks; the result waits, for the output may be an input."""
-        near, tests = list(body), []
-        for st in far:
-            near = [line.replace(f"sm_{st.op}_f32(", f"sm_{st.op}_near_f32(") for line in near]
-            tests.append(f"far_ |= sm_{_FAR[st.op]}_far_f32({', '.join(map(str, st.operands))});")
-        near[-1:] = [*tests, near[-1].replace("out_[item_]", "near_[item_ - from_]")]
-        items = "for (ptrdiff_t item_ = from_; item_ < to_; item_++) {"
-        return [
-            f"for (ptrdiff_t from_ = 0; from_ < count_; from_ += {_BLOCK}) {{",
-            f"    const ptrdiff_t to_ = count_ - from_ < {_BLOCK} ? count_ : from_ + {_BLOCK};",
-            f"    {out} near_[{_BLOCK}];", "    int far_ = 0;",
-            "    INDEPENDENT", f"    {items}", *_indented(near, 2), "    }",
-            f"    if (!far_) {{ memcpy(out_ + from_, near_, (size_t)(to_ - from_) * sizeof({out})); continue; }}",
-            f"    {items}", *_indented(body, 2), "    }", "}",
-        ]  # fmt: skip
+        far = [st for st in self.program.statements if st.op in NEAR] if self.type == "f" else []
+        loops = _blocks(self.program.statements, body, far) if far else _loop("0", "count_", body)
+        lines = [f"VECTOR {self.declaration()} {{", *(f"    {line}" for line in unused + head + loops)]
+        return "\n".join([f"/* {self.program.text} */", *lines, "}", ""])
 
     def row(self) -> str:
         """Return the row of the table."""

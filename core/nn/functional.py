@@ -351,7 +351,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     >>> core.nn.functional.relu6(core.tensor([-1.0, 8.0]))
     tensor([0., 6.])
     """
-    return hardtanh(input, 0.0, 6.0, inplace)
+    return input.hardtanh_(0.0, 6.0) if inplace else _e.relu6(input)
 
 
 @behind

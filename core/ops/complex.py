@@ -320,7 +320,7 @@ for _name, _kind in (("cfloat", complex64), ("cdouble", complex128)):
 _AS_THEY_ARE = (
     "mul true_divide neg square reciprocal add sub pow_tensor pow_scalar scalar_pow lerp exp expm1 log log2 log10 "
     "log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh atanh eq ne where isnan isinf isfinite "
-    "logical_and logical_or logical_xor logical_not add_product add_quotient sinc"
+    "logical_and logical_or logical_xor logical_not add_product add_quotient sinc tanh_gradient tanh_curve"
 )
 
 

@@ -12,7 +12,7 @@ from ..declare.expr import s
 from ..dispatch.declare import elementwise
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
-from .elementwise import signum
+from .formulas import signum
 from .loss import chosen_reduction, reduced, torch_size
 from .where import where
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..base.dtypes import complex64, float32, get_default_dtype, of_number, promote_types
 from ..base.errors import text
 from ..base.scalars import element
-from ..declare.expr import s
+from ..declare.expr import Expr, s
 from ..declare.kinds import Operand
 from ..declare.signature import Fast
 from ..dispatch.autocast import behind
@@ -22,44 +22,22 @@ from ..dispatch.publish import bind, bind_operator, bind_square, public
 from ..tensors.tensor import Tensor, from_array
 from .constant import constant
 from .creation import tensor
+from .formulas import ROOT_PI, TWO_OVER_ROOT_PI, inverse_erf, no_slope, signum
 
-ROOT_PI = math.sqrt(math.pi)
-TWO_OVER_ROOT_PI = 2 / ROOT_PI
 INV_ROOT_2 = 1 / math.sqrt(2)
 INV_ROOT_2PI = 1 / math.sqrt(2 * math.pi)
 ROOT_2_OVER_PI = math.sqrt(2 / math.pi)
 
 
-def no_slope(g: Any) -> Any:
-    """Return the gradient of a step: 0 whatever comes in, a NaN or an infinity too."""
-    return 0.0 * s.where(s.isfinite(g), g, 0.0)
+def tanh_slope(g: Any, y: Any) -> Any:
+    """g (1 - y^2), the gradient of tanh. On tensors it is one op, not three: a graph of gradients of gradients, as nets
+    for differential equations have it, stays small."""
+    return g * (1.0 - y * y) if isinstance(g, Expr) or isinstance(y, Expr) else _tanh_gradient(g, y)
 
 
-def signum(x: Any) -> Any:
-    """-1, 0 or 1; of NaN 0, as PyTorch has it in gradients (NumPy's sign keeps NaN)."""
-    return s.where(x > 0.0, 1.0, s.where(x < 0.0, -1.0, 0.0))
-
-
-def inverse_erf(x: Any) -> Any:
-    """z with erf(z) = x, by Halley's method: near 0 from the first terms of the series, further out on the logarithm of
-    erfc(z) = 1 - |x|, which is exact there, from Winitzki's approximation (2008)."""
-    a = s.abs(x)
-    near, inside = a < 0.5, (a >= 0.5) & (a < 1.0)
-    middle, rest = s.where(near, a, 0.0), s.where(inside, 1.0 - a, 0.5)
-    z = 0.5 * ROOT_PI * middle * (1.0 + math.pi / 12 * middle * middle)
-    for _ in range(3):  # from 1e-2 by cubes
-        u = (s.erf(z) - middle) * (0.5 * ROOT_PI * s.exp(z * z))
-        z = z - u / (1.0 + z * u)
-    log_of = s.log(rest * (2.0 - rest))
-    half = 2 / (math.pi * 0.147) + 0.5 * log_of
-    far = s.sqrt(s.sqrt(half * half - log_of * (1 / 0.147)) - half)
-    for _ in range(2):  # from 2e-3
-        left = s.erfc(far)
-        slope = TWO_OVER_ROOT_PI * s.exp(-(far * far)) / left
-        f = s.log(left / rest)
-        far = far + f / slope / (1.0 + f * (slope - 2.0 * far) / (2.0 * slope))
-    z = s.where(near, z, s.where(inside, far, s.where(a == 1.0, math.inf, math.nan)))
-    return s.where(a == 0.0, x, s.copysign(z, x))
+def tanh_curve(a: Any, b: Any, c: Any) -> Any:
+    """-2 a b c, the gradient of that in y; on tensors one op."""
+    return -2.0 * (a * b * c) if builtins.any(isinstance(t, Expr) for t in (a, b, c)) else _tanh_curve(a, b, c)
 
 
 # -- arithmetic --------------------------------------------------------------------------------------------------------
@@ -158,8 +136,14 @@ sinh = elementwise("sinh", lambda x: s.sinh(x), out="float", vjp=lambda g, x: g 
                    example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 1.1752])"))  # fmt: skip
 cosh = elementwise("cosh", lambda x: s.cosh(x), out="float", vjp=lambda g, x: g * s.sinh(x),
                    doc="The hyperbolic cosine.", example=("core.tensor([0.0, 1.0])", "tensor([1.0000, 1.5431])"))  # fmt: skip
-tanh = elementwise("tanh", lambda x: s.tanh(x), out="float", vjp=lambda g, y: g * (1.0 - y * y), domain=(-4.0, 4.0),
+tanh = elementwise("tanh", lambda x: s.tanh(x), out="float", vjp=lambda g, y: tanh_slope(g, y), domain=(-4.0, 4.0),
                    doc="The hyperbolic tangent.", example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 0.7616])"))  # fmt: skip
+_tanh_gradient = elementwise("tanh_gradient", lambda a, y: a * (1.0 - y * y), public=False, label="tanh_backward",
+                             vjp=(lambda g, y: tanh_slope(g, y), lambda g, a, y: tanh_curve(g, a, y)),
+                             doc="a (1 - y^2): tanh's gradient where a comes in.")  # fmt: skip
+_tanh_curve = elementwise("tanh_curve", lambda a, b, c: -2.0 * (a * b * c), public=False, label="tanh_backward",
+                          vjp=(lambda g, b, c: tanh_curve(g, b, c), lambda g, a, c: tanh_curve(g, a, c),
+                               lambda g, a, b: tanh_curve(g, a, b)), doc="-2 a b c.")  # fmt: skip
 asinh = elementwise("asinh", lambda x: s.asinh(x), out="float", vjp=lambda g, x: g * s.rsqrt(x * x + 1.0),
                     aliases=("arcsinh",), doc="The inverse hyperbolic sine.",
                     example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 0.8814])"))  # fmt: skip
@@ -274,9 +258,13 @@ logsigmoid = elementwise("logsigmoid", lambda x: s.minimum(x, 0.0) - s.log1p(s.e
 hardtanh = elementwise("hardtanh", lambda x, min_val, max_val: s.minimum(s.maximum(x, min_val), max_val),
                        params={"min_val": -1.0, "max_val": 1.0}, namespace="nn.functional", domain=(-0.8, 0.8),
                        piecewise=True,
-                       vjp=lambda g, x, min_val, max_val: s.where((x > min_val) & (x < max_val), g, 0.0),
+                       vjp=lambda g, x, min_val, max_val: s.where((x <= min_val) | (x >= max_val), 0.0, g),
                        doc="x, kept between `min_val` and `max_val`.",
                        example=("core.tensor([-2.0, 0.5])", "tensor([-1.0000,  0.5000])"))  # fmt: skip
+relu6 = elementwise("relu6", lambda x: s.minimum(s.maximum(x, 0.0), 6.0), public=False, domain=(0.2, 5.0), piecewise=True,
+                    vjp=lambda g, y: s.where((y <= 0.0) | (y >= 6.0), 0.0, g), label="hardtanh",
+                    doc="x, kept between 0 and 6. Every type has these, so that the result tells the gradient, and x can go: "
+                        "networks for phones have one behind every batch norm.")  # fmt: skip
 
 
 def _gelu_tanh_vjp(g: Any, x: Any) -> Any:

@@ -18,11 +18,13 @@ DEFAULT_PROTOCOL = 2
 _TORCH_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt", ".tar")
 
 
-def _format_of(f: Any) -> str:
-    """Return what `save` writes: by the suffix of a path; to an open file what PyTorch would, unless its name says
-    else."""
+def _format_of(f: Any, obj: Any) -> str:
+    """Return what `save` writes: by the suffix of a path, where it says; to an open file what PyTorch would, unless its
+    name says else."""
     if isinstance(f, str | bytes | os.PathLike):
-        return "pt" if os.fsdecode(f).lower().endswith(_TORCH_SUFFIXES) else "safetensors"
+        name = os.fsdecode(f).lower()
+        module = hasattr(obj, "state_dict") and not name.endswith(".safetensors")
+        return "pt" if module or name.endswith(_TORCH_SUFFIXES) else "safetensors"
     return "safetensors" if str(getattr(f, "name", "")).lower().endswith(".safetensors") else "pt"
 
 
@@ -36,10 +38,11 @@ def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2,
         is written once.
     f : a path or a binary file. A path is replaced in one step once everything is written and on the disk: whoever is
         killed in the middle leaves the old file whole. What is open already is written straight.
-    format : "safetensors" or "pt"; by default "pt" for the suffixes .pt, .pth, .bin, .ckpt, .tar and for files that
-        are open, else "safetensors". Every safetensors reader sees a state dict's tensors by its keys, and those of
-        nested objects by their paths: ``model.0.weight``. PyTorch reads what "pt" writes with ``weights_only=True``
-        (NumPy arrays, defaultdicts, deques, frozensets, ranges and slices only without).
+    format : "safetensors" or "pt"; by default "pt" for the suffixes .pt, .pth, .bin, .ckpt, .tar, for files that are
+        open, and for a module unless the suffix is .safetensors; else "safetensors". Every safetensors reader sees a
+        state dict's tensors by its keys, and those of nested objects by their paths: ``model.0.weight``. PyTorch reads
+        what "pt" writes with ``weights_only=True`` (NumPy arrays, defaultdicts, deques, frozensets, ranges and slices
+        only without).
     pickle_module, pickle_protocol : as PyTorch's; no pickle module takes part here.
 
     Of a tensor its values, strides, dtype, device and `requires_grad` are saved; not its history nor its `.grad`.
@@ -62,7 +65,7 @@ def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2,
     >>> checkpoint["epoch"], model.load_state_dict(checkpoint["model"])
     (3, <All keys matched successfully>)
     """
-    format = format or _format_of(f)
+    format = format or _format_of(f, obj)
     if format not in ("pt", "safetensors"):
         raise ValueError(text(f"unknown format {format!r}", op="save", needed="'safetensors' or 'pt'"))
     if pickle_module is not None or not _use_new_zipfile_serialization:

@@ -7,7 +7,14 @@ import sys
 from collections.abc import Callable
 from threading import get_ident
 from time import perf_counter_ns
-from types import FunctionType, SimpleNamespace
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodWrapperType,
+    SimpleNamespace,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 from core.base import modes
@@ -21,6 +28,8 @@ from .names import ASKING, CUTS, SHAPED, SILENT, VIEWS, label
 from .tensors import KEY, Shadow
 
 _VIEW, _OP = SimpleNamespace(view=True), SimpleNamespace(view=False)
+_LASTING = {BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodWrapperType, WrapperDescriptorType}
+_NEVER, _NOT_IN_STEPS, _ALWAYS = range(3)  # when a function is heard; of an optimizer's step the step alone is told
 
 
 class Call:
@@ -42,6 +51,23 @@ class Ops(Hooks):
     precision: Any
     after_backward: Callable[[], None] | None
     _grad: Any
+    _when_heard: dict[Any, int]
+
+    def passes(self, function: Any) -> bool:
+        """Return whether nothing is told of a function, which is known at once of most: an optimizer's step asks and
+        computes ten times as often as a model of small layers."""
+        heard = self._when_heard.get(function) if function.__class__ in _LASTING else _ALWAYS
+        if heard is None:
+            heard = self._when_heard[function] = self._when(function)
+        return heard is _NEVER or (heard is _NOT_IN_STEPS and self._updating and self._stepping is None)
+
+    def _when(self, function: Any) -> int:
+        if function.__class__ is FunctionType and not (function.__module__ or "").startswith("torch"):
+            return _ALWAYS  # one of the user's
+        name = label(function)
+        if name in SILENT:
+            return _ALWAYS if name in ASKING else _NEVER
+        return _ALWAYS if name == "backward" or function is self._grad else _NOT_IN_STEPS
 
     def run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run one of PyTorch's functions and tell what it did."""

@@ -217,7 +217,7 @@ class Tensors:
             return np.empty(0, np.float32)
         busy, self._busy = self._busy, True
         try:
-            with self.still(), self.torch.no_grad():
+            with self.still():
                 if self.torch._C._len_torch_dispatch_stack():
                     with self._dispatching():
                         return self._values(t)

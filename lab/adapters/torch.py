@@ -55,6 +55,7 @@ class Watch(Compiled):
                  "complex128"}  # fmt: skip
         self._dtypes = {getattr(torch, n): getattr(dtypes, n) for n in known} | {torch.bool: dtypes.bool_}
         self._grad = torch.autograd.grad
+        self._when_heard = {}
         self.checker: Any = None  # under --check
         self.precision: Any = None  # under --precision
         self.after_backward = None  # who is told when a backward pass has been told of
@@ -188,6 +189,8 @@ def _mode(watch: Watch) -> Any:
 
     class Listening(watch.torch.overrides.TorchFunctionMode):  # type: ignore[misc,name-defined]
         def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if watch.passes(function):
+                return function(*args, **(kwargs or {}))
             return watch.run(function, args, kwargs or {})
 
     return Listening()

@@ -121,7 +121,7 @@ def _product() -> tuple[Work, Work]:
 
 
 def _training() -> tuple[Work, Work]:
-    """Return the MLP's step of `bench steps`, beside its five products."""
+    """Return the MLP's step of `bench short-steps`, beside its five products."""
     step = next(c for c in steps() if c.name == "MLP").make(core, "float32")
     x, w, v = (normal(core, core.float32, s, 3).numpy() for s in ((64, 64), (64, 128), (128, 64)))
     return step, lambda: [(x @ w) @ v for _ in range(5)]

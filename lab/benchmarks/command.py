@@ -1,14 +1,16 @@
 """`python -m lab bench`: measurements too long or too noisy for tests, always as ratios of things timed in turn.
 
-Sections (all of them if none is named): `overhead`, `ops`, `layers`, `steps` (core beside NumPy and PyTorch, eager and
-compiled, at what an op costs, at the kernels, at layers, at training steps), `memory` (the peak of a training step),
+Sections (all of them if none is named): `overhead`, `ops`, `layers`, `short-steps`, `steps` (core beside NumPy and
+PyTorch, eager and compiled, at what an op costs, at the kernels, at layers, at training steps of small models and of
+eight networks), `memory` (the peak of a training step),
 `observer` and `recording` (lab's cost when nobody looks, and when it does), `small` (layers of 8 and 4 bits beside
 float32, onnxruntime and PyTorch). Commands of their own: `check` (has core become slower than the committed ratios?),
 `launch` and `--device cuda` (a GPU's), `tuning-replay` (the tuner's search on recorded spaces), `static-ranks` (how
 well configs are ordered without a GPU), `c-kernels` and `c-dispatch` (the tuner on four C kernels, beside all of their
 configs), `serving` (`lab serve` beside LitServe), `small-accuracy` (what fewer bits cost three models), `distributed`
-(sums over processes beside PyTorch's gloo), `sweep` (460 calls of ops by three sizes beside PyTorch, forward and both
-ways: how many take at most its time).
+(sums over processes beside PyTorch's gloo), `winograd-error` (3x3 convolutions beside float64), `compile` (functions
+and steps compiled), `sweep` (460 calls of ops by three sizes beside PyTorch, forward and both ways: how many take at
+most its time).
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ from .timing import Ratio, ratio
 SECTIONS = (*cpu.SECTIONS, "memory", "observer", "recording", "small")
 COMMANDS = {"check": "check", "launch": "launch", "tuning-replay": "tuning_replay", "static-ranks": "static_ranks",
             "c-kernels": "c_kernels", "c-dispatch": "c_dispatch", "serving": "serving",
-            "small-accuracy": "small_accuracy", "distributed": "distributed", "sweep": "sweep"}  # fmt: skip
+            "small-accuracy": "small_accuracy", "distributed": "distributed",
+            "winograd-error": "winograd_error", "compile": "compiled", "sweep": "sweep"}  # fmt: skip
 
 _ADD = """
 import sys, time, core
@@ -97,6 +100,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--device", default="cpu", help="cuda: its kernels beside PyTorch, eager and compiled")
     parser.add_argument("--only", default="", help="those cases with this text in their name or size")
     parser.add_argument("--eager", action="store_true", help="leave out torch.compile, which takes seconds a case")
+    parser.add_argument("--threads", type=int, default=0, help="of core and PyTorch (as many as core takes by itself)")
     parser.add_argument("--rounds", type=int, default=15, help="timings of each contestant (15)")
     options = parser.parse_args(argv)
     if options.device == "cuda":
@@ -109,6 +113,8 @@ def main(argv: list[str] | None = None) -> int:
         parser.error(f"nothing is called {', '.join(unknown)}: there are {known}{near}")
     if options.rounds < 3:
         parser.error(f"a middle half needs 3 rounds at least; came: {options.rounds}")
+    if options.threads:
+        core.set_num_threads(options.threads)
     what = options.what or list(SECTIONS)
     timed = [w for w in SECTIONS if w in what and w in cpu.SECTIONS]
     content: dict[str, Any] = {"machine": {}, "results": []}

@@ -1,4 +1,5 @@
-"""``python -m lab bench overhead``, ``ops``, ``layers``, ``steps``: core beside NumPy and PyTorch, eager and compiled.
+"""``python -m lab bench overhead``, ``ops``, ``layers``, ``steps`` ...: core beside NumPy and PyTorch, eager and
+compiled.
 
 All contestants of a case run in turn in one process, on equally many threads. Before a contestant's time counts, its
 results, the gradients among them, are held to the same text in float64. What is right is right to the rounding of the
@@ -24,10 +25,12 @@ import core
 
 from .cases import SECTIONS as CASES
 from .cases import Case
+from .networks import networks
 from .steps import steps
 from .timing import Spread, Work, in_turn
 
-SECTIONS = (*CASES, "steps")
+_CASES = CASES | {"short-steps": steps, "steps": networks}
+SECTIONS = tuple(_CASES)
 LOOSE = 3e-5
 _OTHERS = ("numpy", "eager", "compiled")
 HEADING = (
@@ -36,8 +39,8 @@ HEADING = (
 
 
 def cases(section: str) -> list[Case]:
-    """Return the cases of a section: ``overhead``, ``ops``, ``layers`` or ``steps``."""
-    return (steps if section == "steps" else CASES[section])()
+    """Return the cases of a section: ``overhead``, ``ops``, ``layers``, ``short-steps`` or ``steps``."""
+    return _CASES[section]()
 
 
 @dataclass

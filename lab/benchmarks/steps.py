@@ -1,4 +1,4 @@
-"""The benchmarks' training steps: loss, gradients, update; one text for core and PyTorch, at sizes people use."""
+"""The benchmarks' short training steps: loss, gradients, update; one text for core and PyTorch."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def prepared(lib: Any, model: Any, dtype: str) -> Any:
     return model.to(getattr(lib, dtype))
 
 
-def _classified(lib: Any, model: Any, x: Any, y: Any, optimizer: Any) -> Step:
+def classified(lib: Any, model: Any, x: Any, y: Any, optimizer: Any) -> Step:
+    """Return the step of a classifier: cross entropy of what the model says to `x`."""
     return Step([lambda: lib.nn.functional.cross_entropy(model(x), y)], [optimizer])
 
 
@@ -68,7 +69,7 @@ def _mlp(lib: Any, dtype: str) -> Step:
     model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 10))
     model = prepared(lib, model, dtype)
     x, y = normal(lib, getattr(lib, dtype), (64, 64), 1), whole(lib, (64,), 10)
-    return _classified(lib, model, x, y, lib.optim.AdamW(model.parameters(), lr=1e-3))
+    return classified(lib, model, x, y, lib.optim.AdamW(model.parameters(), lr=1e-3))
 
 
 def _cnn(lib: Any, dtype: str) -> Step:
@@ -79,7 +80,7 @@ def _cnn(lib: Any, dtype: str) -> Step:
 
     model = prepared(lib, nn.Sequential(stage(1, 16), stage(16, 32), nn.Flatten(), nn.Linear(32 * 49, 10)), dtype)
     x, y = normal(lib, getattr(lib, dtype), (32, 1, 28, 28), 1), whole(lib, (32,), 10)
-    return _classified(lib, model, x, y, lib.optim.AdamW(model.parameters(), lr=1e-3))
+    return classified(lib, model, x, y, lib.optim.AdamW(model.parameters(), lr=1e-3))
 
 
 def _resnet_block(lib: Any, dtype: str) -> Step:
@@ -115,7 +116,7 @@ def _lstm(lib: Any, dtype: str) -> Step:
     model = prepared(lib, Model(), dtype)
     text = whole(lib, (51, 32), 65)
     x, y = text[:-1], text[1:].reshape(-1)
-    return _classified(lib, model, x, y, lib.optim.AdamW(model.parameters(), lr=1e-3))
+    return classified(lib, model, x, y, lib.optim.AdamW(model.parameters(), lr=1e-3))
 
 
 def gpt_model(lib: Any, sizes: dict[str, int]) -> Any:
@@ -155,7 +156,7 @@ def gpt(lib: Any, dtype: str = "float32", sizes: dict[str, int] = GPT_SIZES) -> 
     model, words = prepared(lib, gpt_model(lib, sizes), dtype), sizes["words"]
     text = whole(lib, (sizes["batch"], sizes["tokens"] + 1), words)
     x, y = text[:, :-1].contiguous(), text[:, 1:].reshape(-1)
-    return _classified(lib, model, x, y, lib.optim.AdamW(model.parameters(), lr=1e-3))
+    return classified(lib, model, x, y, lib.optim.AdamW(model.parameters(), lr=1e-3))
 
 
 def _gan(lib: Any, dtype: str) -> Step:
@@ -179,7 +180,7 @@ def _gan(lib: Any, dtype: str) -> Step:
 
 
 def steps() -> list[Case]:
-    """Return the training steps as cases."""
+    """Return the short training steps as cases."""
     rows: list[tuple[str, str, Callable[[Any, str], Any], float | None]] = [
         ("MLP", "64-128-64-10, batch 64", _mlp, 0.4),
         ("CNN", "2 stages, batch 32x28x28", _cnn, 0.8),
@@ -188,4 +189,4 @@ def steps() -> list[Case]:
         ("GPT", "4 layers, 128 wide, 64 tokens, batch 16", gpt, 0.6),
         ("GAN", "784-256, batch 64", _gan, None),
     ]
-    return [Case("steps", name, size, make, target) for name, size, make, target in rows]
+    return [Case("short-steps", name, size, make, target) for name, size, make, target in rows]

@@ -1,4 +1,4 @@
-"""What `%autograd on` and `%%autograd` cost beside a plain cell and a whole recording, in cells of ten seconds."""
+"""What `%autograd on` and `%%autograd` cost beside a plain cell and a whole one, in cells of ten processor seconds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..session.recording import Recording
 from .cpu import torch_or_none
 from .timing import Ratio, ratio
 
-SECONDS = 10.0  # of a cell that is sampled
+SECONDS = 10.0  # of a processor, of a cell that is sampled: what is paid once in it is paid on a busy machine too
 PART = 0.2  # of that, for a plain run before it and one after
 WHOLE = 2.0  # seconds without the recorder of a cell that is recorded whole
 KINDS = ("%autograd on", "%%autograd", "%%autograd --whole")
@@ -105,7 +105,7 @@ class Cell:
 
 def _pairs(cell: Cell, seconds: float) -> list[tuple[Took, Took]]:
     """Return (with the lab, plain) times of a cell, of each of `KINDS`."""
-    each = cell.run(20).wall
+    each = cell.run(20).processor
     many, whole = max(int(seconds / each), 40), max(int(min(WHOLE, seconds) / each / 4), 20)
     found, before = [], cell.run(max(int(PART * many), 20))
     for sampled in (True, CLOSE):

@@ -10,6 +10,8 @@ from typing import Any
 
 FASTER = 0.8  # a patch for speed takes at most so much of the CPU time
 RTOL, ATOL = 1e-4, 1e-6  # within which values are the same
+IN_VAIN = ("takes none", "nobody takes them")
+REMADE = ("models made one step each", "the network is bent to it")
 WEAK = 1e-3  # a gradient so much smaller than the largest one hardly teaches
 
 
@@ -37,18 +39,31 @@ class Runs:
         """Count the leaves that get a gradient and change."""
         return Counter(tuple(leaf["shape"]) for leaf in run["leaves"] if leaf["graded"] and leaf["moved"])
 
+    @staticmethod
+    def optimized(run: dict[str, Any]) -> Counter[tuple[int, ...]]:
+        """Count the leaves that get a gradient and that an optimizer changes."""
+        rows = [leaf for leaf in run["leaves"] if leaf["graded"] and leaf["moved"] and leaf["optimized"]]
+        return Counter(tuple(leaf["shape"]) for leaf in rows)
+
+    def cancelled(self) -> Counter[tuple[int, ...]]:
+        """Count the leaves of one value that backward() reaches and gives 0, as differences do with an offset."""
+        rows = [leaf for leaf in self.after["leaves"] if leaf["reached"] and not leaf["graded"]]
+        return Counter(tuple(leaf["shape"]) for leaf in rows if math.prod(leaf["shape"]) == 1)
+
     def gone(self, kind: str) -> bool:
         """Whether there is a finding of this kind less than before."""
         if freezing(self):  # what is frozen now is told by a note of the same kind
             return not any("freezes nothing" in f["message"] for f in self.found_after["found"])
+        if remade(self):  # a model that is meant to stay as it is may be told of
+            return not any(words in f["message"] for f in self.found_after["found"] for words in REMADE)
         count = [sum(f["kind"] == kind for f in found["found"]) for found in (self.found_before, self.found_after)]
         return count[1] < count[0]
 
-    def new_findings(self, severities: tuple[str, ...]) -> str:
-        """Return the kind of a finding that was not there before; "" where none came."""
+    def new_findings(self, severities: tuple[str, ...], but: tuple[str, ...] = ()) -> str:
+        """Return the kind of a finding that was not there before, of other kinds than some; "" where none came."""
         counts = [Counter(f["kind"] for f in found["found"] if f["severity"] in severities or f.get("reads"))
                   for found in (self.found_before, self.found_after)]  # fmt: skip
-        return next(iter(counts[1] - counts[0]), "")
+        return next((kind for kind in counts[1] - counts[0] if kind not in but), "")
 
     def same_values(self) -> str:
         """Return "" where every loss and every name has the value it had, else what differs."""
@@ -130,6 +145,17 @@ def _more_gradients(runs: Runs) -> str:
 def freezing(runs: Runs) -> bool:
     """Whether what was found is that parameters train which were to be frozen."""
     return any("freezes nothing" in f["message"] for f in runs.found_before["found"])
+
+
+def in_vain(runs: Runs) -> bool:
+    """Whether what was found is that gradients are computed for parameters that nothing trains."""
+    return any(words in f["message"] for f in runs.found_before["found"] for words in IN_VAIN)
+
+
+def remade(runs: Runs) -> bool:
+    """Whether a model is made again and again, or trains in place of what should: it may have fewer parameters that
+    train."""
+    return any(words in f["message"] for f in runs.found_before["found"] for words in REMADE)
 
 
 def _connected(runs: Runs) -> str:

@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from importlib.machinery import SourceFileLoader
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from ..recorder.user_files import OURS, is_users, shown_name
 from .measure import marked
 
 MARK = "__gradlab_ran_there__"  # what each statement of a changed source calls
+SOURCES = 4  # other ones that are looked through
 CELLS = 16  # earlier cells that run again, at most
 _NAMED = re.compile(r"((?:In \[\d+\])|[\w.-]+\.py) line (\d+)")
 _PLACE = re.compile(rf"^(?:The code at )?(?:[Ll]ine \d+ \()?{_NAMED.pattern}")
@@ -59,6 +61,16 @@ def _place(name: str, line: int) -> Place | None:
     file = next((f for f in reversed(files) if shown_name(f) == name and _of_users(f)), None)
     text = "".join(linecache.getlines(file)) if file is not None else ""
     return Place(file, name, line, text) if file is not None and text else None
+
+
+def sources(text: str) -> list[Place]:
+    """Return the other sources of a cell, those that were run last first: earlier cells, then what they import."""
+    cells = [(file, was) for file, was in reversed(cells_from(""))]
+    named = set(re.findall(r"^\s*(?:from|import) (\w+)", "\n".join([text, *(was for _, was in cells)]), re.M))
+    modules = [m for name in named if (m := sys.modules.get(name)) is not None]
+    files = [file for m in modules if (file := getattr(m, "__file__", None)) and _of_users(file)]
+    texts = [*cells, *((file, "".join(linecache.getlines(file))) for file in sorted(files))]
+    return [Place(file, shown_name(file), 0, was) for file, was in texts if was][:SOURCES]
 
 
 def _of_users(file: str) -> bool:
@@ -113,7 +125,10 @@ def _made(text: str) -> str:
 def put(
     others: Sequence[Sequence[str]], again: Sequence[Sequence[str]], space: dict[str, Any], ran: Callable[[int], None]
 ) -> None:
-    """Let functions of the files run other texts, and run earlier cells, or files, again; `ran` is told their lines."""
+    """Let functions of the files run other texts, and run earlier cells, or files, again; `ran` is told their lines.
+
+    What the cell itself is the first to import is loaded as the other text, and no earlier cell has to run for it.
+    """
     gc.unfreeze()  # `gc.get_objects` leaves out what the sleeping process has frozen
     setattr(builtins, MARK, ran)
     files = [file for file, _ in others]
@@ -125,11 +140,29 @@ def put(
                 code = codes.get(function.__code__.co_qualname)
                 if code is not None and code.co_freevars == function.__code__.co_freevars:
                     function.__code__ = code
+    _import_as([(file, text) for file, text in others])
+    if any(_module(file) is None and not source.name_of_file(file) for file in files):
+        return
     for file, text in again:
         linecache.cache[file] = len(text), None, text.splitlines(True), file
-        module = next((m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == file), None)
+        module = _module(file)
         tree = marked(text, file, MARK) if file in files else ast.parse(text, file)
         exec(compile(tree, file, "exec"), space if module is None else vars(module))
+
+
+def _module(file: str) -> Any:
+    return next((m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == file), None)
+
+
+def _import_as(others: Sequence[tuple[str, str]]) -> None:
+    """Let files that are imported from now on have other texts: this process is thrown away."""
+    was, texts = SourceFileLoader.get_code, dict(others)
+
+    def get_code(self: SourceFileLoader, fullname: str) -> CodeType | None:
+        text = texts.get(self.path)
+        return was(self, fullname) if text is None else compile(marked(text, self.path, MARK), self.path, "exec")
+
+    SourceFileLoader.get_code = get_code  # type: ignore[assignment, method-assign]
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

@@ -78,11 +78,11 @@ class _Leaf:
         self.stepped |= moved
         return has and moved and self.had, self.had and not has and not moved
 
-    def row(self, name: str, held: bool) -> dict[str, Any]:
-        """Return what is told of it; `held` is whether a module or an optimizer has it."""
+    def row(self, name: str, held: bool, optimized: bool, reached: bool = True) -> dict[str, Any]:
+        """Return what is told of it; `held`: a module or an optimizer has it, `optimized`: an optimizer does."""
         moved = self.stepped or _sum(self.tensor) != self.first
         return {"name": name, "shape": list(self.tensor.shape), "graded": self.graded, "finite": self.finite,
-                "held": held, "moved": moved, "rms": self.rms}  # fmt: skip
+                "held": held, "optimized": optimized, "reached": reached, "moved": moved, "rms": self.rms}  # fmt: skip
 
     def after(self) -> None:
         norm = _norm(self.tensor.grad)
@@ -202,10 +202,11 @@ class Measured:
         names, listed = _names(self.space)
         held = {id(p): p for p in listed}
         rows = [
-            leaf.row(names.get(key, "a tensor"), key in held or key in self.held) for key, leaf in self.leaves.items()
+            leaf.row(names.get(key, "a tensor"), key in held or key in self.held, key in self.held)
+            for key, leaf in self.leaves.items()
         ]
         rows = self._living(rows)
-        rows += [_Leaf(p).row(names[key], True) for key, p in held.items() if key not in self.leaves]
+        rows += [_Leaf(p).row(names[key], True, False, False) for key, p in held.items() if key not in self.leaves]
         self.space.pop(self.MARK, None)
         return {
             "losses": self.losses, "passes": self.passes, "steps": self.taken, "empty": self.empty, "stale": self.stale,

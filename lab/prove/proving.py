@@ -12,8 +12,8 @@ from widgets.record import Finding, Record
 from . import families  # noqa: F401 - fills the table of remedies
 from .cell import Patch
 from .criteria import SPEED, Runs
-from .elsewhere import CELLS, cells_from, makes
-from .remedies import patches
+from .elsewhere import CELLS, cells_from, makes, place_of, seen_there
+from .remedies import guesses, of_text, patches
 from .snapshot import TOO_LONG, Order, Snapshot
 from .verdict import STAYS, Verdict, judge
 
@@ -29,9 +29,10 @@ _UNKNOWN = "fails: NameError"
 Again = tuple[tuple[str, str], ...]
 
 
-def _again(patch: Patch) -> Again:
-    """Return what has to run again for a patch of another source: its cells from there on, where models are made."""
-    if not patch.file or not makes(patch.was, patch.text):
+def _again(patch: Patch, used: bool = False) -> Again:
+    """Return what has to run again for a patch of another source: its cells from there on, where models are made, or
+    where a function of it was `used` before the cell."""
+    if not patch.file or not (used or makes(patch.was, patch.text)):
         return ()
     cells = tuple(cells_from(patch.file))[-CELLS:]
     return cells if any(file == patch.file for file, _ in cells) else ((patch.file, patch.was), *cells)
@@ -75,6 +76,9 @@ class Prover:
     def one(self, kind: str, patch: Patch) -> Verdict:
         """Try one patch for a finding of a kind; what takes too long is tried on its first backward passes alone."""
         verdict = self._whole(kind, patch)
+        if verdict.said == STAYS and patch.file and not _again(patch) and cells_from(patch.file):
+            used = self._whole(kind, patch, _again(patch, used=True))
+            verdict = used if used.level in ("proved", "consistent") else verdict
         if TOO_LONG in verdict.said and not self.steps:
             before, _ = self._before.get((patch.file, _again(patch)), ({}, {}))
             self.steps = PASSES + (before.get("passes", 0) if before.get("error") else 0)  # past where it fails
@@ -82,8 +86,8 @@ class Prover:
             verdict = self._whole(kind, patch)
         return verdict
 
-    def _whole(self, kind: str, patch: Patch) -> Verdict:
-        again = _again(patch)
+    def _whole(self, kind: str, patch: Patch, again: Again | None = None) -> Verdict:
+        again = _again(patch) if again is None else again
         before, found = self.before(patch, again)
         if "leaves" not in before or "found" not in found:
             return Verdict("untried", before["error"] if "leaves" not in before else found["error"])
@@ -118,15 +122,27 @@ class Prover:
 
     def _alike(self, finding: Finding, patch: Patch) -> Patch | None:
         """Return a patch with what mends the same mistake on another line too, which a rule tells of one at a time."""
+        if patch.file:
+            return self._alike_there(finding, patch)
         lines, new = self.text.split("\n"), patch.text.split("\n")
         for left in self.left:
             line = left["line"]
-            if patch.file or left["kind"] != finding.kind or not line or line > len(new):
+            if left["kind"] != finding.kind or not line or line > len(new):
                 continue
             own = finding.line is not None and new[line - 1] == lines[finding.line - 1]
             if new[line - 1] in lines and not own:
                 found = patches(patch.text, Finding(**left))
                 return next((replace(p, said=f"{patch.said}, on line {line} too") for p in found if not p.file), None)
+        return None
+
+    def _alike_there(self, finding: Finding, patch: Patch) -> Patch | None:
+        """As `_alike`, of a patch of another source: the mistake's other line is one of that too."""
+        for left in [Finding(**each) for each in self.left if each["kind"] == finding.kind]:
+            place = place_of(left)
+            if place is not None and place.file == patch.file:
+                found = of_text(patch.text, seen_there(left, place._replace(text=patch.text)))
+                said = f"{patch.said}, on line {place.line} too"
+                return next((replace(patch, said=said, text=p.text) for p in found if not p.file), None)
         return None
 
     def _texts(self, patch: Patch) -> tuple[tuple[str, str], tuple[str, str] | None]:
@@ -159,9 +175,17 @@ class Prover:
         A guess that fails is not told: the finding may be right, and another way of doing it better. Nor is code of a
         remedy that names what is not there.
         """
-        best: tuple[Verdict, Patch] | None = None
+        best = self._best(finding, patches(self.text, finding))
+        if best is None or best[0].level == "refuted":
+            best = self._best(finding, guesses(self.text, finding), best)
+        return best
+
+    def _best(
+        self, finding: Finding, found: list[Patch], best: tuple[Verdict, Patch] | None = None
+    ) -> tuple[Verdict, Patch] | None:
+        """Try patches until one is proved; return the best of them and of one that was tried before."""
         order = {"proved": 0, "consistent": 1, "refuted": 2, "untried": 3}
-        for patch in patches(self.text, finding):
+        for patch in found:
             if time.monotonic() > self.end:
                 return best or (Verdict("untried", "the time for trials was over"), patch)
             verdict = self.one(finding.kind, patch)

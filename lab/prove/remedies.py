@@ -6,13 +6,14 @@ A function proposes; the trial decides. So it may give several patches, the like
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from widgets.record import Finding
 
 from .cell import Cell, Patch
-from .elsewhere import Place, further, place_of, seen_there
+from .elsewhere import Place, further, place_of, seen_there, sources
 
 Remedy = Callable[[Cell, Finding], Iterator[Patch]]
 MOST = 8  # patches of one finding that are proposed
@@ -47,16 +48,28 @@ def patches(text: str, finding: Finding) -> list[Patch]:
     own = place_of(finding)
     first = _elsewhere(own, finding) if own is not None else []
     more = [patch for place in further(finding)[:2] for patch in _elsewhere(place, finding)]
-    return [*first, *_of_text(text, finding), *more][:MOST]
+    return [*first, *of_text(text, finding), *more][:MOST]
 
 
 def _elsewhere(place: Place, finding: Finding) -> list[Patch]:
     """Return the patches of another source, of which the finding names a line."""
-    found = _of_text(place.text, seen_there(finding, place))
-    return [replace(patch, file=place.file, name=place.name, was=place.text) for patch in found]
+    found = of_text(place.text, seen_there(finding, place))
+    own = [patch for patch in found if not patch.file]
+    return [replace(patch, file=place.file, name=place.name, was=place.text) for patch in own]
 
 
-def _of_text(text: str, finding: Finding) -> list[Patch]:
+def guesses(text: str, finding: Finding) -> list[Patch]:
+    """Return the patches of what made the things that a finding speaks of, where it names no line of that.
+
+    Its lines are the cell's, so that in another source only what is looked for by its code is found.
+    """
+    message, words = (re.sub(r"\b([Ll]ine)s? \d+", r"\1", said) for said in (finding.message, finding.remedy))
+    unplaced = replace(finding, line=None, message=message, remedy=words)
+    found = [patch for place in sources(text) for patch in _elsewhere(place, unplaced)]
+    return [replace(patch, guess=True) for patch in found][:MOST]
+
+
+def of_text(text: str, finding: Finding) -> list[Patch]:
     """Return the patches of one text, of which the finding names the lines."""
     try:
         cell = Cell(text)
@@ -64,9 +77,10 @@ def _of_text(text: str, finding: Finding) -> list[Patch]:
         return []
     code = ast.dump(cell.tree)
     found: dict[str, Patch] = {}
-    end = text[len(text.rstrip("\n")) :]  # where a statement moves from or to the last line, so does its newline
     for propose in [*_table.get(finding.kind, []), *_table.get(EVERY, [])]:
         for patch in propose(cell, finding):
+            was = patch.was or text
+            end = was[len(was.rstrip("\n")) :]  # where a statement moves from or to the last line, so does its newline
             new = replace(patch, text=patch.text.rstrip("\n") + end)
             if new.text not in found and _code(new.text) not in (None, code):
                 found[new.text] = new
@@ -78,6 +92,8 @@ def _of_text(text: str, finding: Finding) -> list[Patch]:
 def _code(text: str) -> str | None:
     """What a text says to Python, None where it is not."""
     try:
-        return ast.dump(Cell(text).tree)
+        tree = Cell(text).tree
+        compile(tree, "<patch>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        return ast.dump(tree)
     except (SyntaxError, ValueError):
         return None

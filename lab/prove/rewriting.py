@@ -174,3 +174,15 @@ def in_its_place(cell: Cell, node: ast.AST, code: str) -> str:
     except SyntaxError:
         return code
     return f"({code})" if (beside or lead) and not around and not isinstance(new, _ATOMS) else code
+
+
+def chain(cell: Cell, node: ast.AST) -> ast.AST:
+    """Return what is made of a value by calls of its methods, as far as they go.
+
+    >>> cell = Cell("print((a == b).float().mean())")
+    >>> cell.code(chain(cell, cell.all(ast.Compare)[0]))
+    '(a == b).float().mean()'
+    """
+    while isinstance(up := cell.parents[node], ast.Attribute | ast.Call) and node not in getattr(up, "args", ()):
+        node = up
+    return node

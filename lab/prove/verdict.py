@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections import Counter
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from .cell import Cell, last_name
-from .criteria import CRITERIA, SPEED, Criterion, Runs, freezing
+from .criteria import CRITERIA, SPEED, Criterion, Runs, freezing, in_vain, remade
 
 STAYS = "the finding stays"
 WORSE = ("error", "warning")  # severities of findings that may not come
+_ONCE = re.compile(r"\bcall \w+ once\b|\bonce at the end\b|\bGo over the (?:other|training) part\b")
+_FREEZES = ("it adds no_grad", "it adds detach", "it adds requires_grad_")
 _KEPT_CALLS = ("backward", "step", "grad")  # what a patch may not take away
 _HIDING = ("no_grad", "inference_mode", "set_grad_enabled", "detach", "detach_", "suppress", "simplefilter",
            "filterwarnings", "enable_grad", "requires_grad_", "exit", "_exit")  # fmt: skip
@@ -62,11 +65,14 @@ def _worse(kind: str, texts: tuple[str, str], changed: tuple[str, str], runs: Ru
     if runs.found_after.get("error"):
         return f"the changed cell fails: {runs.found_after['error']}"
     hidden = hides(*changed)
-    if hidden and not criterion.may_hide(hidden):
+    vain = in_vain(runs)  # who freezes what nothing trains hides nothing
+    if hidden and not criterion.may_hide(hidden) and not (vain and hidden in _FREEZES):
         return hidden
     ends = _ends_early(texts[0]) or (changed is not texts and _ends_early(*changed))  # as an episode does
     asks = changed[1].count(".training") > changed[0].count(".training")  # so it runs in one mode alone
-    every = kind not in SPEED and not ends and not asks
+    drops = changed[1].count("drop_last=True") > changed[0].count("drop_last=True")  # a batch less in each epoch
+    once = any(_ONCE.search(f.get("remedy", "")) for f in runs.found_before["found"] if f["kind"] == kind)
+    every = kind not in SPEED and not ends and not asks and not drops and not once
     less = runs_less(*texts, dict(before["lines"]), dict(after["lines"]), all_of_them=every)
     if changed is not texts:
         there = dict(before["there"]), dict(after["there"])
@@ -84,11 +90,12 @@ def _worse(kind: str, texts: tuple[str, str], changed: tuple[str, str], runs: Ru
         for what, name in (("passes", "backward passes"), ("steps", "optimizer steps")):
             if after[what] < before[what] and not (criterion.may_do_less or (ends and after[what])):
                 return f"{before[what]} {name} become {after[what]}"
-    lost = (runs.held(before) if criterion.loose else runs.graded(before)) - runs.graded(after)
-    if lost and not (criterion.may_lose or freezing(runs)):
+    lost = (runs.held(before) if criterion.loose else runs.graded(before)) - runs.graded(after) - runs.cancelled()
+    if lost and not (criterion.may_lose or freezing(runs) or remade(runs) or vain):
         return f"{lost.total()} {'parameter gets' if lost.total() == 1 else 'parameters get'} no gradient any more"
-    lost = runs.moved(before) - runs.moved(after)
-    if lost and not (criterion.may_lose or freezing(runs)):
+    changes = runs.optimized if vain else runs.moved
+    lost = changes(before) - changes(after) - runs.cancelled()
+    if lost and not (criterion.may_lose or freezing(runs) or remade(runs)):
         return f"{lost.total()} {'parameter stays' if lost.total() == 1 else 'parameters stay'} as at the start"
     if all(map(math.isfinite, before["losses"])) and not all(map(math.isfinite, after["losses"])):
         return "losses are no longer finite"
@@ -96,11 +103,12 @@ def _worse(kind: str, texts: tuple[str, str], changed: tuple[str, str], runs: Ru
         now = after["values"].get(name)
         if now is None and not (kind in SPEED and name in _spared(texts[0])):
             return f"the cell no longer makes {name}"
-        if now is not None and value[3] and not now[3] and not (criterion.may_cut or freezing(runs)):
+        if now is not None and value[3] and not now[3] and not (criterion.may_cut or freezing(runs) or vain):
             return f"{name} no longer has a graph"
     # what follows a line that failed, or that spoilt all that came after it, could not be found before
     spoilt = kind == "nan" and criterion.proof(runs)
-    new = "" if ended else runs.new_findings(WORSE[:1] if spoilt else WORSE)
+    timed = () if kind in SPEED else SPEED  # of a cell that was not to be faster a busy machine tells these
+    new = "" if ended else runs.new_findings(WORSE[:1] if spoilt else WORSE, timed)
     return f"another finding comes: {new}" if new else ""
 
 
@@ -191,6 +199,7 @@ def runs_less(text: str, new: str, ran: dict[int, int], runs: dict[int, int], al
     'line 2 runs once instead of 9 times'
     """
     deep = [[len(line) - len(line.lstrip()) for line in t.split("\n")] for t in (text, new)]
+    turned = _behind_other_tests(text, new) if all_of_them else set()
     old_lines, new_lines = ([line.strip() for line in t.split("\n")] for t in (text, new))
     matcher = SequenceMatcher(None, old_lines, new_lines, autojunk=False)
     for a, b, size in matcher.get_matching_blocks():
@@ -201,9 +210,30 @@ def runs_less(text: str, new: str, ran: dict[int, int], runs: dict[int, int], al
             if before and not after:
                 return f"line {a + k} no longer runs"
             moved = deep[0][a + k - 1] > deep[1][b + k - 1]  # out of a loop
-            if all_of_them and after < before and not moved:
+            if all_of_them and after < before and not moved and b + k not in turned:
                 return f"line {a + k} runs {'once' if after == 1 else f'{after} times'} instead of {before} times"
     return ""
+
+
+def _behind_other_tests(text: str, new: str) -> set[int]:
+    """Return the lines of a new text that run by a condition which the old one has not: its branches, and what follows.
+
+    >>> sorted(_behind_other_tests("if a < b:\\n    f()\\ng()", "if a > b:\\n    f()\\ng()"))
+    [2, 3]
+    """
+    try:
+        old, tree = Cell(text).tree, Cell(new).tree
+    except SyntaxError:  # parts of a text
+        return set()
+    known = {ast.dump(n.test) for n in ast.walk(old) if isinstance(n, ast.If)}
+    found: set[int] = set()
+    for block in [
+        b for n in ast.walk(tree) for f in ("body", "orelse", "finalbody") if isinstance(b := getattr(n, f, None), list)
+    ]:
+        first = next((n for n in block if isinstance(n, ast.If) and ast.dump(n.test) not in known), None)
+        if first is not None:
+            found |= set(range(first.lineno + 1, (block[-1].end_lineno or first.lineno) + 1))
+    return found
 
 
 def takes_away(text: str, new: str) -> str:

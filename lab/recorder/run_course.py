@@ -14,7 +14,7 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from threading import get_ident
-from time import perf_counter_ns
+from time import perf_counter_ns, thread_time_ns
 from types import CodeType
 from typing import Any
 
@@ -32,7 +32,7 @@ from .user_files import instruction, users_frame, users_place
 
 EVERY_NS = 250_000_000
 """Between two looks at what costs more."""
-SHARE = 0.01  # of the loop's time that looks may take
+SHARE = 0.01  # of the loop's time that looks may take: of its own, whoever else has the processors meanwhile
 EACH = 0.004  # of it, by their own clock, what is read of each step: with what calls it and comes of it, twice as much
 PLACES = 48  # lines whose numbers are kept
 ROOTS = 8  # losses of one backward()
@@ -74,7 +74,7 @@ class RunCourse(observe.Follower):
         self.passes = 0
         self.expected: int | None = None
         self.memory_bytes = 0
-        self.began = perf_counter_ns()
+        self.began, self._began_running = perf_counter_ns(), thread_time_ns()
         self.first_ns: int | None = None  # when something was seen first
         self.last_ns = self.began
         self.named: dict[Any, Named] = {}
@@ -382,7 +382,7 @@ class RunCourse(observe.Follower):
 
     def _look(self, now: int, turns: bool) -> None:
         """What is too slow for each step; `turns`: the loop is where it counts its steps."""
-        spent = now - self.began
+        spent = thread_time_ns() - self._began_running
         self._next = now + EVERY_NS
         self._read()
         step = self.steps or self._turn

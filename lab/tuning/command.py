@@ -96,7 +96,7 @@ def _shared(made: argparse.ArgumentParser, prog: str) -> argparse.ArgumentParser
     made.add_argument("--strategy", default="portfolio", help=", ".join(strategies.names()) + " (portfolio)")
     made.add_argument("--evaluations", type=int, help="try at most so many configs")
     made.add_argument("--tolerance", type=float, help="the error allowed, relative to the result's size")
-    made.add_argument("--objective", default="time", help="what time is weighed against: accuracy or memory (time)")
+    made.add_argument("--objective", default="time", help="beside time: accuracy, memory or energy (time)")
     made.add_argument("--fresh", action="store_true", help="do not take over what earlier runs have measured")
     judged = "of a program: run again with each config that one launch finds wrong, its result compared"
     made.add_argument("--judge-by", dest="result_of", metavar="FUNCTION", help=judged)

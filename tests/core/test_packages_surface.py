@@ -21,12 +21,12 @@ from core.nn.attention.flex_attention import (
 )
 
 
-def test_what_is_compiled_is_the_function():
+def test_what_compile_takes():
     def f(x):
         return x + 1
 
-    assert core.compile(f) is f
-    assert core.compile(mode="reduce-overhead")(f) is f
+    assert core.compile(f, disable=True) is f
+    assert core.compile(mode="reduce-overhead")(f)(core.ones(1)).item() == 2
     model = core.compile(core.nn.Linear(2, 1), backend="eager")
     assert isinstance(model, core._dynamo.OptimizedModule)
     assert model.in_features == 2
@@ -42,9 +42,10 @@ def test_what_is_compiled_is_the_function():
 
 def test_marks_of_a_trace_change_nothing():
     assert not core.compiler.is_compiling()
-    for mark in (core.compiler.disable, core._dynamo.allow_in_graph, core.jit.unused, core.jit.export):
+    for mark in (core._dynamo.allow_in_graph, core.jit.unused, core.jit.export):
         assert mark(print) is print
     assert core.compiler.disable(recursive=False)(print) is print
+    assert core.compiler.disable(abs)(-1) == 1
     with core.compiler.set_stance("force_eager"):
         pass
     with pytest.raises(RuntimeError, match=r"invalid torch\.compile stance"):

@@ -63,6 +63,8 @@ def test_integers_and_permutations(kind: str) -> None:
     a = core.randint(-3, 4, (1000,))
     assert sorted(set(a.tolist())) == list(range(-3, 4))
     assert core.randint_like(core.zeros(2, 2), 5).dtype is core.float32
+    assert set(core.randint_like(core.zeros(50), high=2).tolist()) == {0.0, 1.0}
+    assert set(core.randint(high=2, size=(50,)).tolist()) == {0, 1}
     for n in (0, 1, 2, 100):
         assert sorted(core.randperm(n).tolist()) == list(range(n))
     assert core.randperm(3, dtype=core.int32).dtype is core.int32

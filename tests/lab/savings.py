@@ -2,7 +2,9 @@
 
 Of each slow case of a blind set whose first finding is on an accepted line, the figure of that finding's sentence
 stands beside the saving in the answers, which is a part of the time of the case's last cell, or of all of it, on
-another machine, and in PyTorch where the writer had that. A range counts as far as its nearer end is off; "at most" as
+another machine, and in PyTorch where the writer had that: judge with `--torch`, since what is slow there may be a tenth
+of the cell in core. A share below what the sentence says may be one of the whole process, the import of PyTorch
+included. A range counts as far as its nearer end is off; "at most" as
 far as it says too little. `--json FILE` keeps what was said, so that it can be judged again (`--kept FILE`).
 
 Noisy on a busy machine: a table to be read, and no test.

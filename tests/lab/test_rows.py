@@ -57,12 +57,12 @@ def test_the_list_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rows"]) == 0
     said = capsys.readouterr().out
     assert said.count("\n       $ ") == sum(len(row.shows) for row in ALL)
-    assert "53 – Fused by a compiler" in said
+    assert "53 ▲ Fused by a compiler" in said
     assert said.splitlines()[-1].startswith("70 rows: ")
     assert rows.main(["--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told[34]["state"] == "built"
-    assert told[52] == vars(ALL[52]) | {"state": "not yet"}
+    assert told[52] == vars(ALL[52]) | {"state": "in part"}
 
 
 @pytest.mark.by_turns

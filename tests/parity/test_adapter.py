@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 
 import lab  # noqa: E402
 from lab.adapters import tensors  # noqa: E402
+from lab.adapters.torch import Watch  # noqa: E402
 from lab.recorder import tensor_types  # noqa: E402
 from tests.lab.conftest import run_cell  # noqa: E402
 from tests.lab.diagnose import test_healthy  # noqa: E402
@@ -173,3 +174,18 @@ loss.backward()
 """
     first = run_cell(text, space).findings[0]
     assert (first.kind, first.line) == ("broadcast", 5)
+
+
+def test_of_an_optimizers_step_the_step_alone_is_heard(space: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """AdamW asks and computes a hundred things of each parameter, which pass the recorder by; a closure does not."""
+    heard: list[str] = []
+    run = Watch.run
+    monkeypatch.setattr(Watch, "run", lambda self, f, *given: (heard.append(f.__name__), run(self, f, *given))[1])
+    model = "model = nn.Linear(16, 4)\noptimizer = torch.optim.AdamW(model.parameters(), foreach=False)\n"
+    record = run_cell(model + "model(x).sum().backward()\noptimizer.step()", space)
+    assert {"linear", "sum"} <= {*heard}
+    assert not {"mul_", "lerp_", "addcmul_", "addcdiv_", "sqrt", "__get__"} & {*heard}
+    assert [op.op for op in record.ops][:2] == ["linear", "sum"]
+    closure = "def again():\n    loss = model(x).sum()\n    loss.backward()\n    return loss\noptimizer.step(again)"
+    record = run_cell(closure, space)
+    assert {"linear", "sum"} <= {op.op for op in record.ops}

@@ -48,6 +48,111 @@ def test_a_gpu_is_pretended_and_nothing_of_it_stays():
     assert "_cuda_getCurrentRawStream" not in vars(torch._C)
 
 
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    assert x.device == torch.device("cuda", 0) == torch.empty(1).cuda().device
+    assert (x.device.type, x.get_device()) == ("cuda", 0)
+    out = torch.empty(x.shape, device=x.device, dtype=x.dtype, pin_memory=False)
+    theirs.scaled[(triton.cdiv(x.numel(), 64),)](x, out, 64, x.numel(), 4.0)
+    return out
+
+
+def plus_one_in_place(x: torch.Tensor) -> None:
+    x.add_(1.0)
+
+
+_library = torch.library.Library("captured_before", "FRAGMENT")
+_library.define("doubled(Tensor x) -> Tensor")
+_library.impl("doubled", doubled, "CUDA")
+_before = torch.library.custom_op("captured_before::plus", mutates_args={"x"}, device_types="cuda")(plus_one_in_place)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the GPU is here")
+def test_operators_with_a_kernel_for_gpus_alone_run_it():
+    x = torch.arange(3.0)
+    with tune.capture() as seen:
+        after = torch.library.custom_op("captured_after::doubled", mutates_args=(), device_types="cuda")(doubled)
+        library = torch.library.Library("captured_since", "FRAGMENT")
+        library.define("doubled(Tensor x) -> Tensor")
+        library.impl("doubled", doubled, "CUDA")
+        _before(x)
+        found = [f(x) for f in (torch.ops.captured_before.doubled, torch.ops.captured_since.doubled, after)]
+        library.impl("doubled", lambda x: 3 * x, "CPU")  # its own takes the place of what was lent to it
+        assert torch.ops.captured_since.doubled(x).tolist() == [3.0, 6.0, 9.0]
+    assert [each.tolist() for each in found] == [[2.0, 4.0, 6.0]] * 3
+    assert seen.launches[0].count == 3
+    for operator in (torch.ops.captured_before.doubled, after, _before):
+        with pytest.raises(NotImplementedError, match="'CPU' backend"):
+            operator(x)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the GPU is here")
+def test_operators_that_a_program_replaces_on_gpus_are_replaced_while_it_is_captured():
+    library = torch.library.Library("aten", "IMPL")
+    x = torch.ones(2)
+    with tune.capture():
+        library.impl("sinc", lambda x: x + 7, "CUDA")
+        assert torch.sinc(x).tolist() == [8.0, 8.0]
+    assert torch.sinc(x).tolist() == pytest.approx([0.0, 0.0], abs=1e-6)
+    library._destroy()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the GPU is here")
+def test_streams_events_and_versions_are_pretended():
+    before = torch.Tensor.device, torch.cuda.Stream, torch.library.Library.impl
+    with tune.capture():
+        stream, event = torch.cuda.Stream(), torch.cuda.Event(enable_timing=True)
+        with torch.cuda.stream(stream), torch.cuda.device(0):
+            event.record()
+        torch.cuda.current_stream().wait_stream(stream)
+        assert event.query()
+        assert event.elapsed_time(torch.cuda.Event()) > 0
+        torch.ones(1).record_stream(stream)
+        torch.cuda.nvtx.range_push("a")
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            found = doubled(torch.ones(2))
+        graph.replay()
+        assert found.tolist() == [2.0, 2.0]
+        assert torch.version.cuda >= "12"
+        assert torch.accelerator.current_accelerator().type == "cuda"
+        assert torch.empty(1, device="meta").device.type == "meta"
+    assert torch.version.cuda is None
+    assert (torch.Tensor.device, torch.cuda.Stream, torch.library.Library.impl) == before
+    assert torch.ones(1).device.type == "cpu"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the GPU is here")
+def test_what_is_asked_for_on_the_cpu_stays_there():
+    with tune.capture():
+        x = torch.arange(3.0, device="cuda", requires_grad=True)
+        for here in (x.cpu(), x.to("cpu"), x.to(device=torch.device("cpu")), torch.zeros(2, device="cpu")):
+            assert here.device == torch.device("cpu")
+            assert not here.is_cuda
+            assert here.cuda().is_cuda
+        assert x.is_cuda
+        x.cpu().sum().backward()
+        assert x.grad.tolist() == [1.0, 1.0, 1.0]
+        drawn = torch.rand(3, generator=torch.Generator(device=x.device).manual_seed(0), device=x.device)
+        assert isinstance(torch.Generator(), torch.Generator)
+        with torch.device("cuda"):
+            assert torch.ones(2).is_cuda
+        assert torch.nn.Linear(2, 3, device="cuda").to("cuda:0").weight.is_cuda
+    assert drawn.tolist() == torch.rand(3, generator=torch.Generator().manual_seed(0)).tolist()
+    assert isinstance(torch.Generator(), torch.Generator)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the GPU is here")
+def test_compiled_functions_run_as_they_are_written():
+    with tune.capture() as seen:
+        compiled = torch.compile(doubled, fullgraph=True)
+        assert compiled(torch.ones(3)).tolist() == [2.0, 2.0, 2.0]
+    assert len(seen) == 1
+    with tune.capture() as seen:
+        compiled(torch.ones(3))
+    assert len(seen) == 1
+    assert torch.compiler.is_compiling() is False
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the GPU is here")
 def test_a_library_s_own_tuner_times_nothing_and_takes_its_first_config():
     stock = triton.testing.do_bench

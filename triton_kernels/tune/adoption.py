@@ -216,6 +216,10 @@ class _Builder:
         if self.rerun is not None:
             self._run_program(space, lambda config: True)
             self._tell_of_the_program()
+        elif self.tuned.seen is not None and self.tuned.seen.mixed:
+            self.notes.append("its programs read what others of them have written, so that one launch's result may "
+                              "follow their order; problem(..., program=f) judges configs by what f "
+                              "returns")  # fmt: skip
         return space
 
     def fitting(self, space: Space, target: str) -> Space:

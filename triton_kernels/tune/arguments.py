@@ -15,6 +15,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from .pretend import device_of
+
 ALIGNED = 64  # bytes: where a region begins in a worker, so that views lie as they did to multiples of 16
 DTYPES: dict[str, Any] = {
     "fp16": np.float16, "bf16": ml_dtypes.bfloat16, "fp32": np.float32, "fp64": np.float64, "i8": np.int8,
@@ -136,8 +138,7 @@ def _at(address: int, size: int) -> np.ndarray:
 def _on_host(owner: Any) -> bool:
     if isinstance(owner, np.ndarray):
         return True
-    device = str(getattr(owner, "device", "cpu"))
-    return hasattr(owner, "untyped_storage") and device.startswith("cpu")
+    return hasattr(owner, "untyped_storage") and str(device_of(owner) or "cpu").startswith("cpu")
 
 
 def is_pointer(value: Any) -> bool:
@@ -210,7 +211,7 @@ def _extent(name: str, value: Any) -> tuple[Any, int, int, int]:
         return root, low, high - low if root.size else 0, value.__array_interface__["data"][0]
     if hasattr(value, "untyped_storage"):
         storage = value.untyped_storage()
-        if str(getattr(value, "device", "")) == "meta":
+        if str(device_of(value)) == "meta":
             raise Unreadable(f"{name} is a meta tensor, which has no content. Remedy: a tensor on the CPU or a GPU")
         return value, storage.data_ptr(), storage.nbytes(), value.data_ptr()
     if hasattr(value, "__cuda_array_interface__"):

@@ -1,4 +1,4 @@
-"""What a session weighs time against: accuracy, or memory; the configs that no other beats in both.
+"""What a session weighs time against: accuracy, memory or energy; the configs that no other beats in both.
 
 The search goes for time, as it always does. Of all that it has measured stay those for which none is as quick and as
 good, and better in one (a Pareto front).
@@ -11,14 +11,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .energy import why_not
 from .space import Config
 
 OBJECTIVES = {
     "time": "time alone",
     "accuracy": "the largest error, as a share of what is allowed",
     "memory": "bytes of shared memory a program",
+    "energy": "mJ a launch, the whole device's",
 }
 """By name what stands beside a config's time."""
+
+_FACTS = {"memory": "shared_bytes", "energy": "energy_mj"}
 
 
 @dataclass(frozen=True)
@@ -33,9 +37,6 @@ class Weighed:
 def refuse(objective: str, kind: str) -> None:
     """Look whether a session can weigh this on what measures, by its kind. *Raises*: ValueError, with what it can."""
     known = ", ".join(OBJECTIVES)
-    if objective == "energy":
-        raise ValueError("objective 'energy': nothing reads the energy of a launch yet: it needs an NVIDIA GPU whose "
-                         f"driver counts it (NVML), and no measure here asks. Remedy: one of {known}")  # fmt: skip
     if objective not in OBJECTIVES:
         raise ValueError(f"objective {objective!r} is none that is known: there are {known}")
     if objective == "accuracy" and kind not in ("cpu", "cuda"):
@@ -44,11 +45,13 @@ def refuse(objective: str, kind: str) -> None:
     if objective == "memory" and kind not in ("static", "cuda"):
         raise ValueError("objective 'memory': shared memory is a GPU's, and this kernel is measured on "
                          f"{kind!r}. Remedy: objective='time' or 'accuracy'")  # fmt: skip
+    if objective == "energy" and (why := why_not(kind)):
+        raise ValueError(f"objective 'energy': {why}; objective='time' needs none")
 
 
 def figure_of(objective: str, max_error: float | None, facts: Mapping[str, Any]) -> float:
     """Return what stands beside a config's time; NaN where it is not known."""
-    found = max_error if objective == "accuracy" else facts.get("shared_bytes") if objective == "memory" else None
+    found = max_error if objective == "accuracy" else facts.get(_FACTS.get(objective, ""))
     return math.nan if found is None else float(found)
 
 

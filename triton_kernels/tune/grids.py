@@ -59,8 +59,8 @@ class Rules:
         ones: list[Rule] = [p for p in pairs if [self._count(p, k, {}) for k in self._every] == asked]
         twos: list[Rule] = []
         counts = {p: [self._count(p, k, {}) or 0 for k in self._every] for p in pairs}
-        several = [p for p in pairs if max(counts[p]) > 1]
-        for p, q in itertools.combinations(several, 2):
+        several = [p for p in pairs if max(each[p[0]] for each in self._sizes) > 1]
+        for p, q in itertools.combinations(several, 2):  # of blocks that cover all too: smaller ones may not
             if p[1] != q[1] and [m * n for m, n in zip(counts[p], counts[q], strict=True)] == asked:
                 twos.append((*p, *q))
         constant: list[Rule] = [()] if len(set(asked)) == 1 or not (ones or twos) else []

@@ -244,9 +244,11 @@ class Recorder:
                 launch.refused = (f"it asks for memory that is none of its arguments' ({launch.seen.strays}). Remedy: "
                                   f"{_remedy_of_strays(call)}")  # fmt: skip
         except Exception as error:
-            launch.refused = f"it failed: {type(error).__name__}: {error}"[:400]
+            launch.refused = _why_it_failed(error)
             if not any(each is launch for each in self.launches):
                 self.launches.append(launch)
+            if "inline_asm" in str(error):
+                raise Unknown(f"{launch.name}: {launch.refused}") from error
             raise
         return _Nothing()
 
@@ -310,6 +312,14 @@ def _remedy_of_strays(call: Call) -> str:
         return (f".contiguous() for {', '.join(expanded)}, expanded to more elements than its memory has, as the "
                 "gradient of a sum is")  # fmt: skip
     return "an array as large as the kernel takes it for, or a mask"
+
+
+def _why_it_failed(error: Exception) -> str:
+    """Return why a launch is not recorded that raised an error."""
+    if "inline_asm" in str(error):
+        return ("it has instructions of a GPU in its text (tl.inline_asm_elementwise), which Triton's interpreter "
+                "cannot run. Remedy: where a GPU is connected, or the language's own functions instead")  # fmt: skip
+    return f"it failed: {type(error).__name__}: {error}"[:400]
 
 
 def _dry(worker: Worker, kernel: Any, call: Call) -> Seen:

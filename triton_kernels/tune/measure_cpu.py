@@ -219,6 +219,11 @@ class CpuMeasure:
     def rounds(self, configs: Sequence[Config], count: int, seed: int) -> list[list[float]]:
         return rounds_of(self._sample, configs, count, seed)
 
+    def repeat(self, config: Config, count: int) -> None:
+        function, run = self._function(config), self._problem(self.shape, 0).run
+        for _ in range(count):
+            run(function)
+
     def _function(self, config: Config) -> Callable[..., int] | None:
         if config == VENDOR:
             return None

@@ -95,6 +95,12 @@ class TritonMeasure:
         run = self._run(self.shape, 0)
         return timed(self._xp, run.launch, run.wait, configs, count, seed)
 
+    def repeat(self, config: Config, count: int) -> None:
+        run = self._run(self.shape, 0)
+        for _ in range(count):
+            run.launch(config)
+        run.wait()
+
     def _run(self, shape: Shape, seed: int) -> _Run:
         if (shape, seed) not in self._runs:
             run = self._runs[shape, seed] = _Run(self._kernel, shape, self.dtype, seed, self._xp)

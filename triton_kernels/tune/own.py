@@ -255,6 +255,11 @@ class OwnMeasure:
 
         return timed(self._xp, self._launch, self._wait, configs, count, seed)
 
+    def repeat(self, config: Config, count: int) -> None:
+        for _ in range(count):
+            self._launch(config)
+        self._wait()
+
 
 def _key(config: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(sorted(config.items()))

@@ -202,6 +202,15 @@ class OwnCMeasure:
     def rounds(self, configs: Sequence[Config], count: int, seed: int) -> list[list[float]]:
         return rounds_of(self._sample, configs, count, seed)
 
+    def repeat(self, config: Config, count: int) -> None:
+        if self._laid != ("middle", True):
+            self._lay("middle", self.arguments)
+        function, given = self._function(config), self._given
+        for _ in range(count):
+            for name in self.read:
+                self._arrays[name][...] = self.arguments[name]
+            function(*given)
+
     def _function(self, config: Config) -> Any:
         key = tuple(config.items())
         if key not in self._functions:

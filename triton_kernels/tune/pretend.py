@@ -1,17 +1,23 @@
 """A GPU that is not here, as far as the wrappers of PyTorch programs ask for one while their launches are captured.
 
 Wrappers assert that tensors are on a GPU, ask how many multiprocessors it has, and choose their configs by its
-capability. Within `pretended` PyTorch and Triton's driver answer as they would beside an H100, and what is asked for on
-the GPU is made on the CPU. Where PyTorch is not loaded, or a GPU is here, nothing is changed.
+capability. Within `pretended` PyTorch and Triton's driver answer as they would beside an H100, every tensor on the CPU
+says that it is on the GPU, but for those that were asked for on the CPU, and what is asked for on the GPU is made on
+the CPU. Operators that have a kernel for GPUs
+alone run it (`pretend_ops`), and what was compiled by ``torch.compile`` runs as it is written. Where PyTorch is not
+loaded, or a GPU is here, nothing is changed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import sys
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from .pretend_ops import run_on_cpu
 
 _PROPERTIES = types.SimpleNamespace(
     name="NVIDIA H100 80GB HBM3", major=9, minor=0, total_memory=80 << 30, multi_processor_count=132, warp_size=32,
@@ -22,19 +28,43 @@ _OF_DRIVER = {"max_shared_mem": 232448, "max_num_regs": 65536, "multiprocessor_c
               "sm_clock_rate": 1755000, "mem_clock_rate": 2619000, "mem_bus_width": 5120}  # fmt: skip
 _MAKERS = ("empty", "zeros", "ones", "full", "tensor", "as_tensor", "arange", "linspace", "rand", "randn", "randint",
            "randperm", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like",
-           "empty_strided")  # fmt: skip
-_METHODS = ("to", "cuda", "new_empty", "new_zeros", "new_ones", "new_full", "new_tensor")
+           "randint_like", "empty_strided", "empty_permuted", "tril_indices", "triu_indices", "asarray", "logspace",
+           "scalar_tensor", "normal", "hann_window", "hamming_window", "range", "sparse_coo_tensor",
+           "load")  # fmt: skip
+_METHODS = ("to", "cpu", "new_empty", "new_zeros", "new_ones", "new_full", "new_tensor", "new_empty_strided")
 
 
 class _Guard:
     """What `with torch.cuda.device(x.device)` and the like enter."""
 
-    def __init__(self, *_: Any) -> None: ...
+    def __init__(self, *_: Any, **__: Any) -> None: ...
 
     def __enter__(self) -> _Guard:
         return self
 
     def __exit__(self, *_: Any) -> None: ...
+
+
+class _Stream(_Guard):
+    """A `torch.cuda.Stream`, an event or a graph: everything has been done when it is asked for.
+
+    A graph's launches are run where they are captured, once.
+    """
+
+    cuda_stream = stream_id = cuda_event = device_index = priority = 0
+
+    def wait(self, *_: Any) -> None: ...
+
+    record = synchronize = wait_stream = wait_event = replay = reset = wait
+
+    def record_event(self, event: Any = None) -> Any:
+        return event or _Stream()
+
+    def query(self) -> bool:
+        return True
+
+    def elapsed_time(self, _: Any) -> float:
+        return 1.0
 
 
 class _Driver:
@@ -70,6 +100,13 @@ def _timed(kernel_call: Callable[[], Any], *_: Any, quantiles: Any = None, **__:
     return [1.0] * len(quantiles) if quantiles is not None else 1.0
 
 
+_ASKED_FOR_HERE = "_asked_for_on_the_cpu"  # an attribute of tensors
+
+
+def _is_cpu(device: Any) -> bool:
+    return (device if isinstance(device, str) else getattr(device, "type", "")) == "cpu"
+
+
 def _is_gpu(device: Any) -> bool:
     """Return whether a device, or its name or number, is a GPU's."""
     if isinstance(device, int) and not isinstance(device, bool):
@@ -86,8 +123,10 @@ def pretended(target: Any = None) -> Iterator[None]:
         yield
         return
     with contextlib.ExitStack() as undo:
-        for owner, name, value in [*_answers(torch), *_redirections(torch)]:
+        for owner, name, value in [*_answers(torch), *_of_tensors(torch), *_redirections(torch)]:
             _put(undo, owner, name, value)
+        run_on_cpu(torch, undo)
+        _run_as_written(torch, undo)
         _put(undo, _active(), "_active", _Driver(torch, target or _h100()))
         for name in ("do_bench", "do_bench_cudagraph"):
             _put(undo, _testing(), name, _timed)
@@ -104,11 +143,16 @@ def _put(undo: contextlib.ExitStack, owner: Any, name: str, value: Any) -> None:
 
 
 def _answers(torch: Any) -> Iterator[tuple[Any, str, Any]]:
-    stream = types.SimpleNamespace(cuda_stream=0, wait_stream=lambda *_: None, synchronize=lambda: None)
+    stream = _Stream()
     answers = {
         "is_available": lambda: True, "device_count": lambda: 1, "current_device": lambda: 0,
         "get_device_capability": lambda *_: (9, 0), "get_device_name": lambda *_: _PROPERTIES.name,
         "get_device_properties": lambda *_: _PROPERTIES, "current_stream": lambda *_: stream, "stream": _Guard,
+        "default_stream": lambda *_: stream, "Stream": _Stream, "Event": _Stream, "CUDAGraph": _Stream, "graph": _Guard,
+        "is_initialized": lambda: True, "manual_seed_all": lambda *_: None, "init": lambda: None,
+        "is_current_stream_capturing": lambda: False, "is_bf16_supported": lambda *_, **__: True,
+        "get_arch_list": lambda: ["sm_90"], "mem_get_info": lambda *_: (60 << 30, 80 << 30),
+        "memory_allocated": lambda *_: 0, "memory_reserved": lambda *_: 0, "max_memory_reserved": lambda *_: 0,
         "device": _Guard, "device_of": _Guard, "synchronize": lambda *_: None, "set_device": lambda *_: None,
         "_lazy_init": lambda: None, "_DeviceGuard": _Guard, "_exchange_device": lambda *_: 0,
         "_maybe_exchange_device": lambda *_: 0, "empty_cache": lambda: None, "manual_seed": lambda *_: None,
@@ -117,31 +161,110 @@ def _answers(torch: Any) -> Iterator[tuple[Any, str, Any]]:
     for name, value in answers.items():
         if hasattr(torch.cuda, name):
             yield torch.cuda, name, value
-    yield torch.Tensor, "is_cuda", property(lambda self: True)
+    for name in ("range_push", "range_pop", "mark", "range_start", "range_end"):
+        yield torch.cuda.nvtx, name, lambda *_, **__: 0
+    if not torch.version.cuda:
+        yield torch.version, "cuda", "12.8"
+    if hasattr(torch, "accelerator"):
+        yield torch.accelerator, "current_accelerator", lambda *_, **__: torch.device("cuda")
+        yield torch.accelerator, "is_available", lambda: True
+        yield torch.accelerator, "current_device_index", lambda: 0
+        yield torch.accelerator, "synchronize", lambda *_: None
     if not hasattr(torch._C, "_cuda_getCurrentRawStream"):
         yield torch._C, "_cuda_getCurrentRawStream", lambda *_: 0
+
+
+def _of_tensors(torch: Any) -> Iterator[tuple[Any, str, Any]]:
+    """What a tensor answers about where it is."""
+    gpu = torch.device("cuda", 0)
+
+    def device(self: Any) -> Any:
+        where = device_of(self)
+        return gpu if where.type == "cpu" and not hasattr(self, _ASKED_FOR_HERE) else where
+
+    yield torch.Tensor, "device", property(device)
+    yield torch.Tensor, "is_cuda", property(lambda self: not hasattr(self, _ASKED_FOR_HERE))
+    yield torch.Tensor, "get_device", lambda self: -1 if hasattr(self, _ASKED_FOR_HERE) else 0
+    yield torch.Tensor, "record_stream", lambda self, *_: None
+    yield torch.Tensor, "pin_memory", lambda self, *_, **__: self
+
+
+def device_of(array: Any) -> Any:
+    """Return where an array of any library is: where a tensor of PyTorch's is in truth, a GPU being pretended or not.
+
+    >>> device_of(3) is None
+    True
+    """
+    base = getattr(getattr(sys.modules.get("torch"), "_C", None), "TensorBase", None)
+    if base is not None and isinstance(array, base):
+        return base.device.__get__(array)
+    return getattr(array, "device", None)
+
+
+def _run_as_written(torch: Any, undo: contextlib.ExitStack) -> None:
+    """Have functions run uncompiled: compiled ones launch kernels where no hook sees it, and need a compiler of C."""
+    compiled = torch.compile
+
+    def stay() -> None:
+        undo.enter_context(torch.compiler.set_stance("force_eager"))
+
+    def compile(*args: Any, **named: Any) -> Any:
+        first = "torch._dynamo" not in sys.modules
+        made = compiled(*args, **named)
+        if first and "torch._dynamo" in sys.modules:
+            stay()
+        return made
+
+    if "torch._dynamo" in sys.modules:
+        stay()
+    _put(undo, torch, "compile", compile)
 
 
 def _redirections(torch: Any) -> Iterator[tuple[Any, str, Any]]:
     """What makes or moves tensors, so that it does on the CPU what was asked for on a GPU."""
 
-    def on_cpu(make: Any) -> Any:
+    def on_cpu(make: Any, here: bool = False) -> Any:
         def made(*args: Any, **named: Any) -> Any:
-            if _is_gpu(named.get("device")):
-                named["device"] = "cpu"
-            args = tuple("cpu" if not isinstance(a, int) and _is_gpu(a) else a for a in args)
-            return make(*args, **named)
+            asked = [named.get("device"), named.get("map_location"), *args]
+            for name in ("device", "map_location"):
+                if _is_gpu(named.get(name)):
+                    named[name] = "cpu"
+            named.pop("pin_memory", None)
+            result = make(*(("cpu" if not isinstance(a, int) and _is_gpu(a) else a) for a in args), **named)
+            if not isinstance(result, torch.Tensor) or not (here or any(map(_is_cpu, asked))):
+                return result
+            if args and result is args[0]:  # a GPU's would have been copied
+                result = result.clone()
+            setattr(result, _ASKED_FOR_HERE, True)
+            return result
 
         return made
 
-    for name in _MAKERS:
+    for name in filter(torch.__dict__.__contains__, _MAKERS):
         yield torch, name, on_cpu(getattr(torch, name))
     for name in _METHODS:
-        if name != "cuda":
-            yield torch.Tensor, name, on_cpu(getattr(torch.Tensor, name))
-    yield torch.Tensor, "cuda", lambda self, *_, **__: self
+        yield torch.Tensor, name, on_cpu(getattr(torch.Tensor, name), here=name == "cpu")
+    yield torch.Tensor, "cuda", lambda self, *_, **__: self.clone() if hasattr(self, _ASKED_FOR_HERE) else self
     yield torch.nn.Module, "cuda", lambda self, *_, **__: self
     yield torch.nn.Module, "to", on_cpu(torch.nn.Module.to)
+    yield torch, "Generator", _generator(torch.Generator)
+    # what ``with torch.device("cuda"):`` and `torch.set_default_device` make
+    context = importlib.import_module("torch.utils._device").DeviceContext
+    yield context, "__init__", on_cpu(context.__init__)
+
+
+def _generator(stock: Any) -> Any:
+    """Return what stands for `torch.Generator`, and makes them for the CPU alone."""
+
+    class Kind(type):
+        def __instancecheck__(cls, value: Any) -> bool:
+            return isinstance(value, stock)
+
+    class Generator(metaclass=Kind):
+        def __new__(cls, device: Any = "cpu") -> Any:
+            return stock("cpu" if _is_gpu(device) else device)
+
+    return Generator
 
 
 def _active() -> Any:

@@ -92,7 +92,8 @@ def read_cache(path: Path) -> Problem:
             content = json.loads(text.rstrip().rstrip(",") + "}}")
         names, cache = content["tune_params_keys"], content["cache"]
         configs = [{name: entry[name] for name in names} for entry in cache.values()]
-        found = [entry["time"] for entry in cache.values()]
+        goal = content.get("objective", "time")  # where a config failed, its status stands there
+        found = [entry["time"] if "time" in entry else entry[goal] for entry in cache.values()]
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is no cache file of Kernel Tuner: {type(error).__name__}: {error}") from error
     if not any(isinstance(value, int | float) for value in found):

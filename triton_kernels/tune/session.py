@@ -23,6 +23,7 @@ from . import elsewhere, places, recall
 from . import events as ev
 from . import strategy as strategies
 from .beside import Beside
+from .energy import LEAST_S
 from .estimates import trust
 from .events import Event, Finished, Result, reasons_of
 from .final import FINALISTS, LEAST_PROCESSES, Final
@@ -33,7 +34,7 @@ from .problem import Problem, find
 from .space import Config
 from .store import Store
 from .table import Table
-from .trials import Trials
+from .trials import ENERGY_OF, Trials
 from .worker import Late, Stopped, worker_for
 
 
@@ -171,6 +172,8 @@ class Session:
                     final = Final(trials, 2.0 if ended == "stopped" else self._final_s(), self.seed)
                     try:
                         yield from final.run(workers[0])
+                        if self.objective == "energy" and (why := trials.read_energy(workers[0])):
+                            self._notes.append(why)
                     except Late:
                         ended = "budget"
                     except Stopped:
@@ -330,11 +333,16 @@ class Session:
         needs = LEAST_PROCESSES * (self._start_s + 1.0) + 8.0 * FINALISTS * self.trials.check_s
         if self.problem.check is not None:
             needs += 10.0  # the interpreter is slow
+        needs += self._energy_s
         return min(max(needs, 0.2 * self.budget_s), 0.35 * self.budget_s, 60.0)
 
     def _final_s(self) -> float:
         """How long the final may go on timing."""
-        return 10.0 if self.budget_s is None else min(self.budget_s - self.spent_s, 20.0)
+        return 10.0 if self.budget_s is None else min(self.budget_s - self.spent_s - self._energy_s, 20.0)
+
+    @property
+    def _energy_s(self) -> float:
+        return 1.5 * ENERGY_OF * LEAST_S if self.objective == "energy" else 0.0
 
     def _concluded(self, final: Final | None, ended: str) -> Result:
         problem, trials, stored = self.problem, self.trials, ""

@@ -27,6 +27,7 @@ from .texts import made
 
 RECORDED = Path(__file__).with_name("recorded_products.json")
 _SLOWER = 1.3  # times the slowest known: what contestants are taken for that were not printed, for being slower
+_BEGIN, _SHARES = Constants(1000.0, 2.0, 0.8, 0.5, 1.0), [2, 3]  # where a fit begins; what cannot exceed 1
 _POINTER = {"float16": "fp16", "float32": "fp32"}
 
 PRODUCT = """
@@ -190,12 +191,16 @@ def error(constants: Constants, spaces: Sequence[Recording]) -> float:
 
 
 def fitted(spaces: Sequence[Recording], tries: int = 400, seed: int = 0) -> Constants:
-    """Return the constants of the least error: steps at random from where it is least so far, ever smaller ones."""
-    rng, best = np.random.default_rng(seed), Constants()
+    """Return the constants of the least error: steps at random from where it is least so far, ever smaller ones.
+
+    They begin at round figures, not at what other spaces were fitted to, and no share exceeds 1.
+    """
+    rng, best = np.random.default_rng(seed), _BEGIN
     least, count = error(best, spaces), len(astuple(best))
     for k in range(tries):
         step = 0.5 * 0.99**k + 0.02
         moved = np.array(astuple(best)) * np.exp(rng.normal(0.0, step, count) * (rng.random(count) < 0.5))
+        moved[_SHARES] = np.minimum(moved[_SHARES], 1.0)
         new = Constants(*moved.tolist())
         if (now := error(new, spaces)) < least:
             best, least = new, now

@@ -15,7 +15,7 @@ from pathlib import Path
 from . import places
 
 PATIENCE_S = 3.0
-_ALONE = ("pairs", "rounds")
+_ALONE = ("pairs", "rounds", "energy")
 
 
 @contextlib.contextmanager

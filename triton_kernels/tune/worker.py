@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import math
 import os
 import pickle
@@ -23,10 +24,11 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, cast
 
+from .energy import Launching, measured
 from .measure import Failed, Measure
 from .places import PlaceWarning
 from .turns import turn
@@ -35,7 +37,8 @@ BEAT_S = 0.4
 SILENCE_S = 30.0  # without a heartbeat for so long, a worker is frozen: stopped, or swapping
 START_LIMIT_S = 120.0  # an import of triton on a loaded machine
 _LOOK_S = 0.05
-_PHASES = {"build": "compiling", "check": "checking", "count": "running", "dry": "running", "fit": "checking",
+_PHASES = {"build": "compiling", "check": "checking", "count": "running", "dry": "running", "energy": "running",
+           "fit": "checking",
            "pairs": "timing", "rounds": "timing"}  # fmt: skip
 _BEGIN = "import sys; sys.path[:] = {path!r}; from triton_kernels.tune.worker import main; main({fd})"
 
@@ -216,7 +219,7 @@ class Here:
 
     def call(self, method: str, *arguments: Any, limit_s: float) -> Any:
         """Return what the measure says."""
-        return getattr(self.measure, method)(*arguments)
+        return _asked(self.measure, method)(*arguments)
 
     def close(self) -> None:
         """There is nothing to end."""
@@ -282,7 +285,7 @@ def main(descriptor: int) -> None:
             else:
                 phase = _PHASES[message[0]]
                 try:
-                    result = getattr(measure, message[0])(*message[1])
+                    result = _asked(measure, message[0])(*message[1])
                 finally:
                     _flush()
             send("done", result)
@@ -296,6 +299,13 @@ def main(descriptor: int) -> None:
             last = (str(error).strip().splitlines() or [""])[0]
             status = "compile" if phase == "compiling" else "runtime"
             send("failed", Failed(status, f"{type(error).__name__}: {last}"[:500], traceback.format_exc()[-4000:]))
+
+
+def _asked(measure: Measure, method: str) -> Callable[..., Any]:
+    """Return what answers a call: the measure, or whoever measures energy while it runs."""
+    if method == "energy":
+        return functools.partial(measured, cast(Launching, measure))
+    return getattr(measure, method)  # type: ignore[no-any-return]
 
 
 def _limit(memory_bytes: int | None) -> None:

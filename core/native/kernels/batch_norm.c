@@ -6,8 +6,9 @@
    summed in pieces whose sums are added in double in their order: nothing depends on the threads.
 
    Bytes: x three times and y once, forward; g and x twice and gx once, backward; of those all but the first times come
-   from the cache. Source: Ioffe and Szegedy, Batch Normalization, arXiv:1502.03167. */
+   from the cache, and results that no cache could keep are written past it. Source: Ioffe and Szegedy, Batch Normalization, arXiv:1502.03167. */
 #ifndef REAL
+#include "kernels/copy.h"
 #include "runtime/paths.h"
 #include "kernels/real.h"
 
@@ -23,7 +24,15 @@ typedef struct {
     const REAL *x, *w, *b, *g, *gmean, *gvar;
     REAL *y, *mean, *var, *gw, *gb; /* y or gx */
     REAL eps;
+    int past; /* whether y or gx is written by streaming stores */
 } NAME(batch);
+
+/* Whether it is too large for the cache. */
+INLINE int NAME(batch_past)(const batch_shape *s) {
+    const int past = s->samples * s->channels * s->size * (ptrdiff_t)sizeof(REAL) >= PAST_CACHE && s->size >= 64;
+    if (past) took(PATH_batch_norm_streaming);
+    return past;
+}
 
 /* The sum of a channel's items, or of their squares beside its mean. */
 INLINE double NAME(over_channel)(const REAL *x, const batch_shape *s, const REAL *mean) {
@@ -42,26 +51,32 @@ VECTOR static void NAME(batch_channels)(void *context, ptrdiff_t begin, ptrdiff_
     const NAME(batch) *c = context;
     const ptrdiff_t size = c->s->size, step = c->s->channels * size, samples = c->s->samples;
     const double items = (double)(samples * size);
+    _Alignas(64) REAL line[PIECE];
     for (ptrdiff_t channel = begin; channel < end; channel++) {
         const REAL *x = c->x + channel * size;
         const REAL mean = (REAL)(NAME(over_channel)(x, c->s, NULL) / items);
         const double squares = NAME(over_channel)(x, c->s, &mean);
         const REAL var = (REAL)(squares / items), rstd = 1 / NAME(sm_sqrt)(var + c->eps);
         const REAL scale = c->w ? rstd * c->w[channel] : rstd, shift = c->b ? c->b[channel] : 0;
-        for (ptrdiff_t n = 0; n < samples; n++) {
-            const REAL *row = x + n * step;
-            REAL *y = c->y + channel * size + n * step;
-            INDEPENDENT
-            for (ptrdiff_t i = 0; i < size; i++) y[i] = (row[i] - mean) * scale + shift;
-        }
+        for (ptrdiff_t n = 0; n < samples; n++)
+            for (ptrdiff_t from = 0; from < size; from += PIECE) {
+                const ptrdiff_t count = size - from < PIECE ? size - from : PIECE;
+                const REAL *row = x + n * step + from;
+                REAL *y = c->y + channel * size + n * step + from, *to = c->past ? line : y;
+                INDEPENDENT
+                for (ptrdiff_t i = 0; i < count; i++) to[i] = (row[i] - mean) * scale + shift;
+                if (c->past) copy_past_cache((char *)y, (const char *)line, count * (ptrdiff_t)sizeof(REAL));
+            }
         c->mean[channel] = mean;
         c->var[channel] = var;
     }
+    if (c->past) past_cache_done();
 }
 
 void NAME(batch_norm_forward)(const batch_shape *s, const REAL *x, const REAL *w, const REAL *b, REAL *y, REAL *mean,
                               REAL *var, double eps) {
-    NAME(batch) c = {.s = s, .x = x, .w = w, .b = b, .y = y, .mean = mean, .var = var, .eps = (REAL)eps};
+    NAME(batch) c = {.s = s, .x = x, .w = w, .b = b, .y = y, .mean = mean, .var = var, .eps = (REAL)eps,
+                     .past = NAME(batch_past)(s)};
     parallel_for(s->channels, 4.0 * (double)(s->samples * s->channels * s->size), NAME(batch_channels), &c);
 }
 
@@ -117,6 +132,7 @@ VECTOR static void NAME(batch_back_channels)(void *context, ptrdiff_t begin, ptr
     const NAME(batch) *c = context;
     const ptrdiff_t size = c->s->size, step = c->s->channels * size, samples = c->s->samples;
     const REAL items = (REAL)(samples * size);
+    _Alignas(64) REAL line[PIECE];
     for (ptrdiff_t channel = begin; channel < end; channel++) {
         const REAL *x = c->x + channel * size, *g = c->g + channel * size;
         const REAL mean = c->mean[channel], rstd = 1 / NAME(sm_sqrt)(c->var[channel] + c->eps);
@@ -135,20 +151,24 @@ VECTOR static void NAME(batch_back_channels)(void *context, ptrdiff_t begin, ptr
         const REAL scale = c->w ? rstd * c->w[channel] : rstd;
         const REAL of_off = (2 * c->gvar[channel] - scale * rstd * rstd * with_off) / items;
         const REAL shift = (c->gmean[channel] - scale * total) / items;
-        for (ptrdiff_t n = 0; n < samples; n++) {
-            const REAL *row = x + n * step, *given = g + n * step;
-            REAL *to = c->y + channel * size + n * step;
-            INDEPENDENT
-            for (ptrdiff_t i = 0; i < size; i++) to[i] = given[i] * scale + ((row[i] - mean) * of_off + shift);
-        }
+        for (ptrdiff_t n = 0; n < samples; n++)
+            for (ptrdiff_t from = 0; from < size; from += PIECE) {
+                const ptrdiff_t at = n * step + from, count = size - from < PIECE ? size - from : PIECE;
+                const REAL *row = x + at, *given = g + at;
+                REAL *gx = c->y + channel * size + at, *to = c->past ? line : gx;
+                INDEPENDENT
+                for (ptrdiff_t i = 0; i < count; i++) to[i] = given[i] * scale + ((row[i] - mean) * of_off + shift);
+                if (c->past) copy_past_cache((char *)gx, (const char *)line, count * (ptrdiff_t)sizeof(REAL));
+            }
     }
+    if (c->past) past_cache_done();
 }
 
 void NAME(batch_norm_backward)(const batch_shape *s, const REAL *g, const REAL *gmean, const REAL *gvar, const REAL *x,
                                const REAL *w, const REAL *mean, const REAL *var, REAL *gx, REAL *gw, REAL *gb,
                                double eps) {
     NAME(batch) c = {.s = s, .x = x, .w = w, .g = g, .gmean = gmean, .gvar = gvar, .y = gx, .mean = (REAL *)mean,
-                     .var = (REAL *)var, .gw = gw, .gb = gb, .eps = (REAL)eps};
+                     .var = (REAL *)var, .gw = gw, .gb = gb, .eps = (REAL)eps, .past = gx && NAME(batch_past)(s)};
     parallel_for(s->channels, 5.0 * (double)(s->samples * s->channels * s->size), NAME(batch_back_channels), &c);
 }
 

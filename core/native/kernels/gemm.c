@@ -1,7 +1,8 @@
 /* Products of matrices, c = a b + bias, at the processor's speed.
 
    Both factors are packed, so that any strides will do: b in panels of PANEL columns, a in groups of GROUP rows, each in
-   the order in which the innermost loop reads it. That loop keeps GROUP by PANEL sums in registers (with AVX-512 sixteen
+   the order in which the innermost loop reads it. With AVX-512 groups whose steps are neighbours are read where they lie:
+   packing them took a tenth of the products of a transformer of 192. That loop keeps GROUP by PANEL sums in registers (with AVX-512 sixteen
    of them) over DEPTH steps of k, during which a panel's share of b, 32 KiB, stays in L1, and ROWS rows of a in L2.
    Each sum is made in blocks of DEPTH steps, each from zero and then added to those before, however the work is divided:
    the same bits for any number of threads, and errors that grow with the blocks and not with k.
@@ -103,19 +104,22 @@ VECTOR static void NAME(pack)(const REAL *from, ptrdiff_t line, ptrdiff_t step, 
         for (ptrdiff_t p = 0; p < steps; p++) to[p * width + i] = from[i * line + p * step];
 }
 
-/* c (rows, columns of b) = or += a (steps, GROUP) b (steps, PANEL), + bias. */
+/* c (rows, columns of b) = or += a (steps, GROUP) b (steps, PANEL), + bias; `along`: a (rows, steps), `line` apart. */
 #define BLOCK(stem, VECTOR_TYPE)                                                                                    \
-    INLINE void NAME(stem)(const int rows, const int vectors, const REAL *a, const REAL *b, ptrdiff_t steps, REAL *c, \
-                           ptrdiff_t c_row, int add, const REAL *bias) {                                            \
+    INLINE void NAME(stem)(const int rows, const int vectors, const int along, const REAL *a, ptrdiff_t line,       \
+                           const REAL *b, ptrdiff_t steps, REAL *c, ptrdiff_t c_row, int add, const REAL *bias) {   \
         enum { WIDTH = (int)(sizeof(VECTOR_TYPE) / sizeof(REAL)) };                                                 \
         VECTOR_TYPE sums[GROUP][2];                                                                                 \
+        const REAL *of[GROUP];                                                                                      \
+        _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) of[r] = along ? a + r * line : a;                    \
         _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                      \
             _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v++) sums[r][v] = (VECTOR_TYPE){0};                \
-        for (ptrdiff_t p = 0; p < steps; p++, a += GROUP, b += NAME(PANEL)) {                                       \
+        for (ptrdiff_t p = 0; p < steps; p++, a += along ? 0 : GROUP, b += NAME(PANEL)) {                           \
             VECTOR_TYPE right[2];                                                                                   \
             _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v++) right[v] = *(const VECTOR_TYPE *)(b + v * WIDTH); \
             _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                  \
-                _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v++) sums[r][v] += a[r] * right[v];            \
+                _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v++) sums[r][v] +=                             \
+                (along ? of[r][p] : a[r]) * right[v];                                                               \
         }                                                                                                           \
         if (add)                                                                                                    \
             _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                  \
@@ -137,21 +141,39 @@ INLINE void NAME(tile)(int rows, int columns, const REAL *a, const REAL *b, ptrd
                        int add, const REAL *bias) {
     if (tile_is_wide()) {
         if (columns > NAME(LANES)) {
-            if (rows > 4) NAME(wide_block)(8, 2, a, b, steps, c, c_row, add, bias);
-            else NAME(wide_block)(4, 2, a, b, steps, c, c_row, add, bias);
-        } else if (rows > 4) NAME(wide_block)(8, 1, a, b, steps, c, c_row, add, bias);
-        else NAME(wide_block)(4, 1, a, b, steps, c, c_row, add, bias);
+            if (rows > 4) NAME(wide_block)(8, 2, 0, a, 0, b, steps, c, c_row, add, bias);
+            else NAME(wide_block)(4, 2, 0, a, 0, b, steps, c, c_row, add, bias);
+        } else if (rows > 4) NAME(wide_block)(8, 1, 0, a, 0, b, steps, c, c_row, add, bias);
+        else NAME(wide_block)(4, 1, 0, a, 0, b, steps, c, c_row, add, bias);
         return;
     }
     /* sixteen registers of half the width: four rows by half a panel */
     for (int r = 0; r < rows; r += 4)
         for (int j = 0; j < columns; j += NAME(LANES))
-            NAME(narrow_block)(4, 2, a + r, b + j, steps, c + r * c_row + j, c_row, add, bias ? bias + j : NULL);
+            NAME(narrow_block)(4, 2, 0, a + r, 0, b + j, steps, c + r * c_row + j, c_row, add, bias ? bias + j : NULL);
 }
 
-/* c (rows, columns) = or += the product of packed factors, of which b's panels are `panel` items apart. */
-VECTOR static void NAME(multiply)(ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t steps, const REAL *a, const REAL *b,
-                                  ptrdiff_t panel, REAL *c, ptrdiff_t c_row, int add, const REAL *bias) {
+/* The same of GROUP rows where they lie. Functions of their own: inlined, they kept addresses on the stack. */
+#define TILE_ALONG(stem, vectors)                                                                                   \
+    VECTOR static __attribute__((noinline)) void NAME(stem)(const REAL *a, ptrdiff_t line, const REAL *b,           \
+                                                            ptrdiff_t steps, REAL *c, ptrdiff_t c_row, int add,     \
+                                                            const REAL *bias) {                                     \
+        NAME(wide_block)(GROUP, vectors, 1, a, line, b, steps, c, c_row, add, bias);                                \
+    }
+TILE_ALONG(tile_along, 2)
+TILE_ALONG(half_tile_along, 1)
+#undef TILE_ALONG
+
+/* Whether the rows of a are read where they lie: not where all of a group fall on the same few lines of L1. */
+INLINE int NAME(lies_along)(const NAME(product) * p) {
+    return p->a_step == 1 && tile_is_wide() && p->m >= GROUP && p->a_row * (ptrdiff_t)sizeof(REAL) % 4096 != 0;
+}
+
+/* c (rows, columns) = or += the product of packed factors, of which b's panels are `panel` items apart. Whole groups of
+   rows are read from `lying`, where there is one, `line` apart. */
+VECTOR static void NAME(multiply)(ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t steps, const REAL *a, const REAL *lying,
+                                  ptrdiff_t line, const REAL *b, ptrdiff_t panel, REAL *c, ptrdiff_t c_row, int add,
+                                  const REAL *bias) {
     REAL edge[GROUP * NAME(PANEL)], edge_bias[NAME(PANEL)];
     for (ptrdiff_t j = 0; j < columns; j += NAME(PANEL), b += panel) {
         const int wide = (int)least(columns - j, NAME(PANEL));
@@ -165,14 +187,17 @@ VECTOR static void NAME(multiply)(ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t s
             const int high = (int)least(rows - i, GROUP);
             const REAL *left = a + i * steps;
             REAL *at = c + i * c_row + j;
-            if (high == GROUP && wide == NAME(PANEL)) {
-                NAME(tile)(high, wide, left, b, steps, at, c_row, add, shift);
-                continue;
-            }
-            if (add)
+            const int in_place = lying && high == GROUP, whole = high == GROUP && wide == NAME(PANEL);
+            REAL *to = whole ? at : edge;
+            const ptrdiff_t to_row = whole ? c_row : NAME(PANEL);
+            if (!whole && add)
                 for (int r = 0; r < high; r++)
                     memcpy(edge + r * NAME(PANEL), at + r * c_row, sizeof(REAL) * (size_t)wide);
-            NAME(tile)(high, wide, left, b, steps, edge, NAME(PANEL), add, shift);
+            if (in_place && wide > NAME(LANES))
+                NAME(tile_along)(lying + i * line, line, b, steps, to, to_row, add, shift);
+            else if (in_place) NAME(half_tile_along)(lying + i * line, line, b, steps, to, to_row, add, shift);
+            else NAME(tile)(high, wide, left, b, steps, to, to_row, add, shift);
+            if (whole) continue;
             for (int r = 0; r < high; r++) memcpy(at + r * c_row, edge + r * NAME(PANEL), sizeof(REAL) * (size_t)wide);
         }
     }
@@ -224,6 +249,7 @@ static void NAME(run_tasks)(void *context, ptrdiff_t begin, ptrdiff_t end) {
         __atomic_store_n(&chunk->failed, 1, __ATOMIC_RELAXED);
         return;
     }
+    const int lies = NAME(lies_along)(p);
     for (ptrdiff_t task = begin; task < end; task++) {
         const ptrdiff_t i = task % chunk->row_tasks * chunk->rows_a_task;
         const ptrdiff_t j = task / chunk->row_tasks * chunk->columns_a_task;
@@ -232,10 +258,11 @@ static void NAME(run_tasks)(void *context, ptrdiff_t begin, ptrdiff_t end) {
         REAL *c = p->c + i * p->n + chunk->first + j;
         for (ptrdiff_t at = 0; at < p->k; at += DEPTH) {
             const ptrdiff_t steps = least(p->k - at, DEPTH);
-            for (ptrdiff_t g = 0; g < rows; g += GROUP)
+            for (ptrdiff_t g = lies ? rows / GROUP * GROUP : 0; g < rows; g += GROUP)
                 NAME(pack)(p->a + (i + g) * p->a_row + at * p->a_step, p->a_row, p->a_step, least(rows - g, GROUP),
                            steps, left + g * steps, GROUP);
-            NAME(multiply)(rows, columns, steps, left, chunk->packed + j * p->k + at * NAME(PANEL),
+            NAME(multiply)(rows, columns, steps, left, lies ? p->a + i * p->a_row + at : NULL, p->a_row,
+                           chunk->packed + j * p->k + at * NAME(PANEL),
                            p->k * NAME(PANEL), c, p->n, at > 0,
                            p->bias && at + steps == p->k ? p->bias + chunk->first + j : NULL);
         }

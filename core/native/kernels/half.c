@@ -78,3 +78,13 @@ void half_narrow(const float *x, uint16_t *y, ptrdiff_t n, int bfloat) {
     span s = {x, y};
     parallel_for(n, 2.0 * (double)n, bfloat ? narrow_bf16 : narrow_f16, &s);
 }
+
+void half_widen_here(const uint16_t *x, float *y, ptrdiff_t n, int bfloat) {
+    span s = {x, y};
+    (bfloat ? widen_bf16 : widen_f16)(&s, 0, n);
+}
+
+void half_narrow_here(const float *x, uint16_t *y, ptrdiff_t n, int bfloat) {
+    span s = {x, y};
+    (bfloat ? narrow_bf16 : narrow_f16)(&s, 0, n);
+}

@@ -11,6 +11,10 @@ void half_widen(const uint16_t *x, float *y, ptrdiff_t n, int bfloat);
 /* y (n,) bfloat16, or float16, of x (n,) float32: rounded once, to nearest, ties to even */
 void half_narrow(const float *x, uint16_t *y, ptrdiff_t n, int bfloat);
 
+/* The same on this thread, as a part of other work. */
+void half_widen_here(const uint16_t *x, float *y, ptrdiff_t n, int bfloat);
+void half_narrow_here(const float *x, uint16_t *y, ptrdiff_t n, int bfloat);
+
 /* One product c (m, n) = a (m, k) b (k, n) + bias (n,) of bfloat16; steps in items, c contiguous, bias float32 or NULL. */
 typedef struct {
     const uint16_t *a, *b;

@@ -24,11 +24,11 @@
 #define INDEPENDENT
 #endif
 
-/* APART: each product is rounded before it is added, though the processor could do both in one. */
+/* PRODUCTS_APART: each product is rounded before it is added, though the processor could do both in one. */
 #if defined(__GNUC__) && !defined(__clang__)
-#define APART __attribute__((optimize("fp-contract=off")))
+#define PRODUCTS_APART __attribute__((optimize("fp-contract=off")))
 #else
-#define APART
+#define PRODUCTS_APART
 #endif
 
 #define INLINE static inline __attribute__((always_inline, unused))

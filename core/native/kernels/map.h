@@ -3,6 +3,7 @@
 #define GRADLAB_MAP_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum { MAP_MAX_IN = 7, MAP_MAX_DIMS = 64 };
 
@@ -48,5 +49,20 @@ void map_run(map_call *call);
 
 /* The call's work, as parallel_for counts it. */
 double map_cost(const map_call *call);
+
+/* One call of a kernel of float32 on n contiguous items of a half-precision type, and bytes where it takes conditions;
+   NULL stands for a number. */
+typedef struct {
+    const map_kernel *kernel;
+    const double *params;
+    const void *in[MAP_MAX_IN];
+    float number[MAP_MAX_IN];
+    uint16_t *out;
+    ptrdiff_t n;
+    int bfloat;
+} map_half_call;
+
+void map_half_run(map_half_call *call);
+double map_half_cost(const map_half_call *call);
 
 #endif

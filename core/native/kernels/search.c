@@ -56,7 +56,7 @@ typedef struct {
 /* Both products are rounded before they are subtracted: a vector times itself gives exactly 0. */
 
 #define CROSS(T, S)                                                                                              \
-    APART VECTOR static void cross_some_##S(void *context, ptrdiff_t begin, ptrdiff_t end) {                     \
+    PRODUCTS_APART VECTOR static void cross_some_##S(void *context, ptrdiff_t begin, ptrdiff_t end) {                     \
         const crossing *c = context;                                                                             \
         const ptrdiff_t n = c->inner;                                                                            \
         for (ptrdiff_t outer = begin; outer < end; outer++) {                                                    \

@@ -20,6 +20,7 @@
     _(map_parts)        /* contiguous operands, part after part: streaming stores or masked loads */ \
     _(map_buffered)     /* strided operands, through a buffer */                                     \
     _(map_short_rows)   /* many short rows a call */                                                 \
+    _(map_half)         /* half-precision operands, widened block by block */                        \
     _(map_streaming)    /* results written by streaming stores */                                         \
     _(rows_side_by_side) /* softmax, cross-entropy: short rows, one a lane */                        \
     _(rows_streaming)    /* softmax, layer norm: results written by streaming stores */                   \
@@ -41,6 +42,7 @@
     _(norms_pieces)        /* gradients' norm: an array in several pieces */                         \
     _(update_pieces)       /* an optimizer's step: a parameter in several pieces */                  \
     _(batch_norm_pieces)   /* a channel's plane in several pieces */                                 \
+    _(batch_norm_streaming) /* results written by streaming stores */                                \
     _(pool_pairs)          /* max pooling: windows of two by two that lie side by side, */           \
     _(pool_short_row)      /* short rows of windows that lie inside, */                              \
     _(pool_stretches)      /* or long rows in several stretches */                                   \

@@ -108,7 +108,9 @@ def through_the_target(scope: Scope) -> Iterator[Found]:
             if whole is None or _bootstrapped(index, own) or not isinstance(own, ast.expr):
                 continue
             mine, its = set(_networks(flow, own)), set(_networks(flow, target))
-            rows = [row for row in rows_at(trace, source, whole) if row.requires_grad and row.reached]
+            exact = scope.row(whole)
+            rows = rows_at(trace, source, whole) if exact is None else [exact]
+            rows = [row for row in rows if row.requires_grad and row.reached]
             if not mine & its or not rows:
                 continue
             name = sorted(mine & its)[0]

@@ -136,7 +136,7 @@ def over_the_end(scope: Scope) -> Iterator[Found]:
         ends = sorted(
             {name_of(n) for n in inside if isinstance(n, ast.Name | ast.Attribute) and ALIVE.match(name_of(n))}
         )
-        if not ends or any(GOES_ON.search(w) for w in words(index.flow, again)):
+        if not ends or any(GOES_ON.search(w) for w in words(index.flow, again)) or _ends_in(loop, again, ends):
             continue
         reset = any(isinstance(n, ast.If) and any(ALIVE.match(name_of(m)) for m in ast.walk(n.test)) for n in inside)
         if reset:
@@ -150,6 +150,17 @@ def over_the_end(scope: Scope) -> Iterator[Found]:
         factor = f"(1 - {ends[0]}[t])" if re.match("done|term|end|over", ends[0]) else ends[0]
         remedy = f"Begin anew there: {ast.unparse(fresh)} + {ast.unparse(again)} * {factor}."
         yield scope.tell(node, "data", message, remedy)
+
+
+def _ends_in(loop: ast.For | ast.While, again: ast.expr, ends: list[str]) -> bool:
+    """Whether a sum is multiplied with what a loop takes from the ends of episodes: ``for r, d in zip(rewards, done)``
+    and ``gae * (1 - d)``."""
+    if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Tuple) or called(loop.iter) != "zip":
+        return False
+    taken = zip(loop.target.elts, loop.iter.args, strict=False)  # type: ignore[attr-defined]
+    inside = {n.id for n in ast.walk(again) if isinstance(n, ast.Name)}
+    return any(name_of(one) in inside and {name_of(n) for n in ast.walk(of) if isinstance(n, ast.expr)} & set(ends)
+               for one, of in taken)  # fmt: skip
 
 
 @text_rule(475)

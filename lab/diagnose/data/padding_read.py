@@ -97,6 +97,8 @@ def padding_overwritten(trace: Trace, explained: set[Leaf]) -> list[Found]:
             )  # fmt: skip
             if table not in (text, method) and not every and not _of_each_embedding(source, node, (text, method)):
                 continue
+            if _left_out_later(trace, table) or "pack_padded_sequence" in source.text:
+                continue
             says = (
                 f"draws the whole table anew (`{ast.unparse(node)}`), and with it the vector of the padding "
                 f"({ast.unparse(pad)}), which padding_idx had set to 0 ({source.place(made).words}): it gets no "
@@ -105,6 +107,16 @@ def padding_overwritten(trace: Trace, explained: set[Leaf]) -> list[Found]:
             remedy = f"Set it to 0 again, under no_grad: {table}[{ast.unparse(pad)}].zero_()."
             return tell(source, node, "data", "warning", says, remedy)
     return []
+
+
+def _left_out_later(trace: Trace, table: str) -> bool:
+    """Whether what a table gives is multiplied with a mask each time: nothing reads the vector of the padding."""
+    name = ".".join(table.split(".")[-2:])
+    reads = [
+        r for r in trace.rows if r.op == "embedding" and isinstance(r.refs[0], Leaf) and r.refs[0].name.endswith(name)
+    ]
+    readers = trace.consumers()
+    return bool(reads) and all(any(r.op == "mul" and _hides(trace, r) for r in readers.get(row, ())) for row in reads)
 
 
 def _of_each_embedding(source: Source, node: ast.Call, texts: tuple[str, str]) -> bool:

@@ -7,6 +7,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+import numpy as np
+
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
 from ..order import rule
@@ -33,6 +35,8 @@ def stored_changed(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 continue
             nodes = list(own_nodes(maker))
             for name, taken in _stored(nodes):
+                if _of_values(trace, taken.value):
+                    continue
                 change = _changed(nodes, name, methods, taken)
                 if change is None:
                     continue
@@ -63,9 +67,22 @@ def _stored(nodes: list[ast.AST]) -> Iterator[tuple[str, ast.Assign]]:
             if called(value) in ("from_numpy", "as_tensor", "asarray") and isinstance(value, ast.Call) and value.args:
                 value = value.args[0]
             held = isinstance(value, ast.Subscript) and ast.unparse(value.value).startswith("self.")
-            if held and isinstance(one, ast.Name) and not NUMBERS.match(one.id):
+            listed = held and any(isinstance(n, ast.List) for n in ast.walk(value.slice))  # type: ignore[attr-defined]
+            if held and not listed and isinstance(one, ast.Name) and not NUMBERS.match(one.id):
                 fresh = ast.copy_location(ast.Assign([one], value), node)
                 yield one.id, fresh
+
+
+def _of_values(trace: Trace, taken: ast.expr) -> bool:
+    """Whether what an object stores holds numbers or texts, which no operation changes in place: ``self.texts[i]``."""
+    attribute = getattr(getattr(taken, "value", None), "attr", "")
+    held = [v for value in trace.space.values() for v in (value, getattr(value, "dataset", None)) if v is not None]
+    for stored in (vars(v).get(attribute) for v in held if hasattr(v, "__dict__")):
+        if isinstance(stored, list | tuple) and stored:
+            return isinstance(stored[0], str | bytes | int | float | tuple | np.generic)
+        if isinstance(stored, np.ndarray):
+            return stored.ndim == 1
+    return False
 
 
 def _changed(

@@ -77,13 +77,21 @@ def _steps(trace: Trace) -> list[tuple[Row, Leaf]]:
         leaf = next((leaf for ref in row.refs if (leaf := _parameter(ref)) in trace.gradients), None)
         if leaf is None:
             continue
-        if not _GRADIENT.search(code_of(trace, row)) and _name(_statement(trace, row, bound)) != leaf.name:
+        name = _name(_statement(trace, row, bound))
+        if not _GRADIENT.search(code_of(trace, row)) and name != leaf.name:
             continue
+        if name.isidentifier() and leaf.name.isidentifier() and name != leaf.name and not _becomes(bound, name, leaf):
+            continue  # another thing than the parameter: an input that was moved against the model, say
         if used is None:
             used = ancestors([*(r for r in trace.rows if r.reached), *(ref for ref, _ in trace.failed)])
         if row in used:
             found.append((row, leaf))
     return found
+
+
+def _becomes(bound: dict[Span, ast.Assign], name: str, leaf: Leaf) -> bool:
+    """Whether a variable is given to that of a parameter afterwards: ``w = w_new``."""
+    return any(ast.unparse(n.targets[0]) == leaf.name and ast.unparse(n.value) == name for n in bound.values())
 
 
 def _parameter(ref: Ref) -> Leaf | None:

@@ -16,6 +16,7 @@ from ..order import rule
 
 AT_ONCE = 3  # graphs alive together from which they are worth a word
 HEAVY = 1 << 20  # bytes from which it is more than a note
+PARTS = {"chunk", "split", "unbind", "tensor_split"}
 _DROPS = re.compile(r"dropout_p\s*=\s*(?!0(\.0*)?\s*[,)])(?!.*training)", re.S)
 
 
@@ -96,6 +97,7 @@ def collected(trace: Trace) -> list[Found]:
             continue
         refs = [ref for ref in row.refs if isinstance(ref, Row) and ref.requires_grad]
         makers = [ref for ref in refs if _in_module(ref) and ref.count >= AT_ONCE and not ref.reached]
+        makers = [ref for ref in makers if ref.op not in PARTS]  # parts of one tensor have one graph
         if not makers or any(r is not makers[0] and r in ancestors([makers[0]]) for r in refs):
             continue
         first = makers[0]

@@ -215,13 +215,19 @@ def _times(node: ast.expr, name: str) -> float:
 
 
 def _times_in_exponent(node: ast.expr) -> tuple[str, float] | None:
-    """Return the variable that a term is the exponential of, and how many times: of ``x.exp() ** 2`` twice."""
+    """Return the variable that a term is the exponential of, and how many times.
+
+    >>> of = lambda code: _times_in_exponent(ast.parse(code, mode="eval").body)
+    >>> of("x.exp() ** 2"), of("(2 * x).exp()"), of("mu.pow(self.two)")
+    (('x', 2.0), ('x', 2.0), None)
+    """
     power = 1.0
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and isinstance(node.right, ast.Constant):
         power = float(node.right.value)  # type: ignore[arg-type]
         node = node.left
     elif called(node) in ("pow", "square") and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        power = 2.0 if called(node) == "square" else float(getattr(node.args[0], "value", 1)) if node.args else 1.0
+        given = getattr(node.args[0], "value", None) if node.args else None
+        power = 2.0 if called(node) == "square" else float(given) if isinstance(given, int | float) else 1.0
         node = node.func.value
     if called(node) != "exp" or not isinstance(node, ast.Call):
         return None

@@ -65,7 +65,9 @@ def noise_of_nobody(scope: Scope) -> Iterator[Found]:
                 if reads:
                     continue
             calls = [n for n in spread(index.flow, told_by) if isinstance(n, ast.Call)]
-            made: list[ast.AST] = [n for n in calls if called(n) in ("randn", "randn_like") and n is not drawn]
+            if drawn in calls:
+                continue  # the prediction is of what it was added to, by a function that gives it back
+            made: list[ast.AST] = [n for n in calls if called(n) in ("randn", "randn_like")]
             for own in (f for n in calls if (f := function_of(source, n)) is not None and f is not index.flow.scope):
                 made += [n for n in own_nodes(own) if called(n) in ("randn", "randn_like")][:1]
             added = [n for n in made if any(isinstance(a, ast.BinOp) and isinstance(a.op, ast.Add)

@@ -7,6 +7,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from ...recorder.cell_trace import Trace
 from ..finding import Found
 from ..order import text_rule
 from ..reading.calls import mentions, name_of, operands, rows_at
@@ -241,7 +242,7 @@ def what_was_there(scope: Scope) -> Iterator[Found]:
         text = ast.unparse(getattr(value, "func", value))
         if called(value) not in EMPTY or not re.match(r"(torch|core|np|numpy)\.|\w+\.new_empty", text):
             continue
-        if called(value) == "Tensor" and any(isinstance(a, ast.List | ast.Name) for a in getattr(value, "args", ())):
+        if called(value) in ("Tensor", "FloatTensor") and not all(map(_sized, getattr(value, "args", ()))):
             continue
         uses = sorted(
             (n for n in index.flow.nodes if isinstance(n, ast.Name) and n.id == name and n.lineno > node.lineno),
@@ -261,6 +262,11 @@ def what_was_there(scope: Scope) -> Iterator[Found]:
         yield scope.tell(node, "data", message, remedy)
 
 
+def _sized(node: ast.expr) -> bool:
+    """Whether an argument is a size for sure: a number, or what len() and size() give."""
+    return isinstance(getattr(node, "value", None), int) or called(node) in ("len", "size")
+
+
 @text_rule(354, "Parameter(")
 def parameter_of_nothing(scope: Scope) -> Iterator[Found]:
     """``self.a = nn.Parameter(torch.empty(8, 1))`` that nothing sets: it starts with whatever the memory held."""
@@ -271,7 +277,7 @@ def parameter_of_nothing(scope: Scope) -> Iterator[Found]:
         made = operands(call)[0] if call.args else None
         if not isinstance(made, ast.Call) or called(made) not in EMPTY:
             continue
-        if called(made) in ("Tensor", "FloatTensor") and not all(_whole(a) for a in made.args):
+        if called(made) in ("Tensor", "FloatTensor") and not all(_whole(trace, a) for a in made.args):
             continue
         above = source.parents.get(call)
         if not isinstance(above, ast.Assign):
@@ -285,8 +291,12 @@ def parameter_of_nothing(scope: Scope) -> Iterator[Found]:
         )
         if not name or said:
             continue
-        if trace.rows and not any(leaf.name.rpartition(".")[2] == name for leaf in trace.gradients):
+        named = [leaf for leaf in trace.gradients if leaf.name.rpartition(".")[2] == name]
+        if trace.rows and not named:
             continue
+        sizes = not any(isinstance(a, ast.Starred | ast.Tuple | ast.List) for a in made.args)
+        if sizes and named and len(made.args) not in {len(leaf.shape) for leaf in named}:
+            continue  # one argument of a matrix: an array that is made a tensor
         message = (
             f"makes a parameter without values (`{ast.unparse(above)}`), and nothing gives it any: it starts with "
             "whatever its memory held, zeros, numbers beyond all size, or NaN."
@@ -295,6 +305,8 @@ def parameter_of_nothing(scope: Scope) -> Iterator[Found]:
         yield scope.tell(above, "init", message, remedy)
 
 
-def _whole(node: ast.expr) -> bool:
-    """Whether an argument is a size, by its looks."""
+def _whole(trace: Trace, node: ast.expr) -> bool:
+    """Whether an argument is a size: by its value, where the notebook has a variable of that name, or by its looks."""
+    if isinstance(node, ast.Name) and node.id in trace.space:
+        return isinstance(trace.space[node.id], int)
     return not isinstance(node, ast.List | ast.Tuple | ast.Starred)

@@ -57,7 +57,7 @@ def derivative_off_the_graph(scope: Scope) -> Iterator[Found]:
 def _of_weights(call: ast.Call) -> bool:
     """Whether it is by parameters, as the inner steps of meta-learning are."""
     by = option(call, "inputs", 1)
-    return by is None or bool(re.search(r"param|weight|fast|theta|\bw\b|phi", ast.unparse(by)))
+    return by is None or bool(re.search(r"param|weight|fast|theta|\bw\b|phi|eps", ast.unparse(by)))
 
 
 def _of_no_parameter(scope: Scope, call: ast.Call) -> bool:
@@ -152,8 +152,9 @@ def lines_without_a_curve(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 def _of_parameters(index: Index, call: ast.Call, inner: ast.Call) -> bool:
     """Whether a derivative is by the parameters of a model, or by weights that a step with the first one has made."""
-    by = option(call, "inputs", 1)
-    behind = list(spread(index.flow, by, 60)) if by is not None else []
+    behind = [
+        n for c in (call, inner) if (by := option(c, "inputs", 1)) is not None for n in spread(index.flow, by, 60)
+    ]
     return inner in behind or any("param" in called(n) + name_of(n) for n in behind)
 
 
@@ -195,7 +196,7 @@ def _named(scope: Scope, call: ast.Call) -> set[str]:
     """The variables that a call's results are given to."""
     above = scope.source.parents.get(call)
     above = scope.source.parents.get(above) if isinstance(above, ast.Subscript) else above
-    return {ast.unparse(n) for t in above.targets for n in ast.walk(t)} if isinstance(above, ast.Assign) else set()
+    return {ast.unparse(n) for t in getattr(above, "targets", ()) for n in ast.walk(t) if isinstance(n, ast.expr)}
 
 
 def _added_up(scope: Scope, call: ast.Call) -> bool:

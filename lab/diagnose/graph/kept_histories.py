@@ -226,6 +226,8 @@ def _appended(trace: Trace, cut: set[Ref]) -> list[Found]:
             alone |= not trace.backwards and (bool(trace.evaluated) or row.count >= MANY)
             if not (row.reached or alone) or _used(trace, readers, row, loop, name):
                 continue
+            if isinstance(now := trace.space.get(name), list) and 2 * len(now) < row.count:
+                continue  # it is emptied now and then
             code = ast.unparse(call)
             message = (
                 f"Line {call.lineno} keeps the graph of every iteration alive: `{code}` puts tensors with their "

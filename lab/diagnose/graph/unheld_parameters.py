@@ -13,7 +13,7 @@ from ..order import rule
 from ..reading.sources import Place, Source, called, own_nodes, sources
 from ..training.left_unused import group_left_out
 from ..training.training_steps import of_optim
-from .target_networks import copies_of_trained, is_of
+from .target_networks import copies_of_trained, followers, is_of, twins_of_trained
 
 QUOTED = 100  # characters of a call that a sentence still holds
 _UNLISTED = re.compile(r"\w+(\.\w+)+\[[^\]]+\](\.|$)")  # a parameter in a module's plain list, or of a module there
@@ -71,7 +71,10 @@ def _left_out(trace: Trace, explained: set[Leaf]) -> dict[str, list[Leaf]]:
     left = [leaf for leaf in left if leaf not in explained]
     kinds: dict[str, list[Leaf]] = {"beside": [], "behind": [], "before": [], "copied": [], "alone": []}
     copies = copies_of_trained(trace) if left else {}
+    followed = followers(trace) | (set(left) if twins_of_trained(trace, left) else set()) if left else set()
     for leaf in left:
+        if leaf in followed and not is_of(leaf, copies):
+            continue
         if is_of(leaf, copies):
             kinds["copied"].append(leaf)
         elif leaf.name.partition(".")[0] in roots:

@@ -91,7 +91,7 @@ def averaged_with_the_masked(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if mask is None or inner is None or inner.op not in EACH | {"pow", "square", "abs"} or not inner.shape:
             continue
         held = (0.0, 1.0) if mask.dtype == "bool" else _range(mask)
-        if held != (0.0, 1.0) or not MASKED.search(code_of(trace, times)):
+        if held != (0.0, 1.0) or not MASKED.search(code_of(trace, times)) or _by_confidence(mask):
             continue
         says = (
             f"averages over what the mask leaves out as well (`{code_of(trace, row)}`): the zeros are counted, so the "
@@ -101,6 +101,17 @@ def averaged_with_the_masked(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
+def _by_confidence(mask: Ref) -> bool:
+    """Whether a mask leaves out what a model is not sure of, as pseudo-labels do: whose loss is meant to be smaller."""
+    for _ in range(6):
+        if not isinstance(mask, Row) or not mask.refs:
+            return False
+        if mask.op in ("ge", "gt", "le", "lt") and str(mask.refs[0].dtype).startswith(("float", "bfloat")):
+            return True
+        mask = mask.refs[0]
+    return False
+
+
 @text_rule(516, earlier=True)
 def padding_alone(scope: Scope) -> Iterator[Found]:
     """``mask = target == PAD`` and ``(loss * mask).sum() / mask.sum()``: the padding is trained, and nothing else."""
@@ -108,7 +119,7 @@ def padding_alone(scope: Scope) -> Iterator[Found]:
     for node in flow.nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
             sides = [(node.left, node.right), (node.right, node.left)]
-        elif isinstance(node, ast.Subscript):
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
             sides = [(node.value, node.slice)]
         else:
             continue

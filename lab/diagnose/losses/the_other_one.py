@@ -13,6 +13,7 @@ from ..reading.calls import bare, operands
 from ..reading.scope import Pair, Scope, goals, spread
 from ..reading.sources import called, names_in
 
+RANDOM = re.compile(r"rand|sample|drop|normal|choice|self\.\w+$")
 CHOICES = {"min", "max", "minimum", "maximum"}
 TWINS = (("1", "2"), ("0", "1"), ("_a", "_b"), ("_i", "_j"), ("_q", "_k"), ("_l", "_r"), ("_left", "_right"),
          ("_x", "_y"))  # fmt: skip
@@ -26,14 +27,20 @@ def less_of_itself(scope: Scope) -> Iterator[Found]:
         if len(given) != 2 or call.keywords or isinstance(given[0], ast.Constant):
             continue
         text = ast.unparse(given[0])
-        if text != ast.unparse(given[1]):
-            continue
         twin = _twin(scope, text)
+        if text != ast.unparse(given[1]) or (not twin and _drawn_each_time(given[0])):
+            continue
         message = (
             f"takes the {'less' if 'min' in called(call) else 'more'} of {text} and itself (`{ast.unparse(call)}`): "
             f"that is {text}" + (f", and {twin} counts for nothing." if twin else ".")
         )
         yield scope.tell(call, "unused", message, f"Give it both: {ast.unparse(call.func)}({text}, {twin or 'other'}).")
+
+
+def _drawn_each_time(node: ast.expr) -> bool:
+    """Whether what is called may give another value each time: a model with dropout, a draw."""
+    calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
+    return any(isinstance(n.func, ast.Name) or RANDOM.search(ast.unparse(n.func)) for n in calls)
 
 
 @text_rule(581, trains=True)

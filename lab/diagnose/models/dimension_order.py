@@ -257,6 +257,8 @@ def samples_as_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
             flat = after.op in FLAT and steps != samples and shape == (steps, math.prod(row.shape[1:]))
             if not (gone or flat) or len(shape) != 2 or (flat and _given_back(after, row, readers)):
                 continue
+            if flat and samples == 1:
+                continue  # one sequence, a row for each of its steps
             over = "of the last sample alone" if after.op in ("select", "getitem", "index") else "over the samples"
             does = f"takes `{code_of(trace, after)}` {over}"
             if flat:

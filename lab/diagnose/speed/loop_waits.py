@@ -174,8 +174,9 @@ def _waited(
 
 
 def _less(trace: Trace, met: list[tuple[int, Chain]], spent: int, fetched: Fetched | None, once: bool) -> str:
-    """What is saved, in a sentence: by doing once what a data set of the user's does for each sample in each pass, by
-    workers that need no start; at most all of the wait where that is left to other processes."""
+    """What is saved, in a sentence: by doing once what a data set of the user's does for each sample in each pass, to
+    all of the wait where what fits into memory is one tensor; by workers that need no start; at most all of the wait
+    where that is left to other processes."""
     shares = Shares(trace)
     share = shares.part(spent / shares.ran)
     if fetched is not None and fetched.workers and fetched.passes > 1 and fetched.starts_ns > HALF * fetched.ns:
@@ -183,8 +184,9 @@ def _less(trace: Trace, met: list[tuple[int, Chain]], spent: int, fetched: Fetch
     users = sum(ns for ns, places in met if any(_of_users(trace, place) for place in places))
     part = users / max(sum(ns for ns, _ in met), 1)
     passes = 1 if fetched is None else fetched.passes
-    if once and passes > 1:
-        return saved(share * part, least=share * part * (1 - 1 / passes))  # once for each sample, or once for all
+    if once and passes > 1:  # once for each sample, or, of what is kept as one tensor, next to nothing for any
+        whole = fetched is not None and not fetched.workers
+        return saved(max(share * part, LOADED * share if whole else 0.0), least=share * part * (1 - 1 / passes))
     if fetched is not None and not fetched.workers and not part:
         return saved(LOADED * share)
     return saved(share, least=0.0)

@@ -2,7 +2,7 @@
 
 An op costs what its runs take forward, what its gradients take backward with the engine around them, and its part of
 the Python on its line: the calls, the module around it, the freeing of what it made. The last is what the cell was met
-at on that line, without the time inside of the line's ops.
+at on that line, without the time inside of the line's ops; of several ops it goes to each by its calls and its bytes.
 """
 
 from __future__ import annotations
@@ -35,11 +35,19 @@ def of_ops(shares: Shares, rows: Iterable[Row]) -> float:
         here = [row for row in busy.rows if row in chosen]
         if here:
             forward = sum(row.forward_ns for row in busy.rows)
-            part = sum(row.runs for row in here) / sum(row.runs for row in busy.rows)
+            call = TORCH_CALL_NS if of_pytorch(shares.trace) else CALL_NS
+            part = sum(_python(row, call) for row in here) / sum(_python(row, call) for row in busy.rows)
             took = sum(row.forward_ns for row in here) + part * max(busy.met - forward, 0.0)
             found += took * shares.kept(busy.chain)
     others = sum(row.forward_ns for row in chosen if row.phase != "forward" or not own(shares.trace, row.chain))
     return found + others + backward_of(shares, chosen)
+
+
+def _python(row: Row, call: float) -> float:
+    """Return for how much of what passes on a line beside its ops one of them stands: for its calls, and for the bytes
+    that are freed there, which take as long as the op itself where they are many."""
+    mean = row.sizes / max(row.count, 1)
+    return row.runs * (call + mean / STREAM)
 
 
 def backward_of(shares: Shares, rows: Iterable[Row]) -> float:

@@ -7,6 +7,7 @@ import math
 import traceback
 from collections.abc import Iterator
 from time import thread_time_ns
+from typing import NamedTuple
 
 from widgets.figures import size_text
 
@@ -17,7 +18,19 @@ from ..finding import Found, caller, listed
 from ..reading.sources import called, sources
 from .op_costs import in_place, of_call, of_ops, of_pytorch
 from .slow_products import row_bytes
-from .time_shares import LEAST, LEAST_NS, Saving, Shares, begun, in_loop, less_time, on_innermost, quoted, spent
+from .time_shares import (
+    LEAST,
+    LEAST_NS,
+    Saving,
+    Shares,
+    begun,
+    in_loop,
+    less_time,
+    loop_around,
+    on_innermost,
+    quoted,
+    spent,
+)
 
 GROWING = ("np.append", "np.concatenate", "np.vstack", "np.hstack", "pd.concat")
 STACKS, NODE_NS, TORCH_NODE_NS, LOOKED = (
@@ -33,26 +46,43 @@ FEEDING = {"linear", "embedding"}
 ATTENDING = {"scaled_dot_product_attention", "attention", "multi_head_attention_forward"}
 
 
+class Copied(NamedTuple):
+    """A place where each run copies what came before, what that takes, and the bytes of all runs and of the result."""
+
+    rows: list[Row]
+    ns: float
+    moved: int
+    largest: int
+
+
 def grown(shares: Shares) -> Iterator[Saving]:
-    """`bank = cat([bank, part])`: each run copies all that came before."""
+    """`bank = cat([bank, part])`: each run copies all that came before; several in one loop are mended together."""
     trace = shares.trace
-    for (_, op), rows in on_innermost(row for row in shares.rows if row.op in JOINING).items():
+    loops: dict[object, list[Copied]] = {}
+    for (frame, op), rows in on_innermost(row for row in shares.rows if row.op in JOINING).items():
         runs = sum(row.count for row in rows)
         if runs < TURNS:
             continue
-        largest, copied = max(row.largest for row in rows), sum(row.sizes for row in rows)
-        own = any(row in trace.extended or any(ref in rows for ref in row.refs) for row in rows)
+        largest, moved = max(row.largest for row in rows), sum(row.sizes for row in rows)
         steady = _risen(rows) >= STEADY * runs
-        if not steady or copied < 4 * largest:
+        if not steady or moved < 4 * largest:
             continue
-        code = quoted(trace, rows[0].chain)
+        loop = loop_around(trace, frame)
+        copied = Copied(rows, (1 - largest / moved) * of_ops(shares, rows), moved, largest)
+        loops.setdefault((frame, op) if loop is None else loop, []).append(copied)
+    for places in loops.values():
+        rows, _, moved, largest = max(places, key=lambda copied: copied.ns)
+        own = any(row in trace.extended or any(ref in rows for ref in row.refs) for row in rows)
         what = "all that was gathered before" if own else "the whole list again"
+        others = len(places) - 1
+        more = f", and so {'does' if others == 1 else 'do'} {others} more of this loop" if others else ""
         yield from shares.saving(
-            (1 - largest / copied) * of_ops(shares, rows),
+            sum(copied.ns for copied in places),
             rows[0].chain,
-            f"copies {what} in each of {runs:,} runs: {code} moved {size_text(copied)} for a result of "
-            f"{size_text(largest)}.",
-            f"Append the parts to a list and call {op} once after the loop, or write them into a tensor made before.",
+            f"copies {what} in each of {sum(row.count for row in rows):,} runs: {quoted(trace, rows[0].chain)} moved "
+            f"{size_text(moved)} for a result of {size_text(largest)}{more}.",
+            f"Append the parts to a list and call {rows[0].op} once after the loop, or write them into a tensor made "
+            "before.",
             rows[:1],
         )
 

@@ -29,6 +29,8 @@ ACTIVATIONS = {"tanh", "sigmoid", "relu", "leaky_relu", "gelu", "silu", "elu", "
 STEPS = {"round", "floor", "ceil", "trunc", "sign"}
 FLAT = {"tanh": 0.12, "sigmoid": 0.03}  # mean slope below which hardly a value is between the ends
 PRODUCTS = {"matmul", "mm", "bmm", "einsum"}
+SCALES = {"mul", "div", "add", "sub", "layer_norm", "group_norm", "batch_norm", "instance_norm", "rms_norm"}
+"""Ops that give each unit a number of its own: those may well begin alike, and each gets its own small gradient."""
 ATTENTION = "scaled_dot_product_attention"
 CLIPPED = {"relu", "relu_", "relu6", "clamp", "clamp_", "clamp_min", "maximum", "threshold", "hardtanh"}
 DEAD = 0.95  # share of zeros behind a relu
@@ -43,10 +45,11 @@ def scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if not layers:
         return []
     sizes = {leaf: _size(trace, leaf) for leaf, _ in layers}
-    units = [(leaf, row) for leaf, row in layers if row.op != "embedding"]  # each row of a table has its own samples
+    mixing = [(leaf, row) for leaf, row in layers if row.op not in SCALES]
+    units = [(leaf, row) for leaf, row in mixing if row.op != "embedding"]  # each row of a table has its own samples
     alike = [(leaf, row) for leaf, row in units if leaf in trace.alike and made_to_train(leaf)]
-    if len(units) > 1 and all(leaf in trace.constant for leaf, _ in layers):
-        alike = layers
+    if len(units) > 1 and all(leaf in trace.constant for leaf, _ in mixing):
+        alike = mixing
     if alike:
         explained.update(leaf for leaf, _ in layers)
         return [_alike(trace, alike)]
@@ -55,7 +58,7 @@ def scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if stepped := _stepped(trace, [(leaf, row) for leaf, row in layers if not trace.gradients[leaf].max_abs]):
         return stepped
     parts = _trained_together(trace, layers)
-    for part in parts:
+    for part in _trained_together(trace, mixing):
         if (vanishing := _starved(trace, part, sizes)) is not None:
             return [vanishing]
     if faded := _faded(trace, layers):

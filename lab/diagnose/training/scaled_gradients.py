@@ -19,7 +19,7 @@ def clipped_scaled(scope: Scope) -> Iterator[Found]:
     source, nodes = scope.source, scope.nodes
     calls = [n for n in nodes if isinstance(n, ast.Call)]
     scaled = [n for n in calls if called(n) == "backward" and called(getattr(n.func, "value", n)) == "scale"]
-    clips = [n for n in calls if called(n) in CLIPS]
+    clips = [n for n in calls if called(n) in CLIPS and "scale" not in "".join(map(ast.unparse, n.args[1:]))]
     if not scaled or not clips or any(called(n) == "unscale_" for n in source.nodes):
         return
     scaler = ast.unparse(scaled[0].func.value.func.value)  # type: ignore[attr-defined]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -150,7 +151,7 @@ def _still_rising(of: Scheduler) -> Found | None:
     rates = of.rates
     if of.kind not in ("OneCycleLR", "LinearLR", "LambdaLR") or len(rates) < ENOUGH or not of.steps:
         return None
-    if min(rates) <= 0 < max(rates) and rates[0] > 0:
+    if (min(rates) <= 0 < max(rates) and rates[0] > 0) or _range_test(rates):
         return None
     # made for all batches and stepped once an epoch, it hardly begins to rise
     by_epoch = any(k.arg == "steps_per_epoch" for k in of.node.keywords) and 2 * len(set(rates)) <= len(rates)
@@ -168,6 +169,13 @@ def _still_rising(of: Scheduler) -> Found | None:
     if by_epoch:
         remedy = f"Call {of.name}.step() after every batch: steps_per_epoch counts these."
     return Found("learning-rate", "warning", line, col, message, remedy, proof=RECORDED)
+
+
+def _range_test(rates: Sequence[float]) -> bool:
+    """Whether rates grow by one factor a step over three orders of magnitude: what is looked for is the rate at which
+    a training breaks down, and no warm-up does that."""
+    factors = [b / a for a, b in pairwise(rates) if a > 0]
+    return rates[-1] > 1000 * rates[0] > 0 and max(factors) < 1.05 * min(factors)
 
 
 class _Turns(NamedTuple):

@@ -337,8 +337,9 @@ def _unconditional(trace: Trace, line: int, back: int | None) -> bool:
 
 
 def _reads_gradients(trace: Trace) -> bool:
-    """Whether the cell looks at .grad itself: then clearing it before a step may be meant."""
-    reads = (n for n in trace.nodes() if isinstance(n, ast.Attribute) and n.attr == "grad")
+    """Whether the user's code looks at .grad itself: then clearing it before a step may be meant."""
+    nodes = {n: None for source in sources(trace) for n in source.nodes} | dict.fromkeys(trace.nodes())
+    reads = (n for n in nodes if isinstance(n, ast.Attribute) and n.attr == "grad")
     looks = (isinstance(n.ctx, ast.Load) and ast.unparse(n.value).rpartition(".")[2] != "autograd" for n in reads)
     return trace.tree() is None or any(looks)  # of a cell that cannot be read it may
 

@@ -35,6 +35,7 @@ REMEDIES = {
     "div": "Keep the divisor away from 0: add a small eps, or choose with where() before the division.",
     "sqrt": "Add a small eps inside the root: (x + 1e-12).sqrt().",
 }
+UNFILLED = {"new", "empty", "new_empty", "empty_like", "empty_strided"}  # what the memory held, and is written next
 LINEAR = {"matmul", "linear", "mul", "add", "sub", "sum", "expand", "conv", "tanh", "relu", "sigmoid"}
 COMPARING = {"squared_error", "mse_loss", "absolute_error", "l1_loss", "mean", "sum"}
 SQUARES = {"pow", "square", "mul", "sum", "mean", "norm", "var", "matmul"}
@@ -49,7 +50,7 @@ GENERAL = "Lower the learning rate, clip the gradients, or bring the inputs to a
 @rule(330, proof="the values were seen")
 def first_nonfinite(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """At most one finding: what comes after the first is its consequence."""
-    marked = [(row.bad, row, False) for row in trace.rows if row.bad]
+    marked = [(row.bad, row, False) for row in trace.rows if row.bad and row.op not in UNFILLED]
     marked += [(row.bad_backward, row, True) for row in trace.rows if row.bad_backward]
     readers = trace.consumers()
     writers = written(trace)

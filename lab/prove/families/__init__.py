@@ -1,7 +1,9 @@
 """The remedies by families; importing this fills their table."""
 
 from . import (  # isort: skip - their order is that in which patches are tried
+    chosen,
     data,
+    evaluations,
     formulas,
     graphs,
     loops,
@@ -9,6 +11,7 @@ from . import (  # isort: skip - their order is that in which patches are tried
     losses_by_example,
     memory,
     modes,
+    moments,
     numerics,
     orders,
     earlier,

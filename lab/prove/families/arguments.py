@@ -12,7 +12,7 @@ from ..cell import Cell, Patch, last_name
 from ..examples import lines_of, on_line, quoted
 from ..remedies import remedy
 
-_GIVEN = re.compile(r"\b([a-z]\w*)=(\"[^\"]*\"|'[^']*'|\{[^}]*\}|\[[^\]]*\]|-?\d[\d.]*e-?\d+|-?[\w.]*\w)")
+GIVEN = re.compile(r"\b([a-z]\w*)=(\"[^\"]*\"|'[^']*'|\{[^}]*\}|\[[^\]]*\]|-?\d[\d.]*e-?\d+|-?[\w.]*\w)")
 WITHOUT = {  # arguments that calls have without saying so: where a remedy asks for them they are added to these
     "dim": ("argmax", "softmax", "log_softmax", "normalize", "cosine_similarity", "cat", "stack", "max", "min", "sum",
             "mean", "Softmax"),
@@ -33,13 +33,14 @@ WITHOUT = {  # arguments that calls have without saying so: where a remedy asks 
     "key_padding_mask": ("attn",), "is_causal": ("scaled_dot_product_attention",),
     "norm_first": ("TransformerEncoderLayer",), "set_to_none": ("zero_grad",), "logprob": (),
 }  # fmt: skip
+TWO = ("cosine_similarity", "pairwise_distance", "cross")  # take two tensors
 PLACE = {"shuffle": 2, "dim": 1, "descending": 2, "p": 0}  # where such an argument stands without its name
 
 
 @remedy()
 def named(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """An argument that the remedy writes gets the value that it has there."""
-    asked = [(key, value) for key, value in _GIVEN.findall(finding.remedy) if not value.endswith("..")]
+    asked = [(key, value) for key, value in GIVEN.findall(finding.remedy) if not value.endswith("..")]
     calls = list(_calls(cell, finding))
     for key, value in dict.fromkeys(asked):
         if value in ("False", "True") and re.search(rf"[Ll]eave (?:the )?{key}(?:={value})? out", finding.remedy):
@@ -54,11 +55,11 @@ def named(cell: Cell, finding: Finding) -> Iterator[Patch]:
             if word is not None and cell.code(word.value) != value:
                 yield Patch(f"{key}={value}", cell.put((word.value, value)))
             elif word is None and (last_name(call.func) in WITHOUT.get(key, ()) or f"{key} is " in finding.message):
-                yield from _added(cell, call, key, value)
+                yield from with_argument(cell, call, key, value)
 
 
-def _added(cell: Cell, call: ast.Call, key: str, value: str) -> Iterator[Patch]:
-    place = PLACE.get(key)
+def with_argument(cell: Cell, call: ast.Call, key: str, value: str) -> Iterator[Patch]:
+    place = 2 if key == "dim" and last_name(call.func) in TWO else PLACE.get(key)
     method = isinstance(call.func, ast.Attribute) and not _library(call.func.value)
     if place is not None and len(call.args) > place - method >= 0:
         yield Patch(f"{key}={value}", cell.put((call.args[place - method], value)))

@@ -6,12 +6,14 @@ import ast
 import builtins
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from widgets.record import Finding
 
 from ..cell import Cell, Patch, last_name
-from ..elsewhere import cells_from
+from ..elsewhere import cells_from, sources
 from ..remedies import remedy
+from .arguments import GIVEN, WITHOUT, with_argument
 from .steps import OPTIMIZERS
 
 
@@ -86,3 +88,77 @@ def whole_batches(cell: Cell, finding: Finding) -> Iterator[Patch]:
             code = f"{loader} = {function}({loader}.dataset, batch_size=None, sampler={loader}.batch_sampler)"
             put = cell.after(made[-1], code) if made else cell.before(whole, code)
             yield Patch("Index by whole batches", cell.splice([put]), guess=True)
+
+
+@remedy()
+def argument_of_what_made_it(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """`drop_last=True` goes to the call of an earlier cell that made the loader which the line, or its loop, reads."""
+    asked = [(key, value) for key, value in GIVEN.findall(finding.remedy) if key in WITHOUT]
+    statement = cell.statement(finding.line)
+    if not asked or statement is None:
+        return
+    around: list[ast.AST] = [statement]
+    while (loop := cell.loop(around[-1])) is not None:
+        around.append(loop)
+    heads = [n.iter if isinstance(n, ast.For) else n for n in around if not isinstance(n, ast.While)]
+    names = {n.id for head in heads for n in ast.walk(head) if isinstance(n, ast.Name)}
+    names -= {ast.unparse(a.targets[0]) for a in cell.all(ast.Assign)}
+    for place in sources(cell.text):
+        try:
+            earlier = Cell(place.text)
+        except (SyntaxError, ValueError):
+            continue
+        for assign in earlier.all(ast.Assign):
+            call = assign.value
+            if not isinstance(call, ast.Call) or ast.unparse(assign.targets[0]) not in names:
+                continue
+            for key, value in dict.fromkeys(asked):
+                if last_name(call.func) in WITHOUT[key]:
+                    for patch in with_argument(earlier, call, key, value):
+                        yield replace(patch, file=place.file, name=place.name, was=place.text)
+
+
+@remedy("slow", "cost", "overhead")
+def factorised(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """A matrix that a loop solves with again and again, and does not change, is factorised before it."""
+    for call in cell.calls("solve", line=finding.line):
+        loop = cell.loop(call)
+        made = (
+            {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            if loop
+            else set()
+        )
+        if loop is None or len(call.args) != 2 or not isinstance(call.args[0], ast.Name) or call.args[0].id in made:
+            continue
+        linalg = cell.code(call.func).removesuffix(".solve")
+        matrix, given = map(cell.code, call.args)
+        code = f"{linalg}.lu_solve(*factors, ({given}).reshape(len({given}), -1)).reshape(({given}).shape)"
+        put = cell.before(loop, f"factors = {linalg}.lu_factor({matrix})")
+        yield Patch("Factorise it before the loop", cell.splice([put, (*cell.span(call), code)]), guess=True)
+
+
+@remedy("slow")
+def frozen_once(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """What a frozen model gives for `x[index]` in each epoch becomes rows of what it gives for `x`, computed before."""
+    statement = cell.statement(finding.line)
+    if "before the epochs" not in finding.remedy or not isinstance(statement, ast.Assign):
+        return
+    loops = [n for n in (cell.loop(statement),) if n is not None]
+    while loops and (up := cell.loop(loops[-1])) is not None:
+        loops.append(up)
+    made = {name for loop in loops for name in _stored(loop)}
+    rows = [n for n in ast.walk(statement.value) if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Name)]
+    indices = {cell.code(n.slice) for n in rows}
+    read = {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}
+    if len(indices) == 1 and indices <= made and not (read - indices) & made:
+        inner = Cell(cell.code(statement.value))
+        parts = [n for n in inner.all(ast.Subscript) if inner.code(n.slice) in indices]
+        whole = inner.put(*((n, inner.code(n.value)) for n in parts))
+        first = cell.before(loops[-1], "with torch.no_grad():", f"    rows = {whole}")
+        yield Patch(
+            "Run it once over the data", cell.splice([first, (*cell.span(statement.value), f"rows[{indices.pop()}]")])
+        )
+
+
+def _stored(tree: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}

@@ -15,7 +15,8 @@ from ..rewriting import match, pattern
 
 SLOW = ("slow", "overhead", "cost", "data-loader")
 _BY_ROWS = re.compile(
-    r"all rows at once|whole tensors|all of them|[Aa]ll at once|no turn needs|one row at a time|in one call"
+    r"all rows at once|all values at once|whole tensors|all of them|[Aa]ll at once|no turn needs|one row at a time|"
+    r"in one call"
 )
 
 
@@ -181,6 +182,25 @@ def _list_at_once(cell: Cell, node: ast.ListComp) -> Iterator[Patch]:
         )
 
 
+@remedy(*SLOW)
+def counted(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """`for p, t in zip(a, b): table[t, p] += 1` of NumPy's arrays is one `np.add.at`."""
+    for loop in _loops(cell, finding):
+        found, (inner, *more) = _sources(cell, loop.target, loop.iter), loop.body
+        if found is None or more or not isinstance(inner, ast.AugAssign) or not isinstance(inner.op, ast.Add):
+            continue
+        kept, index = inner.target, getattr(inner.target, "slice", None)
+        places = [ast.unparse(e) for e in (index.elts if isinstance(index, ast.Tuple) else [index]) if e is not None]
+        if isinstance(kept, ast.Subscript) and set(places) <= set(found[0]) and isinstance(inner.value, ast.Constant):
+            whole = ", ".join(found[0][name] for name in places)
+            code = f"__import__('numpy').add.at({cell.code(kept.value)}, ({whole},), {cell.code(inner.value)})"
+            plain = re.search(r"^\s*import numpy as np\b", cell.text, re.M) or "np." in cell.text
+            yield Patch(
+                "Count them at once", cell.put((loop, code.replace("__import__('numpy')", "np") if plain else code)),
+                guess=True,
+            )  # fmt: skip
+
+
 # -- single values ----------------------------------------
 
 
@@ -284,11 +304,12 @@ def _arguments(cell: Cell, function: ast.FunctionDef) -> set[str]:
     return ({a.arg for a in function.args.args} | _stored(function)) - {"self"}
 
 
-@remedy("data-loader", "slow")
+@remedy(*SLOW)
 def remembered(cell: Cell, finding: Finding) -> Iterator[Patch]:
-    """What a data set loads or decodes for a sample is kept for the next epoch."""
+    """What a data set loads or decodes for a sample is kept; so is what a function makes of numbers."""
     if finding.kind == "slow" and "again" not in finding.message:
         return
+    of_numbers = finding.kind in ("overhead", "cost")
     functions: list[ast.FunctionDef] = []
     for line in lines_of(finding)[:2]:
         statement = cell.statement(line)
@@ -298,7 +319,8 @@ def remembered(cell: Cell, finding: Finding) -> Iterator[Patch]:
         loads = [f for f in around if isinstance(f, ast.FunctionDef) and f.name == "__getitem__"]
         functions += [f for f in (inner, *loads) if f is not None and f not in functions and f.name != "__init__"]
     for function in functions:
-        if not function.decorator_list and len(function.args.args) > 0:
+        method = any(a.arg == "self" for a in function.args.args)
+        if not function.decorator_list and len(function.args.args) > 0 and not (of_numbers and method):
             put = cell.before(function, "@functools.lru_cache(maxsize=None)")
             yield Patch("Keep what is loaded", with_imports("functools.", cell, put), guess=True)
 

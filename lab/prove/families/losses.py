@@ -320,11 +320,7 @@ def swapped(cell: Cell, finding: Finding) -> Iterator[Patch]:
                 sizes = [cell.code(a) for a in call.args]
                 if len(sizes) == 4:
                     split = f"{inner}.view({sizes[0]}, {sizes[2]}, {sizes[1]}, {sizes[3]}).transpose(1, 2)"
-                    names = [
-                        s
-                        for s in cell.calls("view")
-                        if cell.code(s).split("view", 1)[1] == cell.code(call).split("view", 1)[1]
-                    ]
+                    names = [s for s in cell.calls(last_name(call.func)) if [cell.code(a) for a in s.args] == sizes]
                     changes = [
                         (s, split.replace(inner, cell.code(s.func.value), 1))
                         for s in names
@@ -337,3 +333,6 @@ def swapped(cell: Cell, finding: Finding) -> Iterator[Patch]:
                 "Swap the dimensions",
                 cell.put((call, f"{inner}.{first}" if "." not in chain else f"{inner}.{first}.reshape({own})")),
             )
+            if "transpose(" in finding.remedy and "of an array" in finding.remedy:
+                array = first.replace("permute", "transpose")
+                yield Patch("Swap the dimensions", cell.put((call, f"{inner}.{array}")))

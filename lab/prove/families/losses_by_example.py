@@ -42,6 +42,30 @@ rewrite("loss", r"Take the nearest of the others", "_d.masked_fill(_s, _z).max(1
         "_d.masked_fill(_s, float('inf')).min(1).values", "Take the nearest of the others")  # fmt: skip
 rewrite("loss", r"Weigh both labels", "(1 - _l) * _a + _l * _b", "_l * _a + (1 - _l) * _b", "Exchange the shares")
 
+rewrite("loss", r"Put a minus before it: loss = -critic", "_a - _b", "_b - _a", "Turn the sign")
+rewrite("loss", r"Put a minus before it: loss = -critic", "_l = _v", "_l = -(_v)", "Put a minus before it")
+rewrite("loss", r"Give it the action that was taken: \w+\.log_prob\((\w+)\)", "_d.log_prob(_s)",
+        r"_d.log_prob(torch.as_tensor(\1))", "Give it the action that was taken", "quoted")  # fmt: skip
+
+rewrite(
+    "loss",
+    r"gives boxes to (\w+)\(\).*first: (\w+)\(boxes\)",
+    r"\1(_a, _b)",
+    r"\1(\2(_a), \2(_b))",
+    "Make corners first",
+)
+rewrite("evaluation", r"training part of both: \w+\[(\w+)\]", "_f(_a, _b)", r"_f(_a[\1], _b[\1])",
+        "Take the training part", "quoted")  # fmt: skip
+
+rewrite("loss", r"Turn the weights round: \w+ \* ", "(1 - _s) * _a + _s * _b", "_s * _a + (1 - _s) * _b",
+        "Turn the weights round")  # fmt: skip
+rewrite("loss", r"Give it -1 and 1: 2 \* y - 1", "_f(_a, _b, _y, *_r)", "_f(_a, _b, 2 * _y - 1, *_r)",
+        "Bring them to -1 and 1", "quoted")  # fmt: skip
+rewrite("loss", r"add at the other: [\w.]+\(0, (\w+),", "_o.index_add(0, _i, _m)", r"_o.index_add(0, \1, _m)",
+        "Add at the other end")  # fmt: skip
+rewrite("layout", r"; (\w+) is read nowhere\).*each sequence's own last step", "_q[:, -1]",
+        r"_q[torch.arange(len(_q)), \1 - 1]", "Take each one's last step")  # fmt: skip
+
 # -- factors, squares, logarithms ----------------------------------------
 rewrite("loss", r"torch\.exp\(-\w+\)", "torch.exp(_c)", "torch.exp(-_c)", "Turn the sign in it", "quoted")
 rewrite("loss", r"Divide by the square", "_a / (2 * _s)", "_a / (2 * _s ** 2)", "Divide by the square")
@@ -80,6 +104,8 @@ rewrite("loss", r"wrap the difference", "F.mse_loss(_a, _b)",
         "(torch.atan2(torch.sin(_a - _b), torch.cos(_a - _b)) ** 2).mean()", "Wrap the difference")  # fmt: skip
 
 # -- sums: over what ----------------------------------------
+rewrite("loss", r"Sum over the features alone", ("torch.sum(_x)", "F.logsigmoid(_s)"),
+        ("(_x).sum(-1)", "F.logsigmoid(_s).mean()"), "Sum over the features alone")  # fmt: skip
 for _kind in ("loss", "layout"):
     rewrite(_kind, r"Sum over the features alone", "torch.sum(_x)", "(_x).sum(-1)", "Sum over the features alone")
 rewrite("loss", r"Sum the logarithms", "torch.exp(_a - _b)", "torch.exp((_a - _b).sum(-1))", "Sum the logarithms")
@@ -106,6 +132,12 @@ rewrite("loss", r"\.gather\(1, (\w+)\[:, None\]\)", "_q.max(1)[0]", r"_q.gather(
         "Take that of the action")  # fmt: skip
 rewrite("loss", r"\.gather\(1, (\w+)\[:, None\]\)", "_q.max(1).values", r"_q.gather(1, \1[:, None]).squeeze(1)",
         "Take that of the action")  # fmt: skip
+rewrite("loss", r"softmax over one class", ("nn.Softmax(*_r)", "F.binary_cross_entropy(_p, _y)"),
+        ("nn.Sigmoid()", "F.binary_cross_entropy(_p, _y)"), "A sigmoid of the one output", "all")  # fmt: skip
+rewrite("loss", r"softmax over one class", ("torch.softmax(_x, *_r)", "F.binary_cross_entropy(_p, _y)"),
+        ("torch.sigmoid(_x)", "F.binary_cross_entropy(_p, _y)"), "A sigmoid of the one output", "all")  # fmt: skip
+rewrite("loss", r"softmax over one class", ("F.softmax(_x, *_r)", "F.binary_cross_entropy(_p, _y)"),
+        ("torch.sigmoid(_x)", "F.binary_cross_entropy(_p, _y)"), "A sigmoid of the one output", "all")  # fmt: skip
 rewrite("loss", r"without the exp", "torch.exp(_x)", "_x", "Leave the exp out", "quoted")
 rewrite("loss", r"Give them minus infinity", "_l[_m] = 0", "_l[_m] = float('-inf')", "Give them minus infinity")
 rewrite("loss", r"Do one of the two", "nn.CrossEntropyLoss(weight=_w)", "nn.CrossEntropyLoss()", "Weigh once")

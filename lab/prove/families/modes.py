@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from widgets.record import Finding
 
 from ..cell import Cell, Patch, last_name, number
+from ..examples import enclosing
 from ..remedies import remedy
 
 
@@ -25,6 +26,11 @@ def switched(cell: Cell, finding: Finding) -> Iterator[Patch]:
                 and isinstance(cell.parents[call], ast.Expr)
             ):
                 yield Patch("Train in training mode", cell.put((call, f"{cell.code(call.func.value)}.train()")))
+            function = enclosing(cell, call)
+            if isinstance(call.func, ast.Attribute) and function is not None:
+                line, last = f"{cell.code(call.func.value)}.train()", function.body[-1]
+                put = cell.before(last, line) if isinstance(last, ast.Return) else cell.after(last, line)
+                yield Patch("Go back to training mode", cell.splice([put]))
         names = [cell.code(c.func.value) for c in cell.calls("eval", "train") if isinstance(c.func, ast.Attribute)]
         statement = cell.statement(finding.line)
         for name in dict.fromkeys(names):
@@ -36,9 +42,10 @@ def switched(cell: Cell, finding: Finding) -> Iterator[Patch]:
         if statement is None:
             return
         outer = cell.around(statement, (ast.With,)) or cell.loop(statement) or statement
-        pair = [cell.before(outer, f"{name}.eval()"), cell.after(outer, f"{name}.train()")]
-        yield Patch("Judge in evaluation mode", cell.splice(pair))
-        yield Patch("Judge in evaluation mode", cell.splice(pair[:1]))
+        for around in dict.fromkeys([outer, statement]):  # where the loop trains as well, it is the statement
+            pair = [cell.before(around, f"{name}.eval()"), cell.after(around, f"{name}.train()")]
+            yield Patch("Judge in evaluation mode", cell.splice(pair))
+            yield Patch("Judge in evaluation mode", cell.splice(pair[:1]))
 
 
 @remedy("error")

@@ -113,18 +113,27 @@ def _indices(cell: Cell, call: ast.Call, name: str, rows: str) -> Iterator[Patch
                 yield Patch("Look the rows up", text)
 
 
+_GROWS = re.compile(
+    r"([\w.]+) = (\w+)\.(cat|concat|concatenate|vstack|hstack)\([\[(]\1, (.*?)[\])](, [^()]*)?\)$", re.S
+)
+
+
 @remedy("slow", "cost", "overhead")
 def gathered(cell: Cell, finding: Finding) -> Iterator[Patch]:
-    """`cat` once after the loop, of a list."""
+    """`cat` once after the loop, of a list; of what else grows in the same loop as well."""
     for statement in cell.statements(finding.line):
-        found = re.match(r"([\w.]+) = (\w+)\.cat\([\[(]\1, (.*?)[\])](, [^()]*)?\)$", cell.code(statement))
         loop = cell.loop(statement)
-        if found and loop is not None:
-            name, lib, part, rest = found.groups(default="")
-            rows = f"{name.replace('.', '_')}_parts"
-            yield Patch("Gather in a list, cat once", cell.splice([
-                cell.before(loop, f"{rows} = [{name}]"), (*cell.span(statement), f"{rows}.append({part})"),
-                cell.after(loop, f"{name} = {lib}.cat({rows}{rest})")]))  # fmt: skip
+        if loop is None or not _GROWS.match(cell.code(statement)):
+            continue
+        pieces = []
+        for each in loop.body if statement in loop.body else [statement]:
+            found = _GROWS.match(cell.code(each))
+            if found:
+                name, lib, join, part, rest = found.groups(default="")
+                rows = f"{name.replace('.', '_')}_parts"
+                pieces += [cell.before(loop, f"{rows} = [{name}]"), (*cell.span(each), f"{rows}.append({part})"),
+                           cell.after(loop, f"{name} = {lib}.{join}({rows}{rest})")]  # fmt: skip
+        yield Patch("Gather in a list, cat once", cell.splice(pieces))
 
 
 @remedy("overhead")

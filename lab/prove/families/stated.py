@@ -61,6 +61,7 @@ def assignment(cell: Cell, finding: Finding) -> Iterator[Patch]:
         first = target.strip("()").split(", ")[0]
         named = [s for line in lines for s in cell.statements(line)]
         olds: Sequence[ast.stmt] = [s for s in named if target and _target(s) in (target, first)]
+        yield from _among(cell, new, named)
         if not olds and isinstance(new, ast.Assign):
             parts = [ast.dump(n) for n in ast.walk(new.value)]
             made = [a for a in cell.all(ast.Assign) if _target(a) == target and a.lineno <= max(lines, default=0)]
@@ -73,6 +74,16 @@ def assignment(cell: Cell, finding: Finding) -> Iterator[Patch]:
                 yield Patch(f"Write {piece}", with_imports(piece, cell, (*cell.span(old), piece)))
         if not olds and isinstance(new, ast.Assign):
             yield from _part_of(cell, new.value, [a for a in cell.all(ast.Assign) if _target(a) == target])
+
+
+def _among(cell: Cell, new: ast.stmt, statements: Sequence[ast.stmt]) -> Iterator[Patch]:
+    """The value of one name of several: `dq, dp = f(a), f(b)`."""
+    for old in statements:
+        names, values = (old.targets[0], old.value) if isinstance(old, ast.Assign) else (None, None)
+        if isinstance(names, ast.Tuple) and isinstance(values, ast.Tuple) and isinstance(new, ast.Assign):
+            for name, value in zip(names.elts, values.elts, strict=False):
+                if ast.unparse(name) == _target(new):
+                    yield Patch(f"Write {ast.unparse(new)}", cell.put((value, ast.unparse(new.value))))
 
 
 def _begun(cell: Cell, target: str, value: str) -> Iterator[Patch]:
@@ -151,6 +162,26 @@ def expression(cell: Cell, finding: Finding) -> Iterator[Patch]:
             yield Patch(f"Write {piece}", cell.put((node, in_its_place(cell, node, piece))))
 
 
+@remedy()
+def wrapped(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """`Bring it to radians: torch.deg2rad(angle)`: for what the quoted `torch.sin(angle)` is given."""
+    known = KNOWN | {n.id for n in cell.all(ast.Name)}
+    quotes = quoted(finding.message)
+    for piece in dict.fromkeys(fragments(finding.remedy, SAID)):
+        new = _expression(piece)
+        if new is None or not _names(new) <= known or any(ast.dump(new) == ast.dump(q) for q in quotes):
+            continue
+        functions = {n.func for n in ast.walk(new) if isinstance(n, ast.Call)}
+        parts = [n for n in ast.walk(new) if isinstance(n, ast.Name | ast.Attribute) and n not in functions
+                 and n is not new and ast.unparse(n) not in KNOWN]  # fmt: skip
+        inner = {ast.dump(n) for q in quotes for n in ast.walk(q) if n is not q}
+        for part in [n for n in parts if ast.dump(n) in inner][:1]:
+            for line in lines_of(finding)[:1]:
+                found = [n for n in on_line(cell, line) if ast.dump(n) == ast.dump(part)]
+                if found:
+                    yield Patch(f"Write {piece}", cell.put(*((n, in_its_place(cell, n, piece)) for n in found)))
+
+
 def _alike(code: str, other: str) -> float:
     return difflib.SequenceMatcher(None, code, other).ratio()
 
@@ -170,7 +201,8 @@ def _expression(code: str) -> ast.expr | None:
     except SyntaxError:
         return None
     computes = (ast.Call, ast.BinOp, ast.Subscript, ast.UnaryOp, ast.Compare, ast.List)
-    return tree if any(isinstance(n, computes) for n in ast.walk(tree)) else None
+    several = isinstance(tree, ast.Tuple)  # names of what might be used
+    return tree if any(isinstance(n, computes) for n in ast.walk(tree)) and not several else None
 
 
 @remedy("cut")
@@ -184,6 +216,9 @@ def in_place_of(cell: Cell, finding: Finding) -> Iterator[Patch]:
     text = text.replace(f"{ours}.{other}(", f"{ours}.{name}(")
     text = re.sub(r"(\.detach\(\)|\.cpu\(\))*\.numpy\(\)", "", text)
     yield Patch(f"Use {ours}.{name}", re.sub(r"\.item\(\)(?=\s*$)", "", _no_way_back(text)))
+    if name == "logical_and":  # of comparisons: what has a gradient is the product of the values themselves
+        soft = re.sub(rf"\b{ours}\.{name}\(([^(),]+), ([^(),]+)\)", r"(\1 * \2)", text)
+        yield Patch("Multiply the probabilities", _no_way_back(re.sub(r" > 0?\.5\b", "", soft)))
 
 
 def _no_way_back(text: str) -> str:

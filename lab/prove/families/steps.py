@@ -122,7 +122,8 @@ def held(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """Give the optimizer what trains: made later, of another model, or with more parameters."""
     models = re.findall(r"\b([\w.]+)\.parameters\(\)", finding.remedy)
     group = re.search(r"once it is full: (\w+\.append\(\w+\))", finding.remedy)
-    filled = cell.statement(finding.line)
+    filling = re.search(r"line (\d+) fills it", finding.message)
+    filled = cell.statement(int(filling[1]) if filling else finding.line)
     around = cell.loop(filled) if filled is not None else None
     if group and around is not None:
         yield Patch("Put it among the groups", cell.splice([cell.after(around, group[1])]))
@@ -259,7 +260,7 @@ def rate(cell: Cell, finding: Finding) -> Iterator[Patch]:
     says = finding.message + " " + finding.remedy
     if finding.kind not in ("learning-rate", "weight-decay") and "learning rate" not in says:
         return
-    if "scheduler lower it" in finding.remedy:  # the rate is right where it begins
+    if re.search(r"scheduler lower it|mode=|Divide each loss", finding.remedy):  # the rate is right where it begins
         return
     key = "weight_decay" if finding.kind == "weight-decay" else "lr"
     up = "too small" in says
@@ -311,7 +312,8 @@ def schedules(cell: Cell, finding: Finding) -> Iterator[Patch]:
     watched = [cell.code(call.args[0]) for call in steps if call.args]
     for call in cell.calls("ReduceLROnPlateau"):
         named = any(word.arg == "mode" for word in call.keywords) or len(call.args) > 1
-        if not named and any(re.search(r"acc|score|f1|auc|iou", name) for name in watched):
+        rises = any(re.search(r"acc|score|f1|auc|iou", name) for name in watched) or "mode='max'" in finding.remedy
+        if not named and rises:
             yield Patch("mode='max'", cell.put((call, f"{cell.code(call)[:-1]}, mode='max')")))
     made = re.search(r"makes (\w+), a \w+, and nothing steps it", finding.message)
     if made:

@@ -160,6 +160,15 @@ for _made in ("torch.Tensor(_x)", "torch.FloatTensor(_x)", "torch.tensor(_x)", "
             ("(_a % _b).float()", "torch.tensor(_x, dtype=torch.float64)"), "Take the remainder in float64")  # fmt: skip
 rewrite("dtype", r"Divide with a rest", "_a // _b", "_a / _b", "Divide with a rest")
 
+for _narrow in ("_x.type_as(_y)", "_x.to(torch.bfloat16)", "_x.to(torch.float16)", "_x.bfloat16()", "_x.half()"):
+    rewrite("dtype", r"Count in int64 or float32", _narrow, "_x", "Count in whole numbers")
+rewrite("learning-rate", r"before backward\(\): \(\w+ / (\w+)\)", "_l.backward()", r"(_l / \1).backward()",
+        "Divide each loss")  # fmt: skip
+
+for _log in ("log", "log10", "log2"):
+    for _form in (f"torch.{_log}(_x)", f"_x.{_log}()"):
+        rewrite("nan", r"Keep its argument above 0", _form, f"torch.{_log}(_x + 1e-8)", "Keep it above 0")
+
 # -- several places ----------------------------------------
 rewrite(
     "nan", r"large finite number", '_s.masked_fill(_m, float("-inf"))', "_s.masked_fill(_m, -1e9)", "A finite number"

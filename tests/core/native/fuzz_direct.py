@@ -69,6 +69,11 @@ def halves(rng: Any) -> None:
         differ("widen", c.widen(block.array), block.array.astype(np.float32))
         wide = guarded(rng, np.asarray(rng.integers(0, 1 << 32, shape), np.uint32).view(np.float32))
         differ("narrow", c.narrow(wide.array, bfloat), wide.array.astype(half))
+    other = guarded(rng, np.asarray(rng.integers(0, 1 << 16, shape), np.uint16).view(half))
+    for kernel, given in ((c.maps["relu", "f"], (block.array,)), (c.maps["mul", "f"], (block.array, other.array))):
+        found = kernel.half(bfloat, *given)
+        if found is not NotImplemented:
+            differ(kernel.name, found, c.narrow(kernel(*[c.widen(a) for a in given]), bfloat))
 
 
 def bf16_product(rng: Any) -> None:

@@ -220,6 +220,30 @@ def batch_norm(size: int) -> Case:
     return call
 
 
+def batch_norm_gradient(size: int) -> Case:
+    """The gradient of the input, for one that is its own cube: what comes in and what is normalised go together."""
+
+    def call() -> tuple[Any, Any]:
+        a = normal(2, 3, size)
+        x, w = leaf(a), wide(a)
+        y = F.batch_norm(x, None, None, training=True)
+        y.backward(core.tensor(a**3))
+        deviation = w.std((0, 2), keepdims=True)
+        z, g = (w - w.mean((0, 2), keepdims=True)) / deviation, w**3
+        return x.grad, (g - g.mean((0, 2), keepdims=True) - z * (g * z).mean((0, 2), keepdims=True)) / deviation
+
+    return call
+
+
+def half_relu(contiguous: bool) -> Case:
+    def call() -> tuple[Any, Any]:
+        x = core.tensor(normal(3, 40)).to(core.bfloat16)
+        x = x if contiguous else x.t()
+        return core.relu(x).float(), np.maximum(wide(x.float().numpy()), 0)
+
+    return call
+
+
 def windows(a: np.ndarray, kernel: int, stride: int, padding: int, fill: float) -> np.ndarray:
     """The windows (planes, out, out, kernel, kernel) of planes (planes, height, width)."""
     edge = ((0, 0), (padding, padding), (padding, padding))
@@ -462,6 +486,7 @@ CASES: list[tuple[str, Case, Case]] = [
     ("map_buffered", strided_sum(1), strided_sum(2)),
     ("map_short_rows", broadcast_sum(32), broadcast_sum(31)),
     ("map_short_rows", into_columns(32), into_columns(31)),
+    ("map_half", half_relu(False), half_relu(True)),
     ("map_streaming", large_sum(STREAMED - 1), large_sum(STREAMED)),
     ("rows_side_by_side", softmax(4, 17), softmax(4, 16)),
     ("rows_side_by_side", softmax(3, 16), softmax(4, 16)),
@@ -488,6 +513,8 @@ CASES: list[tuple[str, Case, Case]] = [
     ("norms_pieces", clipped(4096), clipped(4097)),
     ("update_pieces", stepped(8192), stepped(8193)),
     ("batch_norm_pieces", batch_norm(1024), batch_norm(1025)),
+    ("batch_norm_streaming", batch_norm(STREAMED // 6), batch_norm(STREAMED // 6 + 1)),
+    ("batch_norm_streaming", batch_norm_gradient(STREAMED // 6), batch_norm_gradient(STREAMED // 6 + 1)),
     ("pool_pairs", max_pool(20, 2, 1), max_pool(20, 2, 2)),
     ("pool_short_row", max_pool(49, 3, 2), max_pool(47, 3, 2)),
     ("pool_short_row", max_pool(26, 3, 1, 1), max_pool(25, 3, 1)),

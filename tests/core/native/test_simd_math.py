@@ -8,6 +8,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+import core
+
 erf = np.vectorize(math.erf, otypes=[np.float64])
 erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
@@ -85,6 +87,65 @@ def test_huge_arguments(name: str, kernels: ModuleType, rng: np.random.Generator
     for part in (x, near, np.float32([2.0**17, 2.0**17 - 0.01, 131071.99, 3.4e38, 16367173.0 * 2.0**72])):
         exact = getattr(np, name)(part.astype(np.float64))  # the C library reduces float64 arguments exactly
         assert ulp_error(kernels.maps[name, "f"](part), exact).max() <= 1
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_every_near_argument(name: str, kernels: ModuleType) -> None:
+    """Every 61st float32 up to where the loop without float64 ends, of both signs, subnormals among them."""
+    bits = np.arange(0, np.float32(6400).view(np.uint32), 61, np.uint32)
+    bits[1::2] |= np.uint32(1 << 31)
+    for part in np.array_split(bits.view(np.float32), 16):
+        exact = getattr(np, name)(part.astype(np.float64))
+        worst = ulp_error(kernels.maps[name, "f"](part), exact).max()
+        assert worst <= 0.95, f"{name} is {worst:.2f} ulp off"
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+@pytest.mark.parametrize("count", [1, 255, 256, 257, 1000])
+def test_far_and_near_arguments_in_one_array(name: str, count: int, kernels: ModuleType) -> None:
+    """A block with one far argument, NaN or infinity, and its neighbours; into memory of its own and in place."""
+    exact = getattr(np, name)
+    for far in (6400.0, -6399.9995, 1e30, math.inf, math.nan):
+        for place in {0, count // 2, count - 1}:
+            x = np.linspace(-7, 7, count).astype("f")
+            x[place] = far
+            with np.errstate(invalid="ignore"):
+                expected = exact(x.astype("d")).astype("f")
+                slope = (np.cos(x.astype("d")) if name == "sin" else -np.sin(x.astype("d"))).astype("f")
+            np.testing.assert_allclose(kernels.maps[name, "f"](x), expected, rtol=1.2e-7)
+            gradient = kernels.maps[f"{name}_backward", "f"](np.ones_like(x), x)
+            np.testing.assert_allclose(gradient, slope, rtol=1.2e-7)
+            in_place = core.from_numpy(x.copy())
+            getattr(in_place, f"{name}_")()
+            np.testing.assert_allclose(in_place.numpy(), expected, rtol=1.2e-7)
+
+
+def powers(rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Bases and exponents: any bits, results in range, bases next to 1, whole exponents of negative bases."""
+    n = 60000
+    bits = rng.integers(0, 1 << 32, (2, n), np.uint32).view(np.float32)
+    return [
+        (bits[0], bits[1]),
+        (np.abs(bits[0]), rng.uniform(-10, 10, n).astype("f")),
+        (rng.uniform(0.99, 1.01, n).astype("f"), rng.uniform(-9000, 9000, n).astype("f")),
+        (rng.uniform(-10, 10, n).astype("f"), rng.integers(-30, 31, n).astype("f")),
+        (rng.uniform(0, 10, n).astype("f"), rng.uniform(-50, 50, n).astype("f")),
+    ]
+
+
+def test_powers_of_float32(kernels: ModuleType, rng: np.random.Generator) -> None:
+    edges = np.float32([*EDGES, 3, -3, 0.5, -0.5, 2.5, -2.5, 2**24, 2**24 - 1, 1 - 2**24, 2**25, 8388607.5])
+    grid = tuple(part.ravel() for part in np.meshgrid(edges, edges))
+    for a, b in [*powers(rng), grid]:
+        with np.errstate(all="ignore"):
+            exact = np.power(a.astype("d"), b.astype("d"))
+            rounded = exact.astype("f")
+        y = kernels.maps["pow_tensor", "f"](a, b)
+        special = ~np.isfinite(rounded) | (rounded == 0)
+        np.testing.assert_array_equal(y[special], rounded[special])
+        numbers = special & ~np.isnan(rounded)
+        np.testing.assert_array_equal(np.signbit(y[numbers]), np.signbit(rounded[numbers]))
+        assert ulp_error(y[~special], exact[~special]).max() <= 0.51
 
 
 EDGES = [math.inf, -math.inf, math.nan, 0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 1e-45, -1e-45, 1e-40, 3e38, -3e38]

@@ -58,7 +58,8 @@ def test_a_module_comes_back_whole(tmp_path):
     before = Net.made
     x = core.tensor([[1, 2, 3]])
     core.save(model, tmp_path / "model.pt")
-    for path in (tmp_path / "model.pt", io.BytesIO((tmp_path / "model.pt").read_bytes())):
+    core.save(model, tmp_path / "best.model")
+    for path in (tmp_path / "model.pt", tmp_path / "best.model", io.BytesIO((tmp_path / "model.pt").read_bytes())):
         got = core.load(path, weights_only=False)
         assert type(got) is Net
         assert Net.made == before, "its __init__ does not run"

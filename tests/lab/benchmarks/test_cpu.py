@@ -28,13 +28,21 @@ def test_a_small_case_is_measured(name):
 
 @pytest.mark.parametrize("name", ["MLP", "GAN"])
 def test_a_training_step_is_right_and_learns(name):
-    made = next(c for c in cases("steps") if c.name == name)
+    made = next(c for c in cases("short-steps") if c.name == name)
     step = made.make(core, "float32")
     assert cpu.wrong(cpu.errors(made, {"core": step}, None)) == ""
     first = float(step()[0])
     for _ in range(3):
         step()
     assert float(step()[0]) < first
+
+
+@pytest.mark.by_turns
+@pytest.mark.parametrize("name", [c.name for c in cases("steps")])
+def test_a_network_learns(name):
+    step = next(c for c in cases("steps") if c.name == name).make(core, "float32")
+    losses = [float(step()[0]) for _ in range(4)]
+    assert losses[-1] < losses[0]
 
 
 def test_every_section_has_cases_of_different_names():

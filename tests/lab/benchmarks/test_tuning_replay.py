@@ -97,6 +97,14 @@ class Suggesting:
         self.constraint = value
 
 
+def test_a_failure_may_stand_under_the_objective(tmp_path):
+    cache = {"1": {"BLOCK": 1, "time": 2.0, "GFLOP/s": 5.0}, "2": {"BLOCK": 2, "GFLOP/s": "CompilationFailedConfig"}}
+    whole = {"tune_params_keys": ["BLOCK"], "objective": "GFLOP/s", "device_name": "A4000", "cache": cache}
+    (tmp_path / "cut.json").write_text(json.dumps(whole)[:-2] + ",")  # as it lies there while it is written
+    problem = read_cache(tmp_path / "cut.json")
+    assert problem.measure.times == {(1,): 2.0, (2,): "compile"}
+
+
 def test_with_optuna_a_duplicate_counts_and_an_illegal_config_does_not(folder, monkeypatch):
     problem = read_cache(folder / "0.json")
     table, values = recorded(problem)

@@ -149,6 +149,9 @@ HAND = "import math\nz = torch.randn(6, 8, requires_grad=True)\nq = torch.randn(
 
 CASES: dict[str, Case] = {
     "grown, 11 turns": Case(slow_growth.grown, grow(11), False),
+    "two grown in one loop": Case(
+        slow_growth.grown, grow(12, "bank, more = torch.cat([bank, x[:1]]), torch.cat([bank, x[:1]])")
+    ),
     "grown, 12 turns": Case(slow_growth.grown, grow(12)),
     "the whole list": Case(slow_growth.grown, grow(12, "parts.append(x[:1]); bank = torch.cat(parts)")),
     "a window that is full": Case(slow_growth.grown, grow(40, "bank = torch.cat([bank, x[:1]])[-8:]"), False),

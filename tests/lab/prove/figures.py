@@ -1,7 +1,8 @@
 """``python -m tests.lab.prove.figures [core|torch] [--kind KIND | --placebos N | --trials 1]``: how many remedies hold.
 
 For each cell with one planted mistake, or each broken case of a blind set that is sealed no more: whether there is a
-patch for its first finding, and what its trial says.
+patch for its first finding, and what its trial says. All of them take hours: `--kept FILE` writes each outcome as a
+line of JSON and goes on where the file ends, `--most N` stops after N cells, and `--most 0` sums up what the file has.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from lab.prove import proving
+from lab.prove.choices import choice
 from lab.prove.elsewhere import further, place_of
 from lab.prove.proving import Prover, alone_s
 from lab.prove.snapshot import Scene, Snapshot
@@ -68,26 +72,80 @@ def of_case(text: str, space: dict[str, Any]) -> dict[str, Any]:
     return {"findings": found, "remedy": remedy}
 
 
-def cells(library: str, kind: str | None) -> Iterator[tuple[str, tuple[str, str, str, str]]]:
-    """Each planted cell with what came of its remedy."""
+@dataclass(frozen=True)
+class Row:
+    """What came of the first finding's remedy in one cell."""
+
+    library: str
+    of: str  # "planted", or the set
+    name: str
+    kind: str
+    level: str
+    said: str
+    change: str
+    note: str = ""  # where the finding points in a case
+    seconds: float = 0.0
+
+
+def cells(library: str, kind: str | None, done: set[str]) -> Iterator[Row]:
+    """Each planted cell that is not done, with what came of its remedy."""
     for name, cell in CELLS.items():
-        if kind is None or cell.kind == kind:
-            text = text_of(name)
+        if kind in (None, cell.kind) and name not in done:
+            text, begin = text_of(name), time.perf_counter()
             with planted(text, library) as (record, snapshot):
-                yield name, first_remedy(record, snapshot, text)
+                found = first_remedy(record, snapshot, text)
+            yield Row(library, "planted", name, *found, seconds=time.perf_counter() - begin)
 
 
-def cases(number: int, library: str) -> Iterator[tuple[str, tuple[str, str, str, str]]]:
-    """Each broken case of a blind set that is open, with where its first finding points."""
+def cases(number: int, library: str, done: set[str]) -> Iterator[Row]:
+    """Each broken case of a blind set that is open and not done, with where its first finding points."""
     answers = json.loads((trials.HERE / f"set{number}.json").read_text(encoding="utf-8"))
     for case, files in trials.cases(number).items():
         answer = answers[case]
-        if answer["kind"] != "healthy":
+        if answer["kind"] != "healthy" and case not in done:
+            begin = time.perf_counter()
             told = trials.run(files, library, _LAST)
             watched = max((file for file in files if file.startswith("cell")), key=lambda file: int(file[4:-3]))
             points = "failed" if "failed" in told else trials.judged(answer, told["findings"], watched)
-            failed = ("-", "untried", told.get("failed", ""), "")
-            yield f"set {number} case {case} ({answer['kind']}, {points})", tuple(told.get("remedy", failed))
+            found = told.get("remedy", ("-", "untried", told.get("failed", ""), ""))
+            note, seconds = f"{answer['kind']}, {points}", time.perf_counter() - begin
+            yield Row(library, f"set {number}", case, *found, note, seconds)
+
+
+def kept_in(file: Path | None) -> list[Row]:
+    """Return the rows of a file that earlier runs wrote; of a cell that was run again the last."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file and file.exists() else []
+    rows = [Row(**json.loads(line)) for line in lines]
+    return list({(row.library, row.of, row.name): row for row in rows}.values())
+
+
+def table(rows: list[Row], by: str) -> str:
+    """Return how many rows there are of each level, by a field, and the share of remedies that hold.
+
+    The shares are of the patches that were tried, of all findings, and of those that have a remedy which is not the
+    user's choice. Cases in which nothing was found count for none of them.
+
+    >>> held, nothing = (Row("core", "planted", "a", kind, "proved", "", "") for kind in ("nan", "-"))
+    >>> print(table([held, nothing], "kind"))
+    kind                proved consistent    refuted    untried   no patch   a choice   of tried     of all  but choices
+    -                        0          0          0          0          0          0       0.0%       0.0%         0.0%
+    nan                      1          0          0          0          0          0     100.0%     100.0%       100.0%
+    all                      1          0          0          0          0          0     100.0%     100.0%       100.0%
+    """
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        chosen = row.level == "no patch" and choice(row.said)
+        counts[getattr(row, by)]["a choice" if chosen else row.level if row.kind != "-" else ""] += 1
+    named = {**dict(sorted(counts.items())), "all": sum(counts.values(), Counter())}
+    heads = [*LEVELS, "a choice", "of tried", "of all"]
+    lines = [f"{by:15}{''.join(f'{head:>11}' for head in heads)}  but choices"]
+    for name, count in named.items():
+        held, all_of_them = count["proved"] + count["consistent"], count.total() - count[""]
+        outs = count["no patch"] + count["a choice"], 0, count["a choice"]
+        shares = [f"{held / max(all_of_them - out, 1):.1%}" for out in outs]
+        figures = [f"{count[head]:11}" for head in heads[:-2]]
+        lines.append(f"{name:15}{''.join(figures)}{shares[0]:>11}{shares[1]:>11}{shares[2]:>13}")
+    return "\n".join(lines)
 
 
 def accepted(name: str, library: str) -> tuple[int, list[str]]:
@@ -147,32 +205,32 @@ def main() -> None:
     parser.add_argument(
         "--elsewhere", action="store_true", help="placebos of an earlier cell instead of the cell's own"
     )
+    parser.add_argument("--kept", type=Path, metavar="FILE", help="lines of JSON that this run reads and goes on with")
+    parser.add_argument("--most", type=int, metavar="N", help="stop after so many cells; 0: sum up what is kept")
     options = parser.parse_args()
     patient(options.patience)
     if options.placebos:
         hollow(options.library, options.placebos, options.elsewhere, options.kind)
         return
-    table: dict[str, Counter[str]] = defaultdict(Counter)
-    times, begin = [], time.perf_counter()
-    tried_all = cases(options.trials, options.library) if options.trials else cells(options.library, options.kind)
-    for name, (kind, level, said, change) in tried_all:
-        if level != "no patch":
-            times.append(time.perf_counter() - begin)
-        table[kind][level] += 1
-        print(f"{level:10} {kind:14} {name}: {change} | {said}", flush=True)
-        begin = time.perf_counter()
-    print(f"\n{'kind':16}{''.join(f'{level:>12}' for level in LEVELS)}")
-    for kind in sorted(table):
-        print(f"{kind:16}{''.join(f'{table[kind][level]:12}' for level in LEVELS)}")
-    whole = sum(table.values(), Counter())
-    print(f"{'all':16}{''.join(f'{whole[level]:12}' for level in LEVELS)}")
-    tried = whole.total() - whole["no patch"]
-    first = whole.total() - table["-"].total()
-    held = whole["proved"] + whole["consistent"]
-    median = sorted(times)[len(times) // 2] if times else 0.0
-    share = held / max(tried, 1)
-    print(f"{options.library}: {tried} of {first} first findings have a patch; {held} of them hold, {share:.1%}")
-    print(f"{median:.2f} s for a cell and the trials of its first finding (median)")
+    kept = kept_in(options.kept)
+    of = f"set {options.trials}" if options.trials else "planted"
+    done = {row.name for row in kept if (row.library, row.of) == (options.library, of)}
+    if options.trials:
+        source = cases(options.trials, options.library, done)
+    else:
+        source = cells(options.library, options.kind, done)
+    rows = []
+    for row in islice(source, options.most):
+        rows.append(row)
+        note = f" ({row.note})" if row.note else ""
+        print(f"{row.level:10} {row.kind:14} {of} {row.name}{note}: {row.change} | {row.said}", flush=True)
+        if options.kept:
+            with options.kept.open("a", encoding="utf-8") as file:
+                print(json.dumps(asdict(row)), file=file)
+    told = [row for row in kept_in(options.kept) if row.library == options.library] if options.kept else rows
+    print(f"\n{options.library}\n{table(told, 'of')}\n\n{table(told, 'kind')}")
+    times = sorted(row.seconds for row in told if row.level != "no patch")
+    print(f"{times[len(times) // 2] if times else 0.0:.2f} s for a cell and the trials of its first finding (median)")
 
 
 if __name__ == "__main__":

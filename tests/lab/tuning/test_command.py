@@ -19,8 +19,8 @@ from lab.benchmarks import tuning_replay
 from lab.notebook import tune_magic
 from lab.tuning import command
 from tests.triton_kernels.tune import faults
+from triton_kernels.tune import energy, lookup
 from triton_kernels.tune import events as ev
-from triton_kernels.tune import lookup
 from triton_kernels.tune.fronts import Weighed
 from triton_kernels.tune.replay import replayed
 from triton_kernels.tune.session import Session
@@ -60,14 +60,15 @@ def test_the_result_in_words():
     assert "(portfolio; ended: complete)\nNot stored." in text
 
 
-def test_the_front_in_words():
+def test_the_front_in_words(tmp_path, monkeypatch):
+    monkeypatch.setattr(energy, "POWERCAP", tmp_path)
     front = (Weighed({"BLOCK": 4}, 0.25, 0.5), Weighed({"BLOCK": 1}, 1.0, 0.125))
     found = replace(result(replayed({1: 4.0, 4: 1.0})), objective="accuracy", front=front)
     assert (
         "Accuracy (the largest error, as a share of what is allowed) against time: 2 configs that none beats in both\n"
         "  0.5 at 0.250 of the default's time: BLOCK=4\n  0.125 at 1.000 of the default's time: BLOCK=1\n"
     ) in command.describe(found)
-    with pytest.raises(command.Wrong, match="objective 'energy': nothing reads the energy of a launch yet"):
+    with pytest.raises(command.Wrong, match="objective 'energy': no counter of the processor's energy"):
         command.understood(["softmax_f32", "8x16", "float32", "--objective", "energy"])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 
 import numpy as np
@@ -172,3 +173,50 @@ def matmul(a, b):
     grid = (cdiv(a.shape[0], 16), cdiv(b.shape[1], 32))
     product[grid](a, b, out, *out.shape, a.shape[1], BM=16, BN=32, BK=16)
     return out
+
+
+@triton.jit
+def words_for_masks(x, out, n, columns, BLOCK: tl.constexpr):
+    rows, at = tl.arange(0, BLOCK)[:, None], tl.arange(0, BLOCK)[None, :]
+    mask = (rows < n) and not (at >= columns)
+    corner = rows == 0 or at == 0
+    place = rows * columns + at
+    tl.store(out + place, tl.where(corner, 1.0, tl.load(x + place, mask=mask, other=0.0)), mask=mask)
+
+
+@triton.jit
+def sum_of_rows(x, out, n, columns, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for row in range(n):
+        total += tl.load(x + row.to(tl.int64) * columns + at, mask=at < columns, other=0.0)
+    for row in tl.range(0, n):
+        total += (row + 1).to(tl.float32)
+    tl.store(out + at, total, mask=at < columns)
+
+
+@triton.jit
+def assembled(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    v = tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [tl.load(x + at)], dtype=tl.int32, is_pure=True, pack=1)
+    tl.store(out + at, v)
+
+
+@triton.autotune(configs=[triton.Config({"BLOCK": 8}), triton.Config({"BLOCK": 16})], key=[])
+@triton.jit
+def handed_on(x, out, BLOCK: tl.constexpr):
+    start = tl.program_id(0) * BLOCK
+    at = start + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at) + tl.load(out + start - 1, mask=start > 0, other=0.0))
+
+
+def activated(x, out, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, activate(tl.load(x + at)))  # noqa: F821
+
+
+def activated_by(function):
+    """A kernel of one text for every activation, which its own globals have, under a name of its own."""
+    copied = types.FunctionType(activated.__code__, {**globals(), "activate": function}, f"activated_by_{function}")
+    functools.update_wrapper(copied, activated).__name__ = f"activated_by_{function.fn.__name__}"
+    return triton.jit(copied)

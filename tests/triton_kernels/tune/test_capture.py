@@ -323,6 +323,14 @@ def test_a_grid_follows_sizes_and_blocks():
     assert Rules([call((7,), M=40)], ["BM"]).grids({"BM": 8}) == [[(7,)]]  # a constant
 
 
+def test_blocks_that_cover_all_may_need_more_programs_when_they_are_smaller():
+    rules = Rules([call((1,), M=14, N=10)], ["BM", "BN"])
+    for smaller in ({"BM": 8, "BN": 16}, {"BM": 16, "BN": 8}):
+        assert [(2,)] in rules.grids(smaller)
+        rules.keep(smaller, (2,))
+    assert rules.grids({"BM": 8, "BN": 8}) == [[(4,)]]
+
+
 def test_a_launch_that_fails_is_listed_with_its_error():
     with tune.capture() as seen, pytest.raises(TypeError, match="missing 1 required positional argument: 'n'"):
         theirs.pair_sum[(1,)]((floats(4), floats(4)), floats(4), BLOCK=4)
@@ -423,3 +431,48 @@ def test_a_proposal_that_hangs_is_not_waited_for():
     problem = seen.problem(target="sm_90")
     assert problem.space.names == ("num_warps", "num_stages")
     assert "BLOCK stays 64: checking had no result after" in " ".join(problem.notes)
+
+
+def test_words_for_masks_are_elementwise_as_to_the_compiler():
+    x, out = floats(5, 7), np.zeros((5, 7), np.float32)
+    with tune.capture() as seen:
+        theirs.words_for_masks[(1,)](x, out, 5, 7, BLOCK=8)
+    right = x.copy()
+    right[0], right[:, 0] = 1.0, 1.0
+    np.testing.assert_array_equal(out, right)
+    assert seen.launches[0].roles == {"x": "in", "out": "out"}
+
+
+def test_a_function_that_was_copied_under_another_name():
+    x, out = floats(32), np.zeros(32, np.float32)
+    kernel = theirs.activated_by(theirs.halved)
+    with tune.capture() as seen:
+        kernel[(2,)](x, out, BLOCK=16)
+    np.testing.assert_array_equal(out, 0.5 * x)
+    assert seen.launches[0].name == "activated_by_halved"
+    assert not why(seen.problem("activated_by_halved", target="sm_90"), {"BLOCK": 8})
+
+
+def test_where_programs_follow_one_another_a_whole_program_is_asked_for():
+    with tune.capture() as seen:
+        theirs.handed_on[lambda config: (32 // config["BLOCK"],)](floats(32), np.zeros(32, np.float32))
+    assert seen.launches[0].roles == {"x": "in", "out": "out"}
+    problem = seen.problem(target="sm_90")
+    assert "problem(..., program=f) judges configs by what f returns" in problem.notes[-1]
+    assert "results are wrong" in why(problem, {"BLOCK": 16})
+
+
+def test_the_variable_of_a_loop_can_be_cast():
+    x, out = floats(5, 7), np.zeros(7, np.float32)
+    with tune.capture():
+        theirs.sum_of_rows[(1,)](x, out, 5, 7, BLOCK=8)
+    np.testing.assert_allclose(out, x.sum(0) + 15, rtol=1e-5)
+
+
+def test_a_kernel_with_a_gpu_s_instructions_is_refused_with_what_to_do():
+    x = np.zeros(8, np.int32)
+    said = "assembled: it has instructions of a GPU in its text .* Remedy: where a GPU is connected"
+    with pytest.raises(Unknown, match=said), tune.capture() as seen:
+        theirs.assembled[(1,)](x, x.copy(), BLOCK=8)
+    with pytest.raises(Unknown, match=said):
+        seen.problem()

@@ -23,8 +23,8 @@ def test_who_stays_on_the_front() -> None:
 
 
 @pytest.mark.parametrize(("objective", "kind", "said"), [
-    ("energy", "cuda", "nothing reads the energy of a launch yet"),
-    ("speed", "cuda", "objective 'speed' is none that is known: there are time, accuracy, memory"),
+    ("energy", "static", "energy is read where kernels run, on a processor or a GPU; here configs are measured by"),
+    ("speed", "cuda", "objective 'speed' is none that is known: there are time, accuracy, memory, energy"),
     ("accuracy", "static", "errors are measured where kernels run"),
     ("memory", "cpu", "shared memory is a GPU's, and this kernel is measured on 'cpu'"),
 ])  # fmt: skip
@@ -40,6 +40,8 @@ def test_what_stands_beside_a_time() -> None:
     assert figure_of("memory", 0.25, {"shared_bytes": 64}) == 64.0
     assert math.isnan(figure_of("memory", 0.25, {}))
     assert math.isnan(figure_of("accuracy", None, {}))
+    assert figure_of("energy", None, {"energy_mj": 3.5, "shared_bytes": 64}) == 3.5
+    assert math.isnan(figure_of("energy", None, {"shared_bytes": 64}))
 
 
 def test_a_session_gives_its_front(tmp_path, monkeypatch) -> None:

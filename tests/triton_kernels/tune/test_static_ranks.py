@@ -24,7 +24,7 @@ from .test_estimates import H100, occupancy
 def test_the_committed_constants_order_what_was_recorded() -> None:
     spaces = static_ranks.recordings()
     assert len(spaces) == AGREED[3] >= 6
-    found = [ways[0].correlation for ways in static_ranks.left_out(spaces, tries=60)]
+    found = [ways[0].correlation for ways in static_ranks.left_out(spaces, tries=400)]
     assert (min(found), median(found), max(found)) == pytest.approx(AGREED[:3], abs=0.05)
     for ways in static_ranks.as_committed(spaces):
         static, before, roof, chance = ways
@@ -116,7 +116,7 @@ def test_what_feeds_an_operation(ptx: str, bytes_: float) -> None:
 
 
 def test_who_is_told_that_an_order_is_no_advice() -> None:
-    assert "rank correlation of 0.49 to 0.92, 0.73 in the middle" in trust(1.0, 1.0)
+    assert "rank correlation of 0.52 to 0.92, 0.81 in the middle" in trust(1.0, 1.0)
     assert "products of matrices alone have been compared" in trust(0.0, 1.0)
     assert "was not counted" in trust(1.0, 0.0)
     assert all("no advice" in trust(*counted) for counted in ((0.0, 1.0), (0.0, 0.0), (1.0, 0.0)))

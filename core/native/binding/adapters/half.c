@@ -18,9 +18,10 @@ static int is_half(PyArrayObject *a) {
 
 /* `array` as one piece in C order, or in Fortran's where it lies so: itself or a copy. */
 static PyArrayObject *in_one_piece(PyArrayObject *array) {
-    if (PyArray_ISBEHAVED_RO(array) && (PyArray_IS_C_CONTIGUOUS(array) || PyArray_IS_F_CONTIGUOUS(array)))
+    if (!PyArray_ISBEHAVED_RO(array)) return (PyArrayObject *)PyArray_NewCopy(array, NPY_CORDER);
+    if (PyArray_IS_C_CONTIGUOUS(array) || PyArray_IS_F_CONTIGUOUS(array))
         return (PyArrayObject *)Py_NewRef((PyObject *)array);
-    return (PyArrayObject *)PyArray_NewCopy(array, NPY_CORDER);
+    return (PyArrayObject *)array_copied(array); /* NumPy copies a type of others item by item */
 }
 
 /* A new array of `type` with the layout of `like`, which is one piece. */

@@ -211,7 +211,7 @@ static int read_real(PyObject *object, double *to) {
 
 /* start + step * i, as NumPy rounds it; `sized` is a type that holds i and step * i. */
 #define STEPS(T, sized)                                                                                             \
-    APART VECTOR static void steps_##T(T *y, ptrdiff_t count, sized start, sized step) {                            \
+    PRODUCTS_APART VECTOR static void steps_##T(T *y, ptrdiff_t count, sized start, sized step) {                            \
         const int n = (int)count;                                                                                   \
         for (int i = 0; i < n; i++) y[i] = (T)(start + step * (sized)i);                                            \
     }
@@ -259,7 +259,7 @@ static PyObject *range_of(PyObject *start_, PyObject *end, PyObject *step_) {
 
 /* The numbers of linspace from both ends, so that the last one is exactly `high`. */
 #define EVEN(T)                                                                                               \
-    APART VECTOR static void even_##T(T *y, ptrdiff_t steps, double low_, double high_) {                           \
+    PRODUCTS_APART VECTOR static void even_##T(T *y, ptrdiff_t steps, double low_, double high_) {                           \
         const T low = (T)low_, high = (T)high_, step = (T)((high_ - low_) / (double)(steps > 1 ? steps - 1 : 1)); \
         const int n = (int)steps, half = n > 1 ? n / 2 : 1;                                                   \
         for (int i = 0; i < half; i++) y[i] = low + (T)i * step;                                              \

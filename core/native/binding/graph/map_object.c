@@ -441,6 +441,60 @@ int map_write(PyObject *map, PyObject *const *args, Py_ssize_t count, PyArrayObj
     return written ? 1 : not_so(); /* the shapes do not go together */
 }
 
+/* Takes what `half` is called with; 0 where an operand is not a contiguous array of that type and one shape, or a plain
+   number, -1 with an error. `like` becomes an array of the result's shape. */
+static int take_halves(const map_kernel *kernel, PyObject *const *args, int type_num, map_half_call *call, double *params,
+                       PyArrayObject **like) {
+    *like = NULL;
+    for (int k = 0; k < kernel->n_in; k++) {
+        PyArrayObject *array = (PyArrayObject *)args[k];
+        call->in[k] = NULL;
+        if (PyArray_CheckExact(args[k])) {
+            if (PyArray_TYPE(array) != (kernel->in_types[k] == '?' ? NPY_BOOL : type_num) || !PyArray_ISCARRAY_RO(array) ||
+                (*like && !same_shape(*like, array)))
+                return 0;
+            call->in[k] = PyArray_DATA(*like = array);
+        } else if (kernel->in_types[k] == 'f' && (PyFloat_CheckExact(args[k]) || PyLong_CheckExact(args[k]))) {
+            call->number[k] = (float)PyFloat_AsDouble(args[k]);
+            if (PyErr_Occurred()) return -1;
+        } else {
+            return 0;
+        }
+    }
+    for (int k = 0; k < kernel->n_params; k++) {
+        params[k] = PyFloat_AsDouble(args[kernel->n_in + k]);
+        if (params[k] == -1.0 && PyErr_Occurred()) return -1;
+    }
+    return *like && PyArray_SIZE(*like);
+}
+
+static PyObject *map_half(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    const map_kernel *kernel = ((Map *)self)->kernel;
+    if (count != 1 + kernel->n_in + kernel->n_params || !PyBool_Check(args[0]))
+        return PyErr_Format(PyExc_TypeError, "%s.half takes whether it is bfloat16, %d arrays and %d numbers",
+                            kernel->name, kernel->n_in, kernel->n_params);
+    const int bfloat = args[0] == Py_True;
+    if (kernel->type != 'f' || kernel->out_type != 'f' || (bfloat && !binding.bfloat16)) Py_RETURN_NOTIMPLEMENTED;
+    double params[MAX_PARAMS];
+    map_half_call call = {.kernel = kernel, .params = params, .bfloat = bfloat};
+    PyArrayObject *like;
+    const int plain = take_halves(kernel, args + 1, bfloat ? binding.bfloat16->type_num : NPY_HALF, &call, params, &like);
+    if (plain < 0) return NULL;
+    if (!plain) Py_RETURN_NOTIMPLEMENTED;
+    PyArray_Descr *descr = bfloat ? (PyArray_Descr *)Py_NewRef((PyObject *)binding.bfloat16) : PyArray_DescrFromType(NPY_HALF);
+    PyObject *out = new_array_of(descr, PyArray_NDIM(like), PyArray_DIMS(like), NULL);
+    if (!out) return NULL;
+    call.out = PyArray_DATA((PyArrayObject *)out), call.n = PyArray_SIZE(like);
+    if (map_half_cost(&call) < GIL_COST) {
+        map_half_run(&call);
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        map_half_run(&call);
+        Py_END_ALLOW_THREADS
+    }
+    return out;
+}
+
 static PyObject *map_repr(PyObject *self) {
     const map_kernel *kernel = ((Map *)self)->kernel;
     return PyUnicode_FromFormat("<C kernel %s (%s)->%c>", kernel->name, kernel->in_types, kernel->out_type);
@@ -471,6 +525,9 @@ static PyGetSetDef map_fields[] = {
 static PyMethodDef map_methods[] = {
     {"into", (PyCFunction)(void (*)(void))map_into, METH_FASTCALL,
      "into(out, *arrays_and_numbers)\n--\n\nWrite the result into `out`, which may be one of the inputs; returns it."},
+    {"half", (PyCFunction)(void (*)(void))map_half, METH_FASTCALL,
+     "half(bfloat, *arrays_and_numbers)\n--\n\nThe result of bfloat16 or float16 arrays; NotImplemented where they are not "
+     "contiguous and of one shape."},
     {NULL, NULL, 0, NULL},
 };
 
