@@ -63,8 +63,8 @@ INLINE double sm_half_power_f64(double t) { return sm_from_bits_f64((sm_bits_f64
     INLINE int sm_isfinite_##S(T x) { return fabs##F(x) < (T)INFINITY; }                          \
     INLINE T sm_sign_##S(T x) { return x > 0 ? (T)1 : x < 0 ? (T) - 1 : x; }                      \
     /* of two zeros the second; beside a number y == y is nothing */                                \
-    INLINE T sm_maximum_##S(T x, T y) { return !(x <= y) & (y == y) ? x : y; }                      \
-    INLINE T sm_minimum_##S(T x, T y) { return !(x >= y) & (y == y) ? x : y; }
+    INLINE T sm_maximum_##S(T x, T y) { return (!(x <= y) & (y == y)) ? x : y; }                      \
+    INLINE T sm_minimum_##S(T x, T y) { return (!(x >= y) & (y == y)) ? x : y; }
 SM_EXACT(float, f32, f)
 SM_EXACT(double, f64, )
 
@@ -75,7 +75,7 @@ SM_EXACT(double, f64, )
         return r == 0 ? copysign##F(0, y) : (r < 0) != (y < 0) ? r + y : r;                       \
     }                                                                                             \
     INLINE T sm_floor_divide_of_##S(T r, T x, T y) {                                              \
-        const T near = (x - r) / y, q = (r != 0) & ((r < 0) != (y < 0)) ? near - 1 : near;        \
+        const T near = (x - r) / y, q = ((r != 0) & ((r < 0) != (y < 0))) ? near - 1 : near;        \
         const T whole = floor##F(q);                                                              \
         const T result = q == 0 ? copysign##F(0, x / y) : q - whole > (T)0.5 ? whole + 1 : whole; \
         return y == 0 ? x / y : result;                                                           \

@@ -79,7 +79,7 @@ INLINE float sm_atan2_f32(float y, float x) {
     const double quotient = low / high, t = low == high ? (low > 0 ? 1.0 : 0.0) : quotient, near = sm_atan_near(t);
     const double right = steep ? SM_HALF_PI - near : near;
     const double result = sm_bits_f32(x) >> 31 ? 2 * SM_HALF_PI - right : right;
-    return (x != x) | (y != y) ? x + y : sm_copysign_f32((float)result, y);
+    return ((x != x) | (y != y)) ? x + y : sm_copysign_f32((float)result, y);
 }
 
 /* a = n ln(2) + r; 2^n and 2^-n; cosh(r) and sinh(r). Beyond 100 the results are infinite floats. */
@@ -163,7 +163,8 @@ INLINE float sm_tan_near_f32(float x) {
 INLINE float sm_hypot_f32(float x, float y) {
     const double a = x, b = y;
     const float result = (float)sqrt(a * a + b * b);
-    return (sm_abs_f32(x) == INFINITY) | (sm_abs_f32(y) == INFINITY) ? INFINITY : result;
+    const int wide = sm_abs_f32(x) == INFINITY, high = sm_abs_f32(y) == INFINITY;
+    return (wide | high) ? INFINITY : result;
 }
 
 #endif

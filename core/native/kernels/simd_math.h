@@ -355,7 +355,7 @@ INLINE float sm_pow_f32(float x, float y) {
     const int is_one = (x == 1) | (y == 0) | ((a == 1) & (sm_abs_f32(y) == INFINITY));
     const float known = is_one ? 1 : size;
     const float result = sm_from_bits_f32(sm_bits_f32(known) ^ (sm_bits_f32(x) & (uint32_t)odd << 31));
-    return (x < 0) & broken & (a < INFINITY) ? NAN : result;
+    return ((x < 0) & broken & (a < INFINITY)) ? NAN : result;
 }
 
 /* The C library's, one item at a time. */

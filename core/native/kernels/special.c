@@ -36,7 +36,7 @@ INLINE double log_gamma(double x) {
     const double rest = r * SM_P7(r * r, 1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188, -691.0 / 360360, 1.0 / 156);
     const double y = (s - 0.5) * sm_log_f64(s) - s + 0x1.d67f1c864beb5p-1 + rest - sm_log_f64(product);
     const double bounded = x < INFINITY ? y : x;
-    return (x == 1) | (x == 2) ? 0 : bounded;
+    return ((x == 1) | (x == 2)) ? 0 : bounded;
 }
 
 /* The derivative of log gamma for x > 0 */
