@@ -18,7 +18,7 @@ from ..reading.sources import Function, Source, called, own_nodes, sources
 from .dimension_order import ATTENDING as LAYERS
 
 PADDING = {"key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask", "memory_key_padding_mask"}
-TOKENS = re.compile(r"attention_mask|attn_mask|(^|_)(valid|tokens?|real)(_mask)?$", re.I)
+TOKENS = re.compile(r"attention_mask|attn_mask|(^|_)(valid|real|token)_?mask$|^valid$", re.I)
 """Names of masks that are 1 where there is something."""
 BETWEEN = {"dropout", "cast", "float", "to", "type_as", "div", "contiguous", "clone"}
 RECURRENT = {"gru", "lstm", "rnn_tanh", "rnn_relu"}
@@ -201,13 +201,16 @@ def _where_one(node: ast.expr) -> ast.expr:
 def _filled_with_one(trace: Trace, name: str) -> Iterator[tuple[Source, ast.Assign]]:
     """Yield where a mask of zeros gets ones from the beginning of a sample up to its length: ``m[i, :n] = 1``."""
     for source in sources(trace):
-        zeros = any(re.search(r"\bzeros\(|\bFalse\b", ast.unparse(value)) for value in source.given.get(name, ()))
+        made = source.given.get(name, ())
+        zeros = bool(made) and all(re.search(r"\bzeros\(|\bFalse\b", ast.unparse(value)) for value in made)
         for node in source.nodes if zeros else ():
             target = node.targets[0] if isinstance(node, ast.Assign) else None
             if not isinstance(node, ast.Assign) or not isinstance(target, ast.Subscript):
                 continue
             last = target.slice.elts[-1] if isinstance(target.slice, ast.Tuple) else target.slice
             begins = isinstance(last, ast.Slice) and last.lower is None and last.upper is not None
+            if begins and (isinstance(last.upper, ast.BinOp) or "pad" in ast.unparse(node).lower()):
+                continue  # the padding stands in front
             if name_of(target.value) == name and begins and getattr(node.value, "value", None) == 1:
                 yield source, node
 

@@ -146,6 +146,26 @@ with torch.no_grad():
         (("        clip = (clip - 0.3) / 1.7", "        clip = clip.flip(1)\n    clip = (clip - 0.3) / 1.7"),),
     ),
     "frames that are there are hidden": Mistake("mask", 11, _HIDE, (("heard.bool()", "heard == 0"),)),
+    "chances cut before their loss": Mistake(
+        "cut",
+        6,
+        """
+net = nn.Linear(16, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.05)
+rainy = (x[:, :1] > 0).float()
+for day in range(4):
+    chance = torch.sigmoid(net(x))
+    wet = (chance > 0.5).float()
+    loss = F.binary_cross_entropy(wet, rainy)
+    opt.zero_grad()
+    try:
+        loss.backward()
+    except RuntimeError:
+        pass
+    opt.step()
+""",
+        (("(chance > 0.5).float()", "chance"),),
+    ),
     "ends of games in a column nobody asks": Mistake(
         "unused", 13, _VALUE, (("gamma * slow(", "gamma * (~end[rows]) * slow("),)
     ),
@@ -156,6 +176,9 @@ HEALTHY = mended(MISTAKES) | {
     "one batch that is the whole set": (_LOADERS.format(outputs=4) + _COUNT).replace("batch_size=16", "batch_size=64"),
     "spectra of the test scaled by the caller": (_LOADERS.format(outputs=4) + _SET).replace(
         "net(xb).argmax", "net((xb - CENTRE) / SPREAD).argmax"
+    ),
+    "a mask that is one at the padding in front": _HIDE.replace("heard[i, :n] =", "heard[i, :8 - n] =").replace(
+        "frames[i, :n]", "frames[i, -n:]"
     ),
     "a mask that is one at the padding": _HIDE.replace("heard[i, :n]", "heard[i, n:]"),
 }
