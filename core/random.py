@@ -125,11 +125,9 @@ def _from_unit(name: str, array: Callable[..., Any], what: str) -> tuple[Any, An
         "    core.Size([2, 3])\n    "
     )
     like.__doc__ = f"As `{name}`, with the shape, dtype and device of `input` unless others are given."
-    if name != "rand":
-        return guarded(function), guarded(like)
-    return (offer(function, fast=[Fast(body="uniform_sizes(args, size)")], home="creation",
-                  state="quiet"),
-            offer(like, fast=[Fast(body="uniform_like(input)", types={"input": "any"})], home="creation",
+    c = "uniform" if name == "rand" else "normal"
+    return (offer(function, fast=[Fast(body=f"{c}_sizes(args, size)")], home="creation", state="quiet"),
+            offer(like, fast=[Fast(body=f"{c}_like(input)", types={"input": "any"})], home="creation",
                   state="quiet"))  # fmt: skip
 
 
@@ -188,7 +186,8 @@ def randint(
     where = placed(device)
     shape = as_size("randint", (tuple(size),), None)
     a = source(generator, where).integers(backends.array_module(where.type), math.prod(shape), high - low)
-    return finished((a + low).astype(d.numpy, copy=False).reshape(shape), kind_of(d, where), requires_grad, out)
+    a = a + low if low else a
+    return finished(a.astype(d.numpy, copy=False).reshape(shape), kind_of(d, where), requires_grad, out)
 
 
 @behind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from . import native
@@ -11,6 +12,7 @@ if TYPE_CHECKING:  # printed by core.stubs from the calls of `return_type`
     from .native.generated.return_types import *  # noqa: F403
 
 
+@cache
 def return_type(name: str, fields: str) -> Any:
     """Return a named tuple class for the results of the op `name`, printed as PyTorch prints its own.
 

@@ -70,7 +70,10 @@ def declines(q: Any, k: Any, v: Any, mask: Any, p: float, **_: Any) -> str | Non
 
 def _four(a: Any) -> Any:
     """Return an array as (batch, head, row, item), its items side by side."""
-    if a.strides[-1] != a.itemsize or any(s % a.itemsize for s in a.strides) or not a.flags.aligned:
+    flags = a.flags
+    if not flags.aligned or (
+        not flags.c_contiguous and (a.strides[-1] != a.itemsize or any(s % a.itemsize for s in a.strides))
+    ):
         a = np.array(a, order="C")  # ascontiguousarray leaves what is contiguous where it is, aligned or not
     return a.reshape((1,) * (4 - a.ndim) + a.shape) if a.ndim < 4 else a
 

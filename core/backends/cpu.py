@@ -21,10 +21,12 @@ from . import (
     contraction,
     convolve,
     declared,
+    gammas,  # noqa: F401  declares kernels
     gathering,  # noqa: F401  declares kernels
     half,
     half_products,
     moments,  # noqa: F401  declares kernels
+    ordered,  # noqa: F401  declares kernels
     picking,
     pooling,
     products,  # noqa: F401  declares kernels
@@ -108,6 +110,17 @@ kernel(
     takes=("n >= 0 and 1 <= count <= 4",),
     run=False,
 )
+for _drawn, _type, _more, _span in (("uniform", "float32", "", ""), ("normal", "float32", "", ""),
+                                    ("integers", "int64", ", span: word", ", span")):  # fmt: skip
+    kernel(
+        f"philox_{_drawn}",
+        f"seed: word, offset: word, n: int{_more}",
+        gives=f"y: {_type}[n]",
+        call=f"philox_{_drawn}(seed, offset, n{_span}, y)",
+        quiet="True",
+        takes=("n >= 0",),
+        run=False,
+    )
 
 _table: dict[str, Row] = {
     "attention": Row("attention_forward", name, attend.forward, attend.declines),

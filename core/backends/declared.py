@@ -104,8 +104,6 @@ def _made(head: str, lines: list[str], name: str, **known: Any) -> Any:
 
 def _run(kernel: Kernel) -> Callable[..., Any]:
     names = ", ".join(a.name for a in kernel.arguments)
-    kinds = {a.kind: a.name for a in kernel.arguments}
-    left = _left_last if "last" in kinds else _left
     lines = [f"found = entry({names})", f"return found if found is not NotImplemented else left(kernel, ({names},))"]
     return _made(f"def run({names}):", lines, kernel.name, entry=c.entries[kernel.name], left=left, kernel=kernel)  # type: ignore[no-any-return]
 
@@ -117,20 +115,10 @@ def _whole(value: Any) -> Any:
     return value if value.flags.c_contiguous and value.flags.aligned else np.array(value, order="C")
 
 
-def _left(kernel: Kernel, values: tuple[Any, ...]) -> Any:
+def left(kernel: Kernel, values: tuple[Any, ...]) -> Any:
     """Return what arrays in one piece give, or else the reference."""
     found = c.entries[kernel.name](*map(_whole, values))
     return by_reference(kernel, values) if found is NotImplemented else found
-
-
-def _left_last(kernel: Kernel, values: tuple[Any, ...]) -> Any:
-    """The same of a kernel along the last dimension: the one that is meant is moved there, and back."""
-    at = next(k for k, a in enumerate(kernel.arguments) if a.kind == "last")
-    dim = values[at]
-    moved = [np.moveaxis(v, dim, -1) if isinstance(v, np.ndarray) else v for v in values]
-    moved[at] = -1
-    found = c.entries[kernel.name](*moved)
-    return by_reference(kernel, values) if found is NotImplemented else np.moveaxis(found, -1, dim)
 
 
 def by_reference(kernel: Kernel, values: tuple[Any, ...]) -> Any:

@@ -119,6 +119,16 @@ _picks(
     gives="y: real[*all]",
     call="add_copied.T(address(plan), index, x, y, x.size, src)",
 )
+_picks(
+    "scatter_reduce",
+    "x: real[*all] whole, index: int64[*at] whole, src: real[*at] whole, dim: int, reduce: text, include_self: flag",
+    "x.size",
+    plan=_along("x"),
+    gives="y: real[*all]",
+    call="reduce_copied.T(address(plan), index, x, y, x.size, src, reduce)",
+    takes=("include_self",),
+    fails="declines",
+)
 for _name, _gx in (("scatter", "needs[0]"), ("scatter_add", "False else g if needs[0]")):
     _picks(
         f"{_name}.backward",
@@ -168,8 +178,24 @@ for _suffix, _x, _type in (("", "x", "item"), (".backward", "g", "real")):
     )
     _picks(
         f"cumsum{_suffix}",
-        f"{_x}: real[*outer, n, *inner] whole, dim: axis(n), reverse: flag",
+        f"{_x}: number[*outer, n, *inner] whole, dim: axis(n), reverse: flag",
         f"{_x}.size",
-        gives="y: real[*outer, n, *inner]",
-        call=f"running_sum.T({_x}, y, outer, n, inner, {'not ' if _suffix else ''}reverse)",
+        gives="y: number[*outer, n, *inner]",
+        call=f"running.T(RUN_SUM, {_x}, y, outer, n, inner, {'not ' if _suffix else ''}reverse)",
+    )
+
+_picks(
+    "cumprod",
+    "x: number[*outer, n, *inner] whole, dim: axis(n)",
+    "x.size",
+    gives="y: number[*outer, n, *inner]",
+    call="running.T(RUN_PRODUCT, x, y, outer, n, inner, 0)",
+)
+for _name, _largest in (("cummax", 1), ("cummin", 0)):
+    _picks(
+        _name,
+        "x: number[*outer, n, *inner] whole, dim: axis(n)",
+        "x.size",
+        gives="y: number[*outer, n, *inner], at: int64[*outer, n, *inner]",
+        call=f"running_extreme.T({_largest}, x, y, at, outer, n, inner)",
     )

@@ -104,16 +104,46 @@ _PICKING = {"sort": ("SORTED", ", descending: flag", "descending", "n", "n"),
             "kthvalue": ("KTH", ", k: int", "0", "k", "1"),
             "median": ("MEDIAN", ", ignore_nan: flag", "ignore_nan", "0", "1"),
             "mode": ("MODE", "", "0", "0", "1")}  # fmt: skip
+_ONE = ("kthvalue", "median")
 for _name, (_what, _more, _flag, _k, _kept) in _PICKING.items():
-    _entered(
+    if _name in ("sort", "mode"):
+        _entered(
+            _name,
+            _ROWS + _more,
+            _SHORT,
+            gives=_PAIR.format(_kept),
+            call=f"order_rows.T(ORDER_{_what}, {_flag}, {_k}, x, values, indices, outer, n, inner)",
+            takes=("0 < x.size <= 16384", "n <= ORDER_MOST"),
+        )
+        continue
+    kernel(
         _name,
         _ROWS + _more,
-        _SHORT,
         gives=_PAIR.format(_kept),
-        call=f"order_rows.T(ORDER_{_what}, {_flag}, {_k}, x, values, indices, outer, n, inner)",
-        takes=("0 < x.size <= 16384", f"n {'<' if _name == 'topk' else '<='} ORDER_MOST",
-               *(("1 <= k <= n",) if _k == "k" else ())),
-    )  # fmt: skip
+        call=f"{'selected' if _name in _ONE else 'first'}_rows.T("
+        f"ORDER_{_what}, {_flag}, {_k}, x, values, indices, outer, n, inner)",
+        quiet="x.size > 16384",
+        fails="memory" if _name in _ONE else "",
+        misfit=True,
+        half=False,
+        requires={"x.size": "takes no empty arrays"},
+        takes=(
+            "n <= INT32_MAX",
+            *(("1 <= k <= n",) if _k == "k" else ()),
+            *(("n < ORDER_MOST or k <= ORDER_FIRST",) if _name == "topk" else ()),
+        ),
+    )
+
+
+def _median_of_all(x: Any, ignore_nan: bool) -> Any:
+    values, _ = c.entries["median"](np.ascontiguousarray(x).reshape(-1), 0, ignore_nan)
+    return values.reshape(())
+
+
+def _median_of_all_declines(x: Any, ignore_nan: bool) -> str | None:
+    if not x.size or x.dtype.char not in "fdl" or not x.flags.aligned:
+        return f"takes items of float32, float64 and int64, got {x.size} of {x.dtype}"
+    return None
 
 
 def _few_integers(x: Any, **_: Any) -> str | None:
@@ -147,5 +177,6 @@ for _name in (*_PICKING, "max_dim", "min_dim"):
 rows: dict[str, Row] = {
     "cast": Row("cast_forward", "C", cast, cast_declines),
     "cast.backward": Row("cast_backward", "C", cast_backward, cast_backward_declines),
+    "median_of_all": Row("selected_rows", "C", _median_of_all, _median_of_all_declines),
 }
 ANY_TYPE = tuple(rows)  # they look at the types themselves

@@ -1,4 +1,4 @@
-"""The CPU's kernels of pooling over one or two dimensions, the greatest of each window and its sum, and the way back
+"""The CPU's kernels of pooling over one to three dimensions, the greatest of each window and its sum, and the way back
 (native/kernels/pool.c, windows.c)."""
 
 from __future__ import annotations
@@ -6,9 +6,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from .. import native
-from ..declare.kernel import kernel
+from ..declare.kernel import kernel, kernels
 from . import Row
+from .declared import left
 
 c: Any = native.module
 _MOST = 1 << 31  # items of a plane: places are counted in 32 bits while a row is made
@@ -26,11 +29,47 @@ def _plane(x: Any, kernel: Any, **_: Any) -> str | None:
     return None if math.prod(x.shape[-len(kernel) :]) < _MOST else "takes planes of 1 to 2^31 - 1 items"
 
 
-_ONE_OR_TWO = {"len(kernel) <= 2": "takes windows over one or two dimensions", "{0}.size": "takes no empty tensors"}
+_NOTHING = "takes no empty tensors"
+_DIMENSIONS = {"len(kernel) <= 3": "takes windows over one to three dimensions"}
 
 
-def _needs(x: str) -> dict[str, str]:
-    return {condition.format(x): says for condition, says in _ONE_OR_TWO.items()}
+# -- three dimensions: the planes of each volume, then rows of the planes' items one behind another --------------------
+
+
+def _max_of_volumes(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> Any:
+    entry = c.entries["max_pool"]
+    if len(kernel) < 3:
+        return left(kernels["max_pool"], (x, kernel, stride, padding, dilation, out))
+    flat, of_planes = entry(np.ascontiguousarray(x), kernel[1:], stride[1:], padding[1:], dilation[1:], out[1:])
+    beside = flat.shape[-1] * flat.shape[-2]
+    shape = (*x.shape[:-3], x.shape[-3], beside)
+    y, rows = entry(flat.reshape(shape), (kernel[0], 1), (stride[0], 1), (padding[0], 0), (dilation[0], 1),
+                    (out[0], beside))  # fmt: skip
+    depth = rows // beside
+    places = np.take_along_axis(of_planes.reshape(shape), depth, -2) + depth * math.prod(x.shape[-2:])
+    return y.reshape(*x.shape[:-3], *out), places.reshape(*x.shape[:-3], *out)
+
+
+def _sum_of_volumes(name: str) -> Any:
+    entry: Any = c and c.entries[name]
+
+    def run(x: Any, kernel: Any, stride: Any, padding: Any, out: Any = None, sizes: Any = None) -> Any:
+        sizes = out if sizes is None else sizes
+        if len(kernel) < 3:
+            return left(kernels[name], (x, kernel, stride, padding, sizes))
+        flat = entry(np.ascontiguousarray(x), kernel[1:], stride[1:], padding[1:], sizes[1:])
+        lead, beside = flat.shape[:-3], flat.shape[-1] * flat.shape[-2]
+        y = entry(flat.reshape(*lead, flat.shape[-3], beside), (kernel[0], 1), (stride[0], 1), (padding[0], 0),
+                  (sizes[0], beside))  # fmt: skip
+        return y.reshape(*lead, sizes[0], *flat.shape[-2:])
+
+    return run
+
+
+def _back_of_volumes(g: Any, x_shape: Any, kernel: Any, stride: Any, padding: Any) -> Any:
+    if len(kernel) < 3:
+        return left(kernels["window_sum.backward"], (g, x_shape, kernel, stride, padding))
+    return _sum_of_volumes("window_spread")(g, kernel, stride, padding, sizes=x_shape[-3:])
 
 
 kernel(
@@ -40,7 +79,9 @@ kernel(
     " and plan.window.size[0] * plan.window.size[1] <= INT32_MAX",
     gives="y: real[plan], places: int64[plan]",
     call="max_pool.T(x, y, places, plan.planes, address(plan.window))",
-    requires=_needs("x"),
+    requires={**_DIMENSIONS, "x.size": _NOTHING},
+    takes=("len(kernel) <= 2",),
+    run=_max_of_volumes,
     say=_plane,
 )
 _WINDOW = f"kernel[-1] <= {_SPAN} and stride[-1] <= {_SPAN}"
@@ -57,8 +98,14 @@ for _name, _x, _more, _made, _spreads in (
         gives="y: real[plan]",
         call=f"window_{'spread' if _spreads else 'sum'}.T({_x}, y, plan.planes, address(plan.window))",
         quiet=f"{_x}.size + sizes_multiplied(plan.shape, plan.ndim) >= 8192",
-        requires={**_needs(_x), "len(kernel)": "takes a window", _WINDOW: f"takes windows of up to {_SPAN} columns"},
-        takes=("len(stride)", *(("len(x_shape) >= len(kernel)",) if _sizes else ())),
+        requires={
+            **_DIMENSIONS,
+            f"{_x}.size": _NOTHING,
+            "len(kernel)": "takes a window",
+            _WINDOW: f"takes windows of up to {_SPAN} columns",
+        },
+        run=_back_of_volumes if _sizes else _sum_of_volumes(_name),
+        takes=("len(kernel) <= 2", "len(stride)", *(("len(x_shape) >= len(kernel)",) if _sizes else ())),
     )
 kernel(
     "scatter_planes",

@@ -50,7 +50,8 @@ def product(a: Any, b: Any, bias: Any = None) -> Any:
     if native.module is not None and a.dtype == b.dtype and _is_ours(a, b):
         return native.module.kernels["gemm"](a, b, bias)
     with np.errstate(all="ignore"):  # infinities are values, here as everywhere
-        y = _by_blas(a, b)
+        # a column by a row is no sum, and BLAS takes four times as long for it
+        y = np.multiply(a, b, order="C") if a.shape[-1] == 1 else _by_blas(a, b)
         if bias is not None:
             y += bias
     return y

@@ -8,15 +8,15 @@ from ..declare.kernel import kernel
 for _name in ("softmax", "log_softmax"):
     kernel(
         _name,
-        "x: real[*rows, n], dim: last",
-        gives="y: real[*rows, n]",
-        call=f"{_name}_forward.T(x, y, rows, n)",
+        "x: real[*rows, n, *inner], dim: axis(n)",
+        gives="y: real[*rows, n, *inner]",
+        call=f"{_name}_forward.T(x, y, rows, n, inner)",
     )
     kernel(
         f"{_name}.backward",
-        "g: real[*rows, n], y: real[*rows, n], dim: last",
-        gives="gx: real[*rows, n]",
-        call=f"{_name}_backward.T(g, y, gx, rows, n)",
+        "g: real[*rows, n, *inner], y: real[*rows, n, *inner], dim: axis(n)",
+        gives="gx: real[*rows, n, *inner]",
+        call=f"{_name}_backward.T(g, y, gx, rows, n, inner)",
     )
 
 kernel(

@@ -46,6 +46,8 @@ MAKERS = frozenset(("tensor", "scalar_tensor", "new_tensor", "linspace", "logspa
                     "kaiser_window", "empty", "empty_like", "new_empty", "range", "complex"))  # fmt: skip
 """Names of functions that make tensors of numbers without an event."""
 
+_COMPUTED = frozenset(("attrgetter", "methodcaller", "__getattribute__", "__getattr__"))
+
 
 class Effect(NamedTuple):
     """A line with an effect, or something that a replay would not do."""
@@ -64,7 +66,7 @@ class Code(NamedTuple):
     globals: tuple[str, ...]
     names: frozenset[str]
     effects: tuple[Effect, ...]
-    generator: bool
+    by_name: bool  # whether it asks for attributes by names that it computes
 
 
 @lru_cache(maxsize=4096)
@@ -95,7 +97,39 @@ def read(code: CodeType) -> Code:
                 names.add(i.argval)
             if i.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_METHOD") and i.argval in REFUSED:
                 effects.append(Effect(REFUSED[i.argval].format(i.argval), where(part, line)))
-    return Code(tuple(loads), frozenset(names), tuple(effects), bool(code.co_flags & 0x2A0))
+    computed = not _COMPUTED.isdisjoint((*loads, *names)) or any(map(_asks, _parts(code)))
+    return Code(tuple(loads), frozenset(names), tuple(effects), computed)
+
+
+def _asks(code: CodeType) -> bool:
+    """Return whether it calls getattr or hasattr otherwise than with a text that stands there as the name."""
+    steps = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "PRECALL", "PUSH_NULL", "NOP")]
+    for k, step in enumerate(steps):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval in ("getattr", "hasattr"):
+            at = _loaded(steps, k + 1)
+            if at < 0 or at + 1 >= len(steps) or steps[at].opname != "LOAD_CONST" or type(steps[at].argval) is not str:
+                return True
+            end = at + 1 if steps[at + 1].opname == "CALL" else _loaded(steps, at + 1)
+            if (
+                end < 0
+                or end >= len(steps)
+                or steps[end].opname != "CALL"
+                or steps[end].argval != (2 if end == at + 1 else 3)
+            ):
+                return True
+        elif step.argval in ("getattr", "hasattr") and step.opname not in ("LOAD_GLOBAL", "LOAD_NAME"):
+            return True
+    return False
+
+
+def _loaded(steps: list[dis.Instruction], at: int) -> int:
+    """Return where what follows the load of one plain value begins; -1 where something else stands there."""
+    if at >= len(steps) or steps[at].opname not in ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_CONST"):
+        return -1
+    at += 1
+    while at < len(steps) and steps[at].opname == "LOAD_ATTR":
+        at += 1
+    return at
 
 
 def _parts(code: CodeType) -> Iterator[CodeType]:

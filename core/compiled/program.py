@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
 import hashlib
+import weakref
 from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -225,6 +227,8 @@ class CompiledProgram:
         names = [name for name, _ in self.order if isinstance(name, str)]
         if names:
             self.library = ctypes.CDLL(str(built(self.source, _FLAGS, _told())))
+            if hasattr(_ctypes, "dlclose"):  # it goes with the last program that has it
+                weakref.finalize(self, _ctypes.dlclose, self.library._handle)
             for name, kernel in kernel_addresses().items():
                 ctypes.c_void_p.in_dll(self.library, name).value = kernel
             functions = {n: ctypes.cast(getattr(self.library, n), ctypes.c_void_p).value or 0 for n in names}

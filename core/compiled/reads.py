@@ -147,7 +147,6 @@ _UNASKED = frozenset(
     ]
 )
 """Methods with double underscores that the code of a function does not run by itself."""
-_BY_NAME = frozenset(("getattr", "hasattr", "attrgetter", "methodcaller", "__getattribute__", "__getattr__"))
 _LOOKING = ("BCELoss", "GaussianNLLLoss", "MultiLabelMarginLoss", "AdaptiveLogSoftmaxWithLoss", "TransformerEncoder",
             "Transformer", "FractionalMaxPool2d", "FractionalMaxPool3d")  # fmt: skip
 _OF_MODULES = frozenset(Module().__dict__)
@@ -279,7 +278,7 @@ class Reads:
             raise Refusal(f"{effect.line} {effect.what}")
         self._check(ATTRIBUTE, f, "__code__", f.__code__)
         self.names |= found.names
-        self.any_name = self.any_name or not _BY_NAME.isdisjoint((*found.globals, *found.names))
+        self.any_name = self.any_name or found.by_name
         for key in found.globals:
             if key in f.__globals__:
                 self._item(GET, f.__globals__, key, f.__globals__[key], key)

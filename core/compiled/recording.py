@@ -35,6 +35,8 @@ def short(line: Line) -> str:
 _RAISING = frozenset(("floor_divide", "remainder", "fmod", "pow_tensor"))
 """Ops that raise, or go another way, for some whole numbers in a tensor; those of `_CHECKED` for some of any kind."""
 _CHECKED = frozenset(("one_hot_rows", "binary_entropy"))
+MOST_BYTES = 1 << 30
+"""What the results of one call may take: all of them live as long as it is recorded."""
 _BY_VALUES = frozenset(("prod", "cumprod", "det", "slogdet", "svd", "svdvals", "eigh", "eig", "qr"))
 
 
@@ -53,6 +55,7 @@ class Recording(Tape):
         self.rooted: list[int] = []
         self.sources: list[tuple[Tensor, int | None]] = []
         self.why: Refusal | None = None
+        self._bytes = 0
 
     def record(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any],
                inputs: Sequence[Tensor]) -> Any:  # fmt: skip
@@ -120,6 +123,16 @@ class Recording(Tape):
             if name in _CHECKED or (whole and isinstance(event.inputs[1], Tensor)):
                 self._refuse(at_line(f"runs {event.op}, which raises for some values", event.place))
         super().op(event)  # type: ignore[misc]
+        self._bytes += sum(t._a.nbytes for t in event.outputs if t._a.base is None)
+        if self._mine() and self._bytes > MOST_BYTES:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Refuse the call, hear no more of it, and keep nothing alive."""
+        self._refuse(Refusal(f"the results of a call take more than {MOST_BYTES >> 20} MiB, all kept meanwhile"))
+        self._thread = 0
+        for held in (self.entries, self.outside, self.memories, self._known, self._by_memory, self._shadowed):
+            held.clear()
 
     def gradient_ops(self, event: observe.GradientOpsEvent) -> None:
         """Note the ops of a gradient; refuse one that depends on values."""

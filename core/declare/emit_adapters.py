@@ -136,9 +136,6 @@ class Entry(Expressions):
             left.remove(ready)
             if ready.axes is not None:
                 self._bind(ready, first is ready)
-        for a in self.arguments:
-            if a.kind == "last" and self.main is not None:
-                self.decline([f"!is_last({self.where[a.name]}, {self.main.name}_nd)"])
 
     def _begin(self, a: Argument) -> None:
         n = a.name

@@ -19,8 +19,7 @@ what its vjp asks for. Each is one of
   is declined; `strided`: anyhow, in whole items; `dense`: in any order without gaps; `written`: strided, and written to
 - ``type[axes]?``, an array or None; ``int64[axes] < size``: indices, an IndexError where one is out of range
 - ``shape[axes]``, a tuple with the sizes of an array that is not there; with ``?`` or None
-- ``axis(n)``, ``axes(n)``, ``len(n)``: the axis of x that is n, the neighbouring axes that are, how many they are;
-  ``last``: the last axis, whose others the row brings there
+- ``axis(n)``, ``axes(n)``, ``len(n)``: the axis of x that is n, the neighbouring axes that are, how many they are
 - ``int``, ``word`` (64 bits), ``float``, ``flag``, ``text``, tuples of ``ints``, ``pairs``, ``flags``; ``value``, an
   item of x's type; ``needs``, which gradients are wanted; ``(spec, spec)``, a tuple, whose items are called after it
   with a number; ``any_object``: nothing is read
@@ -59,7 +58,6 @@ READERS = (
     "text",
     "needs",
     "any_object",
-    "last",
 )
 
 

@@ -20,15 +20,22 @@ MAX_INPUTS = 7  # MAP_MAX_IN in map.h
 
 # What one item costs, counted in additions of adjacent floats; what is not named costs one. Measured, see simd_math.h.
 _COSTS = {
-    "f": {2: "div sqrt rsqrt", 4: "exp exp2 expm1 log erf", 7: "sigmoid tanh sin cos", 20: "log1p log2 log10 erfc pow"},
+    "f": {
+        2: "div sqrt rsqrt",
+        4: "exp exp2 expm1 log erf",
+        7: "sigmoid tanh sin cos log1p log2 log10 hypot",
+        10: "asin acos atan atan2 sinh cosh asinh acosh atanh tan fmod remainder floor_divide",
+        20: "erfc pow",
+    },
     "d": {4: "div sqrt rsqrt", 10: "exp exp2 expm1 log log1p log2 sigmoid", 20: "tanh", 160: "erf erfc"},
     "?": {},
     "l": {20: "floor_divide remainder"},
 }
 _LIBM_COST = 160
-# What float32 has a quicker function of for arguments up to SM_NEAR_f32, and the items that are looked at together.
-NEAR = ("sin", "cos")
-BLOCK = 256
+# What float32 has a quicker function of, sm_<name>_near_f32, for operands that are not far; by which test they are.
+NEAR = {"sin": "sm_far_f32", "cos": "sm_far_f32", "tan": "sm_tan_far_f32",
+        **dict.fromkeys(("fmod", "remainder", "floor_divide"), "sm_fmod_far_f32")}  # fmt: skip
+BLOCK = 256  # items that are looked at together
 _LIBM = "sin cos log10 pow tan asin acos atan sinh cosh asinh acosh atanh atan2 fmod remainder floor_divide hypot"
 
 RESERVED = (
@@ -50,6 +57,9 @@ _IN_WHOLE |= {
     "maximum": "({0} > {1} ? {0} : {1})",
     "minimum": "({0} < {1} ? {0} : {1})",
 }
+
+# What float32 has as one function, in place of the op's text: a polynomial for three steps of Halley's method.
+_AS_ONE = {"erfinv": "sm_erfinv_f32"}
 
 # Eliminating partial redundancies makes branches of two selects that follow one another (a clamp), and then gcc does
 # not vectorise the loop: 1 M elements of Rprop take 23 ms in place of 1.
@@ -82,17 +92,18 @@ def _loop(first: str, end: str, body: Sequence[str]) -> list[str]:
     return ["INDEPENDENT", turns, *(f"    {line}" for line in body), "}"]
 
 
-def _blocks(statements: Sequence[Statement], body: Sequence[str], angles: Sequence[Any]) -> list[str]:
-    """Return the loop in blocks: those whose angles are all near take the quick sine and cosine, others those for any.
+def _blocks(statements: Sequence[Statement], body: Sequence[str], far: Sequence[Statement]) -> list[str]:
+    """Return the loop in blocks: those whose operands are all near take the quick functions, others those for any.
 
-    A loop of its own decides, with what the angles need, before anything is written: the output may be an input.
+    A loop of its own decides, with what the operands need, before anything is written: the output may be an input.
     """
     near = [re.sub(rf"\bsm_({'|'.join(NEAR)})_f32\(", r"sm_\1_near_f32(", line) for line in body]
-    needed = {*angles}
+    needed = {o for st in far for o in st.operands}
     for st in reversed(statements):
         needed.update(st.operands if st.target in needed else ())
     looked_at = [line for line in near[:-1] if line.split()[2] in needed]  # const float NAME = ...
-    looked_at += [f"far_ |= sm_far_f32({c_operand(a, 'f32')});" for a in dict.fromkeys(angles)]
+    tests = [f"far_ |= {NEAR[st.op]}({', '.join(c_operand(o, 'f32') for o in st.operands)});" for st in far]
+    looked_at += dict.fromkeys(tests)
     return [
         f"for (ptrdiff_t first_ = 0; first_ < count_; first_ += {BLOCK}) {{",
         f"    const ptrdiff_t end_ = count_ - first_ < {BLOCK} ? count_ : first_ + {BLOCK};",
@@ -158,6 +169,8 @@ class Kernel:
             whole_lines(self.program) if whole else c_lines(self.program, "f32" if self.type == "f" else "f64")
         )
         inputs, params = self.program.inputs, self.program.params
+        if self.type == "f" and (one := _AS_ONE.get(self.program.name)):
+            lines, result = [], f"{one}({', '.join(inputs)})"
         types = [("uint8_t" if t == "?" else real) for t in self.in_types]
         out = "uint8_t" if self.out_type == "?" else real
         head = [f"const {t} *in{k}_ = (const {t} *)ptr_[{k}];" for k, t in enumerate(types)]
@@ -169,8 +182,8 @@ class Kernel:
         ]
         body += [*lines, f"out_[item_] = ({out})({result});"]
         unused = [] if params else ["(void)params_;"]
-        angles = [st.operands[0] for st in self.program.statements if st.op in NEAR] if self.type == "f" else []
-        loops = _blocks(self.program.statements, body, angles) if angles else _loop("0", "count_", body)
+        far = [st for st in self.program.statements if st.op in NEAR] if self.type == "f" else []
+        loops = _blocks(self.program.statements, body, far) if far else _loop("0", "count_", body)
         lines = [f"VECTOR {self.declaration()} {{", *(f"    {line}" for line in unused + head + loops)]
         return "\n".join([f"/* {self.program.text} */", *lines, "}", ""])
 

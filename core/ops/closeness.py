@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import text
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.operands import need_tensors
 from ..dispatch.publish import public
@@ -68,7 +69,8 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
     return bool(isclose(input, other, rtol, atol, equal_nan)._a.all())
 
 
-@public()
+@public(home="reduce", state="quiet",
+        fast=[Fast(body="same_items(input, other)", types={"input": "piece", "other": "piece"})])  # fmt: skip
 def equal(input: Tensor, other: Tensor) -> bool:
     """Return whether both have the same shape and elements; NaN equals nothing.
 

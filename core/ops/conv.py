@@ -6,6 +6,7 @@ from typing import Any
 
 from ..base.errors import text
 from ..declare.kinds import Ints
+from ..declare.signature import Fast
 from ..dispatch.publish import namespaces, public
 from ..tensors.tensor import Tensor
 from .conv_ops import Each, _conv, _conv_transpose
@@ -204,12 +205,15 @@ def _make_conv(n: int, example: str, result: str) -> Any:
     >>> core.nn.functional.{name}({example})
     {result}
     """
-    return _both(function)
+    return _both(function, f"convolved(op.conv, {n}, 0, input, weight, bias, stride, padding, dilation, groups, NULL)")
 
 
-def _both(function: Any) -> Any:
-    """Public in nn.functional, and like PyTorch's in `core` too."""
-    known = namespaces[""][function.__name__] = public(namespace="nn.functional", method=False)(function)
+def _both(function: Any, body: str = "") -> Any:
+    """Public in nn.functional, and like PyTorch's in `core` too; `body`: the C function of plain calls."""
+    fast = Fast(body=body, types=dict.fromkeys(("input", "weight", "bias"), "real"),
+                raw=("stride", "padding", "dilation", "output_padding"))  # fmt: skip
+    known = public(namespace="nn.functional", method=False, home="layers", fast=[fast] if body else [])(function)
+    namespaces[""][function.__name__] = known
     return known
 
 
@@ -267,7 +271,8 @@ def _make_transpose(n: int, example: str, result: str) -> Any:
     >>> core.nn.functional.{name}({example})
     {result}
     """
-    return _both(function)
+    settings = "stride, padding, dilation, groups, output_padding"
+    return _both(function, f"convolved(op.conv_transpose, {n}, 1, input, weight, bias, {settings})")
 
 
 conv1d = _make_conv(1, "core.tensor([[1.0, 2.0, 4.0]]), core.tensor([[[1.0, -1.0]]])", "tensor([[-1., -2.]])")

@@ -201,7 +201,8 @@ def as_tensor(data: Data, dtype: Dtype | None = None, device: Device | None = No
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device)
     if isinstance(data, np.ndarray):
-        return from_numpy(data).to(dtype=dtype, device=device)
+        made = from_numpy(data)
+        return made if dtype is None and device is None else made.to(dtype=dtype, device=device)
     return tensor(data, dtype=dtype, device=device)
 
 
@@ -293,3 +294,6 @@ def from_numpy(array: np.ndarray) -> Tensor:
     out = from_array(array.view(np.ndarray) if type(array) is not np.ndarray else array)
     note(out, array)
     return out
+
+
+from_numpy = offer(from_numpy, home="creation", state="quiet", fast=[Fast(body="over_array(array)", raw=("array",))])

@@ -282,7 +282,6 @@ def arange(
 arange = _offered(arange, "range_of(start, end, step)", raw=("start", "end", "step"))
 
 
-@behind
 def linspace(
     start: Number | Tensor,
     end: Number | Tensor,
@@ -306,6 +305,10 @@ def linspace(
         t = _even_in_ops(lo, hi, steps if isinstance(steps, int) else n, d, device)
         return t.requires_grad_() if requires_grad else t
     return _made("linspace", lambda xp: _even(xp, lo, hi, n, d), d, device, requires_grad, out, ignored)
+
+
+linspace = offer(linspace, home="creation", state="quiet",
+                 fast=[Fast(body="even_of(start, end, steps)", raw=("start", "end"))])  # fmt: skip
 
 
 def _count(op: str, steps: Any) -> int:

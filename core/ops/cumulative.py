@@ -12,6 +12,7 @@ from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import normalize_dim, normalize_dims
 from ..declare.kinds import Dim, Dims
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.out import into
 from ..dispatch.publish import public
@@ -69,7 +70,10 @@ _cumprod = operation("cumprod", lambda xp, x, dim: rounded(xp.cumprod(wide(x), a
                      vjp=_cumprod_vjp, samples=_cumprod_samples, contiguous=True)  # fmt: skip
 
 
-@public(inplace=True)
+_NUMBERS: dict[str, Any] = {"types": {"input": "piece"}, "check": ("number_contiguous((PyObject *){input})",)}
+
+
+@public(inplace=True, home="index", fast=[Fast(op="cumprod(input, dim)", **_NUMBERS)])
 def cumprod(input: Tensor, dim: Dim, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
     """Return the products of all elements up to each one along `dim`. Integers and bools give int64.
 
@@ -105,7 +109,7 @@ def _running_extreme(name: str, ufunc: str) -> Any:
 _cummax, _cummin = _running_extreme("cummax", "maximum"), _running_extreme("cummin", "minimum")
 
 
-@public()
+@public(home="index", fast=[Fast(op="cummax(input, dim)", result="cummax", **_NUMBERS)])
 def cummax(input: Tensor, dim: Dim) -> return_types.cummax:
     """Return the greatest element up to each one along `dim`, and its index, the last of equals.
 
@@ -117,7 +121,7 @@ def cummax(input: Tensor, dim: Dim) -> return_types.cummax:
     return _ReturnCummax(*_cummax(input, dim=normalize_dim(dim, input.ndim, "cummax")))
 
 
-@public()
+@public(home="index", fast=[Fast(op="cummin(input, dim)", result="cummin", **_NUMBERS)])
 def cummin(input: Tensor, dim: Dim) -> return_types.cummin:
     """Return the least element up to each one along `dim`, and its index, the last of equals.
 

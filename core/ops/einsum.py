@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from ..base.errors import text
@@ -18,7 +19,10 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def _forward(xp: Any, *tensors: Any, equation: str) -> Any:
-    y = xp.einsum(equation, *[wide(t) for t in tensors], optimize=len(tensors) > 1)
+    left, _, out = equation.partition("->")
+    terms = left.split(",")
+    contracted = any(c not in out and not all(c in n for n in terms) for c in left if c != ",")  # else one pass does
+    y = xp.einsum(equation, *[wide(t) for t in tensors], optimize=len(tensors) > 1 + (not contracted))
     return rounded(xp.array(y, order="C"), tensors[0].dtype)
 
 
@@ -59,7 +63,8 @@ _einsum = operation("einsum", _forward, inputs="tensors*", params={"equation": "
                     doc="A sum of products; no letter occurs twice in one operand.")  # fmt: skip
 
 
-def _letters(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str]:
+@lru_cache(1024)
+def _letters(equation: str, ndims: tuple[int, ...]) -> tuple[tuple[str, ...], str]:
     """Return the operands' and the output's letters; an ellipsis is given letters of its own."""
     left, arrow, out = equation.replace(" ", "").partition("->")
     terms = left.split(",")
@@ -73,27 +78,27 @@ def _letters(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str
                     came=equation,
                 )
             )
-    if len(terms) != len(tensors):
-        few = len(tensors) < len(terms)
+    if len(terms) != len(ndims):
+        few = len(ndims) < len(terms)
         raise RuntimeError(
             text(
                 f"einsum(): {'fewer' if few else 'more'} operands were provided than specified in the equation",
                 op="einsum",
-                came=f"{len(tensors)} operands for {equation!r}",
+                came=f"{len(ndims)} operands for {equation!r}",
             )
         )
     free = [c for c in _LETTERS if c not in equation]
-    widest = max((t.ndim - len(n) + 3 for n, t in zip(terms, tensors, strict=True) if "..." in n), default=0)
+    widest = max((d - len(n) + 3 for n, d in zip(terms, ndims, strict=True) if "..." in n), default=0)
     dots = "".join(free[:widest])
-    for i, (n, t) in enumerate(zip(terms, tensors, strict=True)):
+    for i, (n, ndim) in enumerate(zip(terms, ndims, strict=True)):
         have = len(n.replace("...", ""))
-        if "..." in n and have <= t.ndim:
-            terms[i] = n.replace("...", dots[len(dots) - (t.ndim - have) :])
-        elif have != t.ndim:
+        if "..." in n and have <= ndim:
+            terms[i] = n.replace("...", dots[len(dots) - (ndim - have) :])
+        elif have != ndim:
             raise RuntimeError(
                 text(
                     f"einsum(): the number of subscripts in the equation ({have}) does not match the number of "
-                    f"dimensions ({t.ndim}) for operand {i} and no ellipsis was given",
+                    f"dimensions ({ndim}) for operand {i} and no ellipsis was given",
                     op="einsum",
                     came=equation,
                 )
@@ -116,7 +121,7 @@ def _letters(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str
                     came=equation,
                 )
             )
-    return terms, out
+    return tuple(terms), out
 
 
 def _check(terms: list[str], tensors: list[Tensor], equation: str) -> None:
@@ -180,9 +185,11 @@ def einsum(equation: str | Tensor, *operands: Tensor | Sequence[Any]) -> Tensor:
     tensors: list[Any] = list(operands[0] if listed else operands)
     if not tensors:
         raise ValueError("einsum(): must provide at least one operand\n  op: einsum")
-    terms, out = _letters(written, tuple(tensors))
-    free = [c for c in _LETTERS if c not in "".join(terms)]
-    for i in range(len(tensors)):  # a letter twice in one operand is its diagonal: a product with the identity
+    found, out = _letters(written, tuple([t.ndim for t in tensors]))
+    terms = list(found)
+    doubled = [i for i, n in enumerate(terms) if len(set(n)) < len(n)]
+    free = [c for c in _LETTERS if c not in "".join(terms)] if doubled else []
+    for i in doubled:  # a letter twice in one operand is its diagonal: a product with the identity
         for c in sorted(set(terms[i])):
             while terms[i].count(c) > 1:
                 other = free.pop()
@@ -191,4 +198,6 @@ def einsum(equation: str | Tensor, *operands: Tensor | Sequence[Any]) -> Tensor:
                 terms.append(c + other)
                 tensors.append(eye(tensors[i]._a.shape[at], dtype=tensors[i].dtype, device=tensors[i].device))
     _check(terms, tensors, written)
+    if len(tensors) == 1 and len(out) == len(terms[0]):  # the dimensions in another order: a view, as in PyTorch
+        return tensors[0].permute([terms[0].index(c) for c in out])  # type: ignore[no-any-return]
     return _einsum(*tensors, equation=",".join(terms) + "->" + out)

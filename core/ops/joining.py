@@ -161,7 +161,9 @@ def stack(tensors: Tensors, dim: Dim = 0, *, out: Tensor | None = None) -> Tenso
     return _into(out, _stack(*_of_one_dtype(many), dim=normalize_dim(dim, len(first) + 1, "stack")))
 
 
-@public(method=False)
+@public(method=False, home="cat_stack", state="any", fast=[
+    Fast(body="joined_along(tensors, tensors_t.ndim > 1, OP_CAT)", check=("tensors_t.ndim > 0",))
+])  # fmt: skip
 def hstack(tensors: Tensors, *, out: Tensor | None = None) -> Tensor:
     """Return the tensors side by side: along dim 1, vectors along dim 0."""
     many = [_atleast(1)(t) for t in _listed(tensors, "hstack")]
@@ -181,7 +183,8 @@ def column_stack(tensors: Tensors, *, out: Tensor | None = None) -> Tensor:
     return cat(many, 1, out=out)
 
 
-@public("row_stack", method=False)
+@public("row_stack", method=False, home="cat_stack", state="any",
+        fast=[Fast(body="joined_along(tensors, 0, OP_CAT)", check=("tensors_t.ndim > 1",))])  # fmt: skip
 def vstack(tensors: Tensors, *, out: Tensor | None = None) -> Tensor:
     """Return the tensors one below another, vectors as rows."""
     return cat([_atleast(2)(t) for t in _listed(tensors, "vstack")], 0, out=out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,14 @@ def _source(arange: Any, n: int, before: int, after: int, mode: str) -> Any:
     if mode == "replicate":
         return at.clip(0, n - 1)
     return (n - 1) - abs((n - 1) - abs(at))
+
+
+@lru_cache(256)
+def _known_source(n: int, before: int, after: int, mode: str) -> Any:
+    """Return `_source` as an array that nobody writes to, made once: layers pad the same sizes again and again."""
+    at = _source(np.arange, n, before, after, mode)
+    at.flags.writeable = False
+    return at
 
 
 @public(
@@ -120,7 +128,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         if a or b:
             size = input.shape[d]
             if type(size) is int:
-                source = from_array(_source(np.arange, n, a, b, mode)).to(input.device)
+                source = from_array(_known_source(n, a, b, mode)).to(input.device)
             else:  # a size that is exported: by ops, which a program can have
                 source = _source(partial(arange, device=input.device), size, a, b, mode)
             y = y.index_select(d, source)

@@ -219,6 +219,9 @@ def embedding_bag(
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(-1, 1)  # type: ignore[attr-defined]
     skipped = None if padding_idx is None else flat == padding_idx % weight.shape[0]
+    if input.ndim == 2 and skipped is None and input.numel():
+        sets = rows.reshape(*input.shape, weight.shape[1])
+        return sets.max(1)[0] if mode == "max" else sets.sum(1) if mode == "sum" else sets.mean(1)
     bags = []
     for a, b in pairwise(starts):
         piece = rows[a:b] if skipped is None else rows[a:b][~skipped[a:b]]

@@ -239,7 +239,7 @@ _cumsum = operation("cumsum", _running, params={"dim": 0, "reverse": False},
 
 @public(inplace=True, home="index",
         fast=[Fast(op="cumsum(input, dim, Py_False)", types={"input": "piece"},
-                   check=("real_contiguous((PyObject *){input})",))])  # fmt: skip
+                   check=("number_contiguous((PyObject *){input})",))])  # fmt: skip
 def cumsum(input: Tensor, dim: Dim, *, dtype: Dtype | None = None) -> Tensor:
     """Return the sum of all elements up to and including each one, along `dim`. Integers and bools give int64.
 

@@ -156,6 +156,8 @@ def _floating(t: Tensor, name: str) -> Kind:
 def scaled(u: Any, width: Any, low: Any) -> Any:
     """``u * width + low`` rounded once, as PyTorch's fused multiply-add does; its weights start with these bits."""
     width, low = u.dtype.type(width), u.dtype.type(low)
+    if width == 1 and low == 0:
+        return u
     if u.dtype == np.float32:
         return (u.astype(np.float64) * float(width) + float(low)).astype(np.float32)
     # float64: the product's and the sum's own errors are found (Dekker 1971, Knuth's two-sum) and added back

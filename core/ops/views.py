@@ -263,6 +263,11 @@ def movedim(input: Tensor, source: Dims, destination: Dims) -> Tensor:
     core.Size([3, 4, 2])
     """
     n = input.ndim
+    if type(source) is int and type(destination) is int and n:
+        at, place = normalize_dim(source, n, "movedim"), normalize_dim(destination, n, "movedim")
+        order = [d for d in range(n) if d != at]
+        order.insert(place, at)
+        return permute(input, tuple(order))
     source = [normalize_dim(d, n, "movedim") for d in (source if isinstance(source, tuple | list) else (source,))]
     to = [
         normalize_dim(d, n, "movedim")

@@ -131,7 +131,17 @@ def uniform(xp: Any, seed: int, offset: int, n: int) -> Any:
     >>> uniform(np, 0, 0, 2)
     array([0.7980929 , 0.05551759], dtype=float32)
     """
+    if _is_in_c(xp, offset):
+        return _in_c["philox_uniform"](seed, offset, n)
     return _unit(xp, words(xp, seed, offset, n)[0])
+
+
+_in_c: Any = native.module and native.module.kernels
+
+
+def _is_in_c(xp: Any, offset: int) -> bool:
+    """Whether the C kernels make these numbers: not those of a graph's place, nor a GPU's."""
+    return xp is np and _in_c is not None and not isinstance(offset, Placed)
 
 
 def uniform64(xp: Any, seed: int, offset: int, n: int) -> Any:
@@ -140,7 +150,10 @@ def uniform64(xp: Any, seed: int, offset: int, n: int) -> Any:
 
 
 def normal(xp: Any, seed: int, offset: int, n: int) -> Any:
-    """n float32 of the standard normal distribution: ``tl.randn(seed, offset + i)``, by Box and Muller."""
+    """n float32 of the standard normal distribution: ``tl.randn(seed, offset + i)`` but for the last bit, by Box and
+    Muller."""
+    if _is_in_c(xp, offset):
+        return _in_c["philox_normal"](seed, offset, n)
     a, b = (_unit(xp, w) for w in words(xp, seed, offset, n, 2))
     radius = xp.sqrt(np.float32(-2.0) * xp.log(xp.maximum(np.float32(1.0e-7), a)))
     return radius * xp.cos(np.float32(6.283185307179586) * b)
@@ -193,7 +206,10 @@ class Philox:
         """n int64 in 0..span-1; `long` is another generator's affair. The bias of a number is below span / 2**32, or
         span / 2**64 for a greater span."""
         if span <= 1 << 32:
-            (word,) = words(xp, *self.take(n), n)
+            seed, offset = self.take(n)
+            if _is_in_c(xp, offset):
+                return _in_c["philox_integers"](seed, offset, n, span)
+            (word,) = words(xp, seed, offset, n)
             return (word.astype(np.uint64) * np.uint64(span) >> _32).astype(np.int64)
         high, low = words(xp, *self.take(n), n, 2)
         both = (high.astype(np.uint64) << _32) | low.astype(np.uint64)

@@ -9,7 +9,8 @@ float32, onnxruntime and PyTorch). Commands of their own: `check` (has core beco
 well configs are ordered without a GPU), `c-kernels` and `c-dispatch` (the tuner on four C kernels, beside all of their
 configs), `serving` (`lab serve` beside LitServe), `small-accuracy` (what fewer bits cost three models), `distributed`
 (sums over processes beside PyTorch's gloo), `winograd-error` (3x3 convolutions beside float64), `compile` (functions
-and steps compiled).
+and steps compiled), `sweep` (460 calls of ops by three sizes beside PyTorch, forward and both ways: how many take at
+most its time).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SECTIONS = (*cpu.SECTIONS, "memory", "observer", "recording", "small")
 COMMANDS = {"check": "check", "launch": "launch", "tuning-replay": "tuning_replay", "static-ranks": "static_ranks",
             "c-kernels": "c_kernels", "c-dispatch": "c_dispatch", "serving": "serving",
             "small-accuracy": "small_accuracy", "distributed": "distributed",
-            "winograd-error": "winograd_error", "compile": "compiled"}  # fmt: skip
+            "winograd-error": "winograd_error", "compile": "compiled", "sweep": "sweep"}  # fmt: skip
 
 _ADD = """
 import sys, time, core

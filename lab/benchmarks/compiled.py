@@ -1,9 +1,9 @@
 """``python -m lab bench compile``: functions and training steps compiled, beside core and PyTorch as they are.
 
 Functions that are mostly elementwise, with and without their gradients, and the training steps of `steps`; on one
-thread, all contestants of a case in turn in one process, times on the processor as shares of core's own. Compiled functions have stepped
-back to eager where they were no faster, as they do for a user: their share is then 1 and the column "as" says so. Last
-the most memory that a GPT's step takes, compiled and not, each in a process of its own.
+thread, all contestants of a case in turn in one process, times on the processor as shares of core's own. Compiled
+functions have stepped back to eager where they were no faster, as they do for a user: their share is then 1 and the
+column "as" says so. Last the most memory that a GPT's step takes, compiled and not, each in a process of its own.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ static inline int is_array(PyObject *object, int type) {
     return PyArray_CheckExact(object) && PyArray_TYPE((PyArrayObject *)object) == type;
 }
 
-/* A contiguous array of a type whose items kernels move; such a one of float32 or float64; such a one of int64. */
+/* A contiguous array of a type whose items kernels move; such a one of float32 or float64, or of
+   int64 too; such a one of int64. */
 static inline int pickable(PyObject *object) {
     const unsigned types = 1 << NPY_FLOAT | 1 << NPY_DOUBLE | 1 << NPY_INT64 | 1 << NPY_INT32 | 1 << NPY_BOOL;
     return type_among(object, types) >= 0 && PyArray_ISCARRAY_RO((PyArrayObject *)object) &&
@@ -25,6 +26,9 @@ static inline int pickable(PyObject *object) {
 }
 static inline int real_contiguous(PyObject *object) {
     return pickable(object) && type_among(object, 1 << NPY_FLOAT | 1 << NPY_DOUBLE) >= 0;
+}
+static inline int number_contiguous(PyObject *object) {
+    return pickable(object) && type_among(object, 1 << NPY_FLOAT | 1 << NPY_DOUBLE | 1 << NPY_INT64) >= 0;
 }
 static inline int is_index(PyObject *object) { return pickable(object) && is_array(object, NPY_INT64); }
 
@@ -72,11 +76,6 @@ static inline int is_needed(PyObject *needs, int input) {
 
 /* A tuple of neighbouring axes in their order: the first, and how many; 0 where it is none. */
 int axes_at(PyObject *object, int ndim, int *first, int *count);
-
-static inline int is_last(PyObject *object, int ndim) {
-    npy_intp axis;
-    return ndim && exact_int(object, &axis) && (axis == -1 || axis == ndim - 1);
-}
 
 /* NULL with a ValueError that says which shape came and which was needed. */
 PyObject *misfit(const char *kernel, const char *what, PyObject *came, int ndim, const npy_intp *needed);

@@ -87,6 +87,10 @@ typedef uint64_t item_8 __attribute__((aligned(1), may_alias));
 /* to[j][i] = from[i][j] for i < rows, j < columns: the source's items lie along j, the result's along i. */
 VECTOR static void exchange(char *to, ptrdiff_t to_row, const char *from, ptrdiff_t from_row, ptrdiff_t rows,
                             ptrdiff_t columns, ptrdiff_t from_item, ptrdiff_t item) {
+    if (from_item == -item) { /* a flipped source is read forwards */
+        to += (columns - 1) * to_row, to_row = -to_row;
+        from += (columns - 1) * from_item, from_item = item;
+    }
     if (rows == SIDE && columns == SIDE && item == 4 && from_item == 4) {
         for (int j = 0; j < SIDE; j += 8)
             for (int i = 0; i < SIDE; i += 8)
@@ -105,6 +109,21 @@ VECTOR static void exchange(char *to, ptrdiff_t to_row, const char *from, ptrdif
         for (ptrdiff_t j = 0; j < columns; j++)
             for (ptrdiff_t i = 0; i < rows; i++)
                 memcpy(to + j * to_row + i * item, from + i * from_row + j * from_item, (size_t)item);
+#undef ITEMS
+}
+
+/* to[k] = from[-k] */
+VECTOR static void backwards(char *to, const char *from, ptrdiff_t n, ptrdiff_t item) {
+#define ITEMS(TYPE)                                                                  \
+    INDEPENDENT                                                                      \
+    for (ptrdiff_t k = 0; k < n; k++) ((TYPE *)to)[k] = ((const TYPE *)from)[-k]
+    if (item == 4) {
+        ITEMS(item_4);
+    } else if (item == 8) {
+        ITEMS(item_8);
+    } else {
+        for (ptrdiff_t k = 0; k < n; k++) memcpy(to + k * item, from - k * item, (size_t)item);
+    }
 #undef ITEMS
 }
 
@@ -132,6 +151,8 @@ static void copy_rows(void *context, ptrdiff_t begin, ptrdiff_t end) {
         if (step == item) {
             if (job->past) copy_past_cache(job->to + to, job->from + from, n * item);
             else memcpy(job->to + to, job->from + from, (size_t)(n * item));
+        } else if (step == -item) {
+            backwards(job->to + to, job->from + from, n, item);
         } else {
             exchange(job->to + to, 0, job->from + from, step, n, 1, 0, item);
         }

@@ -14,6 +14,9 @@
 #include "kernels/order.h"
 #include "kernels/philox.h"
 #include "kernels/pick.h"
+#include "kernels/running.h"
+#include "kernels/search.h"
+#include "kernels/special.h"
 #include "kernels/strided.h"
 #include "kernels/window_plan.h"
 

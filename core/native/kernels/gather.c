@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
+#include "kernels/simd_bits.h"
 #include "runtime/parallel.h"
 
 typedef uint8_t item_1 __attribute__((may_alias));
@@ -67,10 +68,14 @@ typedef struct {
 static void pick_some(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const picked *c = context;
     const ptrdiff_t inner = c->inner, size = c->size;
-#define ROWS(COPY)                                                                          \
-    for (ptrdiff_t row = begin; row < end; row++) {                                         \
-        const ptrdiff_t plane = row / c->count, at = placed(c->index[row % c->count], size); \
-        COPY(c->y + row * inner, c->table + (plane * size + at) * inner);                   \
+    const ptrdiff_t plane = begin / c->count;
+    const char *table = c->table + plane * size * inner;
+    ptrdiff_t row = begin, first = plane * c->count; /* of the plane */
+#define ROWS(COPY)                                                                             \
+    for (; row < end; first += c->count, table += size * inner) {                              \
+        const ptrdiff_t past = first + c->count < end ? first + c->count : end;                \
+        const int64_t *index = c->index - first;                                               \
+        for (; row < past; row++) COPY(c->y + row * inner, table + placed(index[row], size) * inner); \
     }
 #define COPY_4(to, from) memcpy(to, from, 4)
 #define COPY_8(to, from) memcpy(to, from, 8)
@@ -204,6 +209,29 @@ void NAME(add_along)(const pick_shape *s, const int64_t *index, REAL *x, const R
     run_along(&context, NAME(add_items), 1);
 }
 
+/* As amax, amin and the product of all that meets in a place; NaN is greater and less than all. */
+#define MEETING(name, JOINED)                                                                            \
+    INLINE void NAME(name)(REAL *a, REAL b) { *a = JOINED; }                                             \
+    static void NAME(name##_items)(void *context, ptrdiff_t begin, ptrdiff_t end) {                      \
+        const along *c = context;                                                                        \
+        EACH_ROW(NAME(name)((REAL *)c->x + at, ((const REAL *)c->y)[row * n + k]))                       \
+    }
+MEETING(greatest, NAME(sm_maximum)(*a, b))
+MEETING(least, NAME(sm_minimum)(*a, b))
+MEETING(multiplied, *a * b)
+#undef MEETING
+
+int NAME(reduce_along)(const pick_shape *s, const int64_t *index, REAL *x, const REAL *y, const char *how) {
+    const parallel_body body = !strcmp(how, "amax")   ? NAME(greatest_items)
+                               : !strcmp(how, "amin") ? NAME(least_items)
+                               : !strcmp(how, "prod") ? NAME(multiplied_items)
+                               : !strcmp(how, "sum")  ? NAME(add_items)
+                                                      : NULL;
+    along context = {s, index, (char *)x, (char *)y, sizeof(REAL), 1};
+    if (body) run_along(&context, body, 1);
+    return body != NULL;
+}
+
 typedef struct {
     const REAL *g;
     const int64_t *index;
@@ -231,33 +259,6 @@ void NAME(add_rows)(const REAL *g, const int64_t *index, REAL *y, ptrdiff_t oute
     if (inner > SPAN) took(PATH_gather_add_spans);
     NAME(added) context = {g, index, y, count, size, inner, (inner + SPAN - 1) / SPAN};
     parallel_for(outer * context.spans, 4.0 * (double)(outer * count) * (double)inner, NAME(add_columns), &context);
-}
-
-typedef struct {
-    const REAL *x;
-    REAL *y;
-    ptrdiff_t n, inner;
-    int reverse;
-} NAME(running);
-
-VECTOR static void NAME(run_planes)(void *context, ptrdiff_t begin, ptrdiff_t end) {
-    const NAME(running) *c = context;
-    const ptrdiff_t n = c->n, inner = c->inner, way = c->reverse ? -inner : inner;
-    for (ptrdiff_t plane = begin; plane < end; plane++) {
-        const REAL *x = c->x + plane * n * inner + (c->reverse ? (n - 1) * inner : 0);
-        REAL *y = c->y + (x - c->x);
-        memcpy(y, x, sizeof(REAL) * (size_t)inner);
-        for (ptrdiff_t k = 1; k < n; k++) {
-            x += way, y += way;
-            INDEPENDENT
-            for (ptrdiff_t i = 0; i < inner; i++) y[i] = y[i - way] + x[i];
-        }
-    }
-}
-
-void NAME(running_sum)(const REAL *x, REAL *y, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner, int reverse) {
-    NAME(running) context = {x, y, n, inner, reverse};
-    if (n && inner) parallel_for(outer, (double)(outer * n) * (double)inner * (inner == 1 ? 16 : 2), NAME(run_planes), &context);
 }
 
 #endif

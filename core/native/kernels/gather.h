@@ -39,8 +39,8 @@ void triangle(const char *x, char *y, ptrdiff_t planes, ptrdiff_t rows, ptrdiff_
                       ptrdiff_t inner);                                                                                 \
     /* x at the index += y, equal places in their order */                                                              \
     void add_along_##S(const pick_shape *s, const int64_t *index, T *x, const T *y);                                    \
-    /* the sums of x (outer, n, inner) up to each item along n, or from the end on */                                   \
-    void running_sum_##S(const T *x, T *y, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner, int reverse);
+    /* the same by "amax", "amin", "prod" or "sum"; 0 for another word */                                               \
+    int reduce_along_##S(const pick_shape *s, const int64_t *index, T *x, const T *y, const char *how);
 DECLARE_PICK(float, f32)
 DECLARE_PICK(double, f64)
 

@@ -24,6 +24,13 @@
 #define INDEPENDENT
 #endif
 
+/* PRODUCTS_APART: each product is rounded before it is added, though the processor could do both in one. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define PRODUCTS_APART __attribute__((optimize("fp-contract=off")))
+#else
+#define PRODUCTS_APART
+#endif
+
 #define INLINE static inline __attribute__((always_inline, unused))
 
 #endif

@@ -112,10 +112,10 @@ typedef struct {
     /* whether any is not finite (1 or 0, in nonfinite), the range of all and the rest of evenly spaced items */       \
     int value_glance_##S(const T *x, ptrdiff_t n, value_stats *stats);                                                 \
     /* x, y, g, gx (rows, n) */                                                                                        \
-    void softmax_forward_##S(const T *x, T *y, ptrdiff_t rows, ptrdiff_t n);                                           \
-    void softmax_backward_##S(const T *g, const T *y, T *gx, ptrdiff_t rows, ptrdiff_t n);                             \
-    void log_softmax_forward_##S(const T *x, T *y, ptrdiff_t rows, ptrdiff_t n);                                       \
-    void log_softmax_backward_##S(const T *g, const T *y, T *gx, ptrdiff_t rows, ptrdiff_t n);                         \
+    void softmax_forward_##S(const T *x, T *y, ptrdiff_t rows, ptrdiff_t n, ptrdiff_t inner);                          \
+    void softmax_backward_##S(const T *g, const T *y, T *gx, ptrdiff_t rows, ptrdiff_t n, ptrdiff_t inner);            \
+    void log_softmax_forward_##S(const T *x, T *y, ptrdiff_t rows, ptrdiff_t n, ptrdiff_t inner);                      \
+    void log_softmax_backward_##S(const T *g, const T *y, T *gx, ptrdiff_t rows, ptrdiff_t n, ptrdiff_t inner);        \
     /* x, y, g, gx (rows, n); w, b, gw, gb (n,), w and b may be NULL; mean, rstd (rows,) */                            \
     void layer_norm_forward_##S(const T *x, const T *w, const T *b, T *y, T *mean, T *rstd, ptrdiff_t rows,            \
                                 ptrdiff_t n, double eps);                                                              \

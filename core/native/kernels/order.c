@@ -4,6 +4,15 @@
 #include <string.h>
 
 #include "kernels/kernels.h"
+#include "runtime/parallel.h"
+
+typedef struct {
+    const void *x;
+    void *y;
+    int64_t *at;
+    ptrdiff_t k, n, inner;
+    int flag;
+} rows_in_order;
 
 /* The place of the first greatest or least item of each row. */
 static void argreduce_i64(int kind, const int64_t *x, int64_t *at, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner) {
@@ -61,6 +70,18 @@ static void argreduce_i64(int kind, const int64_t *x, int64_t *at, ptrdiff_t out
                     to[(o * kept + q) * inner + i] = at[first + q];                                                      \
                 }                                                                                                        \
             }                                                                                                            \
+    }                                                                                                                    \
+    static void first_some_##name(void *context, ptrdiff_t begin, ptrdiff_t end) {                                       \
+        const rows_in_order *c = context;                                                                                \
+        const ptrdiff_t size = c->n * c->inner, kept = c->k * c->inner;                                                  \
+        order_rows_##name(ORDER_TOP, c->flag, c->k, (const S *)c->x + begin * size, (S *)c->y + begin * kept,            \
+                          c->at + begin * kept, end - begin, c->n, c->inner);                                            \
+    }                                                                                                                    \
+    void first_rows_##name(int what, int flag, ptrdiff_t k, const S *x, S *y, int64_t *at, ptrdiff_t outer, ptrdiff_t n, \
+                           ptrdiff_t inner) {                                                                            \
+        (void)what;                                                                                                      \
+        rows_in_order c = {x, y, at, k, n, inner, flag};                                                                 \
+        parallel_for(outer, 8.0 * (double)(outer * n) * (double)inner, first_some_##name, &c);                           \
     }                                                                                                                    \
     void extreme_rows_##name(int kind, const S *x, S *y, int64_t *at, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner) {   \
         argreduce_##name(kind, x, at, outer, n, inner);                                                                  \

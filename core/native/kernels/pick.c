@@ -135,6 +135,11 @@ void put_back(const pick_shape *s, const int64_t *index, const char *g, char *gx
         if (x) copied((const char *)x, (char *)y, size, sizeof(T));                                                     \
         else memset(y, 0, sizeof(T) * (size_t)size);                                                                    \
         if (there(s)) add_along_##S(s, index, y, src);                                                                  \
+    }                                                                                                                   \
+    int reduce_copied_##S(const pick_shape *s, const int64_t *index, const T *x, T *y, ptrdiff_t size, const T *src,    \
+                          const char *how) {                                                                            \
+        copied((const char *)x, (char *)y, size, sizeof(T));                                                            \
+        return there(s) ? reduce_along_##S(s, index, y, src, how) : 1;                                                  \
     }
 PICKED(float, f32)
 PICKED(double, f64)

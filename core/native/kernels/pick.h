@@ -45,7 +45,10 @@ void put_back(const pick_shape *s, const int64_t *index, const char *g, char *gx
     /* gx (outer, size, inner) = 0, then gx[index] += g */                                                           \
     void index_back_##S(const index_plan *plan, const T *g, T *gx, int64_t *own);                                    \
     /* y = x, or 0 where x is NULL, then y at the index += src */                                                    \
-    void add_copied_##S(const pick_shape *s, const int64_t *index, const T *x, T *y, ptrdiff_t size, const T *src);
+    void add_copied_##S(const pick_shape *s, const int64_t *index, const T *x, T *y, ptrdiff_t size, const T *src);     \
+    /* y = x with src reduced into it; 0 for a word that is no way to reduce */                                         \
+    int reduce_copied_##S(const pick_shape *s, const int64_t *index, const T *x, T *y, ptrdiff_t size, const T *src,    \
+                          const char *how);
 DECLARE_PICKED(float, f32)
 DECLARE_PICKED(double, f64)
 

@@ -62,21 +62,44 @@ INLINE double sm_half_power_f64(double t) { return sm_from_bits_f64((sm_bits_f64
     INLINE int sm_isinf_##S(T x) { return fabs##F(x) == (T)INFINITY; }                            \
     INLINE int sm_isfinite_##S(T x) { return fabs##F(x) < (T)INFINITY; }                          \
     INLINE T sm_sign_##S(T x) { return x > 0 ? (T)1 : x < 0 ? (T) - 1 : x; }                      \
-    INLINE T sm_maximum_##S(T x, T y) { return ((x > y) | (x != x)) ? x : y; }                      \
-    INLINE T sm_minimum_##S(T x, T y) { return ((x < y) | (x != x)) ? x : y; }                      \
-    INLINE T sm_remainder_##S(T x, T y) {                                                         \
-        const T r = fmod##F(x, y);                                                                \
-        return r == 0 ? copysign##F(0, y) : (r < 0) != (y < 0) ? r + y : r;                       \
-    }                                                                                             \
-    /* Python's: exact multiples of y below x are counted, so 1 // 0.1 is 9 */                    \
-    INLINE T sm_floor_divide_##S(T x, T y) {                                                      \
-        const T r = fmod##F(x, y), near = (x - r) / y;                                            \
-        const T q = r != 0 && (r < 0) != (y < 0) ? near - 1 : near, whole = floor##F(q);          \
-        const T result = q == 0 ? copysign##F(0, x / y) : q - whole > (T)0.5 ? whole + 1 : whole; \
-        return y == 0 ? x / y : result;                                                           \
-    }
+    /* of two zeros the second; beside a number y == y is nothing */                                \
+    INLINE T sm_maximum_##S(T x, T y) { return (!(x <= y) & (y == y)) ? x : y; }                      \
+    INLINE T sm_minimum_##S(T x, T y) { return (!(x >= y) & (y == y)) ? x : y; }
 SM_EXACT(float, f32, f)
 SM_EXACT(double, f64, )
+
+/* The remainder and the whole quotient, rounded down, of x by y, where r is what fmod gives of them. The quotient is
+   Python's: exact multiples of y below x are counted, so 1 // 0.1 is 9. */
+#define SM_DIVISIONS(T, S, F)                                                                     \
+    INLINE T sm_remainder_of_##S(T r, T y) {                                                      \
+        return r == 0 ? copysign##F(0, y) : (r < 0) != (y < 0) ? r + y : r;                       \
+    }                                                                                             \
+    INLINE T sm_floor_divide_of_##S(T r, T x, T y) {                                              \
+        const T near = (x - r) / y, q = ((r != 0) & ((r < 0) != (y < 0))) ? near - 1 : near;        \
+        const T whole = floor##F(q);                                                              \
+        const T result = q == 0 ? copysign##F(0, x / y) : q - whole > (T)0.5 ? whole + 1 : whole; \
+        return y == 0 ? x / y : result;                                                           \
+    }                                                                                             \
+    INLINE T sm_fmod_##S(T x, T y) { return fmod##F(x, y); }                                      \
+    INLINE T sm_remainder_##S(T x, T y) { return sm_remainder_of_##S(fmod##F(x, y), y); }         \
+    INLINE T sm_floor_divide_##S(T x, T y) { return sm_floor_divide_of_##S(fmod##F(x, y), x, y); }
+SM_DIVISIONS(float, f32, f)
+SM_DIVISIONS(double, f64, )
+
+/* fmod of floats in vectors, where the quotient is below 2^52 and the divisor finite: the multiple is subtracted without
+   rounding. core/native/emit.py takes it for a block of which no item is far. */
+INLINE int sm_fmod_far_f32(float x, float y) {
+    const double a = sm_abs_f32(x), b = sm_abs_f32(y);
+    return !((a < b * 0x1p52) & (b < INFINITY));
+}
+INLINE float sm_fmod_near_f32(float x, float y) {
+    const double a = sm_abs_f32(x), b = sm_abs_f32(y), r = fma(-trunc(a / b), b, a);
+    return sm_copysign_f32((float)(r < 0 ? r + b : r), x); /* below 0 where the quotient was rounded up */
+}
+INLINE float sm_remainder_near_f32(float x, float y) { return sm_remainder_of_f32(sm_fmod_near_f32(x, y), y); }
+INLINE float sm_floor_divide_near_f32(float x, float y) {
+    return sm_floor_divide_of_f32(sm_fmod_near_f32(x, y), x, y);
+}
 
 /* Of whole numbers, rounded down and with the divisor's sign; over 0 they give 0, as NumPy's do. */
 INLINE int64_t sm_floor_divide_i64(int64_t a, int64_t b) {

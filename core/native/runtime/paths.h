@@ -24,6 +24,8 @@
     _(map_streaming)    /* results written by streaming stores */                                         \
     _(rows_side_by_side) /* softmax, cross-entropy: short rows, one a lane */                        \
     _(rows_streaming)    /* softmax, layer norm: results written by streaming stores */                   \
+    _(rows_selected)     /* kthvalue, median: rows too long to be put in order */                     \
+    _(softmax_strips)    /* softmax over an axis that is not the last */                             \
     _(copy_pieces)       /* a copy of contiguous items, */                                           \
     _(copy_fill)         /* of a broadcast last axis, */                                             \
     _(copy_rows)         /* row by row, */                                                           \

@@ -80,6 +80,8 @@ def _judged_in_training(trace: Trace) -> list[Found]:
         careless = seen is not None and not trace.backwards and not trace.failed and seen.get((True, True), 0)
         if not (quiet or careless or functional) or row.reached:
             continue
+        if row.judged and not functional:
+            continue  # this op ran in evaluation mode: its model was run in the other one elsewhere
         if row.requires_grad and not careless:
             continue  # the run with gradients is another row
         after = _after(row, readers)

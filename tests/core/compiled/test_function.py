@@ -6,13 +6,14 @@ from __future__ import annotations
 import copy
 import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
 
 import core
 from core import nn
-from core.compiled import variant
+from core.compiled import recording, variant
 from core.compiled.function import MOST, Compiled
 
 
@@ -216,6 +217,31 @@ def test_what_is_refused_says_the_line():
     g = core.compile(lambda x: print("x", end="") or x * 2)
     g(core.ones(3))
     assert "calls print()" in str(g.explain())
+
+
+def test_a_call_whose_results_take_too_much_is_not_kept(monkeypatch):
+    monkeypatch.setattr(recording, "MOST_BYTES", 1 << 20)
+    x = core.randn(100, 100, requires_grad=True)
+    died = []
+
+    def f(x):
+        for k in range(60):
+            x = (x * 1.01).tanh()
+            weakref.finalize(x, died.append, k)
+        gc.collect()
+        died.append(None)
+        return x.sum()
+
+    tape = recording.Recording()
+    with core.no_grad():
+        tape.record(f, (x,), {}, [x])
+    assert died.index(None) >= 30  # of 60 most have gone before the call ends
+    assert "take more than 1 MiB" in str(tape.why)
+    compiled = core.compile(lambda x: (x * 1.01).tanh().exp().sin().cos().sum(), check=3)
+    monkeypatch.setattr(recording, "MOST_BYTES", 1 << 16)
+    compiled(x).backward()
+    assert "take more than 0 MiB" in str(compiled.explain())
+    assert x.grad is not None
 
 
 def test_it_measures_itself_and_steps_back(monkeypatch):

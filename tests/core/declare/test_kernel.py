@@ -33,11 +33,11 @@ def test_commas_in_brackets_do_not_split() -> None:
 
 def test_what_is_read_of_a_declaration(declared) -> None:
     found = declared(
-        "k", "x: real[*rows, n], w: real[n]? whole, at: int64[*rows] < n, dim: last", gives="y: real[n],", call="k.T(x)"
+        "k", "x: real[*rows, n], w: real[n]? whole, at: int64[*rows] < n, k: int", gives="y: real[n],", call="k.T(x)"
     )
-    x, w, at, dim = found.arguments
+    x, w, at, k = found.arguments
     assert x.axes == (Axis("rows", True), Axis("n"))
-    assert (w.optional, w.layout, at.below, dim.kind) == (True, "whole", "n", "last")
+    assert (w.optional, w.layout, at.below, k.kind) == (True, "whole", "n", "int")
     assert not found.single
     assert found.row == "k_forward"
 

@@ -283,4 +283,5 @@ CASES: dict[str, Callable[[Any], Made]] = {
     "weight_int8_linear": eight, "weight_int4_linear": of_four, "int8_embedding": lambda rng: small_rows(rng, 8),
     "int4_embedding": lambda rng: small_rows(rng, 4),
     "cumsum": lambda rng: (along(rng)[0], {"dim": 0, "reverse": bool(rng.random() < 0.5)}),
+    "cummax": along, "cummin": along, "cumprod": along,
 }  # fmt: skip

@@ -115,10 +115,18 @@ def large_sum(n: int) -> Case:
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
-def softmax(rows: int, n: int) -> Case:
+def softmax(rows: int, n: int, dim: int = -1) -> Case:
     def call() -> tuple[Any, Any]:
         a = normal(rows, n)
-        return core.softmax(core.tensor(a), -1), softmax64(a)
+        return core.softmax(core.tensor(a), dim), softmax64(a, dim)
+
+    return call
+
+
+def median(n: int) -> Case:
+    def call() -> tuple[Any, Any]:
+        a = normal(3, n)
+        return core.median(core.tensor(a), 1).values, np.sort(a, 1)[:, (n - 1) // 2]
 
     return call
 
@@ -482,6 +490,8 @@ CASES: list[tuple[str, Case, Case]] = [
     ("map_streaming", large_sum(STREAMED - 1), large_sum(STREAMED)),
     ("rows_side_by_side", softmax(4, 17), softmax(4, 16)),
     ("rows_side_by_side", softmax(3, 16), softmax(4, 16)),
+    ("rows_selected", median(64), median(65)),
+    ("softmax_strips", softmax(3, 5), softmax(3, 5, dim=0)),
     ("rows_streaming", softmax(STREAMED // 4096 - 1, 4096), softmax(STREAMED // 4096, 4096)),
     ("copy_pieces", copies(lambda t: t[:, 1:], 40, 41), clone(1024)),
     ("copy_rows", copies(lambda t: t.t(), 40, 41), copies(lambda t: t[:, 1:], 40, 41)),

@@ -45,7 +45,7 @@ def test_equal_to_triton(seed: int, offset: int) -> None:
     runtime.launch(draw, (1,), (uniform, normal, word, places, np.array([seed])), (), {"N": n})
     np.testing.assert_array_equal(philox.words(np, seed, offset, n)[0].view(np.int32), word)
     np.testing.assert_array_equal(philox.uniform(np, seed, offset, n), uniform)
-    np.testing.assert_array_equal(philox.normal(np, seed, offset, n), normal)
+    np.testing.assert_allclose(philox.normal(np, seed, offset, n), normal, rtol=5e-7, atol=5e-7)  # polynomials
 
 
 def test_any_part_of_a_draw_can_be_made_by_itself() -> None:

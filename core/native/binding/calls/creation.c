@@ -5,9 +5,11 @@
 
 #include <math.h>
 
+#include "kernels/kernel.h"
 #include "kernels/philox.h"
 
-enum { MOST_BYTES = 16384 }; /* larger ones are left to NumPy, whose zeros cost nothing before they are read */
+enum { MOST_ITEMS = 1 << 17 }; /* larger ones are left to NumPy, whose zeros cost nothing before they are read, and to
+                                  the kernels' threads */
 
 static struct {
     PyObject *dtypes, *device; /* the dict of core.base.dtypes; the list whose one item is the default device */
@@ -53,7 +55,7 @@ PyArray_Descr *descr_of(PyObject *dtype) {
 
 static PyArray_Descr *descr_named(PyObject *name) { return descr_of(PyDict_GetItemWithError(from.dtypes, name)); }
 
-/* A shape, of few items. */
+/* A shape, of not too many items. */
 static int plan_shape(const Sizes *sizes, Plan *plan) {
     npy_intp items = 1;
     if (!sizes) return 0;
@@ -62,14 +64,14 @@ static int plan_shape(const Sizes *sizes, Plan *plan) {
         if (size < 0 || __builtin_mul_overflow(items, size, &items)) return 0;
     }
     plan->ndim = sizes->n;
-    return items <= MOST_BYTES;
+    return items <= MOST_ITEMS;
 }
 
 /* The shape of a tensor, and the dtype that is given or its own. */
 static int plan_like(PyObject *input, PyArray_Descr *dtype, Plan *plan) {
     const Tensor *t = (Tensor *)input;
     PyArrayObject *a = array_in(input);
-    if (!here() || on_cpu(t->kind) <= 0 || PyArray_NDIM(a) > MOST_AXES || PyArray_SIZE(a) > MOST_BYTES) return 0;
+    if (!here() || on_cpu(t->kind) <= 0 || PyArray_NDIM(a) > MOST_AXES || PyArray_SIZE(a) > MOST_ITEMS) return 0;
     plan->descr = dtype ? dtype : PyArray_DESCR(a);
     plan->ndim = PyArray_NDIM(a);
     for (int k = 0; k < plan->ndim; k++) plan->shape[k] = PyArray_DIM(a, k); /* of no axes there is no list */
@@ -186,6 +188,8 @@ static PyObject *full_like(PyObject *input, PyObject *fill_value, PyArray_Descr 
     return filled_by(&plan, fill_value, real, whole);
 }
 
+enum { MOST_RANGE = 1 << 24 }; /* a tenth of a second */
+
 /* -- ranges ----------------------------------------------------------------------------------------------------------- */
 
 /* A small int. */
@@ -196,8 +200,48 @@ static int read_bound(PyObject *object, long long *to) {
     return 1;
 }
 
+/* A finite float, or an int that a double holds. */
+static int read_real(PyObject *object, double *to) {
+    long long whole;
+    if (PyFloat_CheckExact(object)) *to = PyFloat_AS_DOUBLE(object);
+    else if (read_bound(object, &whole)) *to = (double)whole;
+    else return 0;
+    return isfinite(*to);
+}
+
+/* start + step * i, as NumPy rounds it; `sized` is a type that holds i and step * i. */
+#define STEPS(T, sized)                                                                                             \
+    PRODUCTS_APART VECTOR static void steps_##T(T *y, ptrdiff_t count, sized start, sized step) {                            \
+        const int n = (int)count;                                                                                   \
+        for (int i = 0; i < n; i++) y[i] = (T)(start + step * (sized)i);                                            \
+    }
+STEPS(float, double)
+STEPS(double, double)
+STEPS(int64_t, int64_t)
+
+/* Of numbers of which one is a float, as range_of. */
+static PyObject *floats_of(PyObject *start_, PyObject *end, PyObject *step_) {
+    Plan plan;
+    plan.ndim = 1;
+    double bounds[3] = {0, 0, 1};
+    if (!start_ || !here() || !read_real(start_, &bounds[left_out(end)]) || (!left_out(end) && !read_real(end, &bounds[1])) ||
+        (step_ && !read_real(step_, &bounds[2])))
+        return NULL;
+    const double start = bounds[0], step = bounds[2], n = ceil((bounds[1] - start) / step);
+    if (!(step != 0 && n >= 0 && n <= MOST_RANGE) || !(plan.descr = descr_named(name_default))) return NULL;
+    plan.shape[0] = (npy_intp)n;
+    const int type = plan.descr->type_num;
+    PyArrayObject *a = type == NPY_FLOAT || type == NPY_DOUBLE ? planned_array(&plan) : NULL;
+    if (!a) return NULL;
+    if (type == NPY_FLOAT) steps_float(PyArray_DATA(a), plan.shape[0], start, step);
+    else steps_double(PyArray_DATA(a), plan.shape[0], start, step);
+    return made(a);
+}
+
 /* From 0 to `start` where no end is given. */
 static PyObject *range_of(PyObject *start_, PyObject *end, PyObject *step_) {
+    if ((start_ && PyFloat_CheckExact(start_)) || (end && PyFloat_CheckExact(end)) || (step_ && PyFloat_CheckExact(step_)))
+        return floats_of(start_, end, step_);
     Plan plan;
     plan.ndim = 1;
     long long bounds[3] = {0, 0, 1};
@@ -207,10 +251,36 @@ static PyObject *range_of(PyObject *start_, PyObject *end, PyObject *step_) {
     const long long start = bounds[0], span = bounds[1] - start, step = bounds[2];
     if (!step || (span && (span < 0) != (step < 0))) return NULL;
     plan.shape[0] = (npy_intp)((span + step - (step > 0 ? 1 : -1)) / step);
-    if (plan.shape[0] > MOST_BYTES / 8 || !(plan.descr = descr_named(name_long))) return NULL;
+    if (plan.shape[0] > MOST_RANGE || !(plan.descr = descr_named(name_long))) return NULL;
     PyArrayObject *a = planned_array(&plan);
-    npy_int64 *data = a ? PyArray_DATA(a) : NULL;
-    for (npy_intp i = 0; a && i < plan.shape[0]; i++) data[i] = start + step * i;
+    if (a) steps_int64_t(PyArray_DATA(a), plan.shape[0], start, step);
+    return made(a);
+}
+
+/* The numbers of linspace from both ends, so that the last one is exactly `high`. */
+#define EVEN(T)                                                                                               \
+    PRODUCTS_APART VECTOR static void even_##T(T *y, ptrdiff_t steps, double low_, double high_) {                           \
+        const T low = (T)low_, high = (T)high_, step = (T)((high_ - low_) / (double)(steps > 1 ? steps - 1 : 1)); \
+        const int n = (int)steps, half = n > 1 ? n / 2 : 1;                                                   \
+        for (int i = 0; i < half; i++) y[i] = low + (T)i * step;                                              \
+        for (int i = half; i < n; i++) y[i] = high - (T)(n - 1 - i) * step;                                   \
+    }
+EVEN(float)
+EVEN(double)
+
+static PyObject *even_of(PyObject *start, PyObject *end, npy_intp steps) {
+    Plan plan;
+    plan.ndim = 1;
+    plan.shape[0] = steps;
+    double low, high;
+    if (!here() || steps < 1 || steps > MOST_RANGE || !read_real(start, &low) || !read_real(end, &high) ||
+        !(plan.descr = descr_named(name_default)))
+        return NULL;
+    const int type = plan.descr->type_num;
+    PyArrayObject *a = type == NPY_FLOAT || type == NPY_DOUBLE ? planned_array(&plan) : NULL;
+    if (!a) return NULL;
+    if (type == NPY_FLOAT) even_float(PyArray_DATA(a), steps, low, high);
+    else even_double(PyArray_DATA(a), steps, low, high);
     return made(a);
 }
 
@@ -219,8 +289,8 @@ static PyObject *identity(npy_intp n, PyObject *m, PyArray_Descr *dtype) {
     plan.ndim = 2;
     plan.shape[0] = plan.shape[1] = n;
     plan.descr = dtype;
-    if (!here() || n < 0 || n > MOST_BYTES || (!left_out(m) && !exact_int(m, &plan.shape[1])) || plan.shape[1] < 0 ||
-        plan.shape[1] > MOST_BYTES || plan.shape[0] * plan.shape[1] > MOST_BYTES ||
+    if (!here() || n < 0 || n > MOST_ITEMS || (!left_out(m) && !exact_int(m, &plan.shape[1])) || plan.shape[1] < 0 ||
+        plan.shape[1] > MOST_ITEMS || plan.shape[0] * plan.shape[1] > MOST_ITEMS ||
         (!dtype && !(plan.descr = descr_named(name_default))) ||
         (plan.descr->type_num != NPY_FLOAT && plan.descr->type_num != NPY_DOUBLE))
         return NULL;
@@ -247,7 +317,7 @@ static int nested(PyObject *data, Plan *plan, PyTypeObject **type) {
         data = PySequence_Fast_GET_ITEM(data, 0);
     }
     *type = Py_TYPE(data);
-    return items <= MOST_BYTES / 8 && (PyFloat_CheckExact(data) || PyLong_CheckExact(data) || PyBool_Check(data));
+    return items <= MOST_ITEMS && (PyFloat_CheckExact(data) || PyLong_CheckExact(data) || PyBool_Check(data));
 }
 
 /* Writes the numbers, all of one type, in row-major order; 0 where the lists are not as their first ones. */
@@ -284,6 +354,13 @@ static PyObject *tensor_of(PyObject *data) {
     return made(a);
 }
 
+/* A tensor over a plain array of the commonest types. */
+static PyObject *over_array(PyObject *array) {
+    if (!PyArray_CheckExact(array) || !here()) return NULL;
+    PyArrayObject *a = (PyArrayObject *)array;
+    return PyArray_ISCARRAY(a) && PyArray_NDIM(a) <= MOST_AXES && is_filled(PyArray_DESCR(a)) ? made((PyArrayObject *)Py_NewRef(array)) : NULL;
+}
+
 /* -- draws ------------------------------------------------------------------------------------------------------------ */
 
 /* The seed and the offset of n numbers that the default generator sets aside; 0 where another engine makes them. */
@@ -306,7 +383,9 @@ static int take(npy_intp n, unsigned long long *seed, unsigned long long *offset
     return done;
 }
 
-static PyObject *uniform(const Plan *plan) {
+typedef void (*drawing)(uint64_t seed, uint64_t offset, ptrdiff_t n, float *y);
+
+static PyObject *drawn(const Plan *plan, drawing draw) {
     unsigned long long seed, offset;
     for (int k = 0; k < plan->ndim; k++)
         if (!plan->shape[k]) return NULL; /* NumPy has strides of its own for nothing */
@@ -317,21 +396,26 @@ static PyObject *uniform(const Plan *plan) {
         Py_DECREF(a);
         return NULL;
     }
-    philox_units(seed, offset, PyArray_SIZE(a), PyArray_DATA(a));
+    draw(seed, offset, PyArray_SIZE(a), PyArray_DATA(a));
     return made(a);
 }
 
-static PyObject *uniform_sizes(const Sizes *args, const Sizes *size) {
+static PyObject *drawn_sizes(const Sizes *args, const Sizes *size, drawing draw) {
     Plan plan;
     if ((args && size) || !here() || !plan_shape(args ? args : size, &plan) || !(plan.descr = descr_named(name_default)))
         return NULL;
-    return uniform(&plan);
+    return drawn(&plan, draw);
 }
 
-static PyObject *uniform_like(PyObject *input) {
+static PyObject *drawn_like(PyObject *input, drawing draw) {
     Plan plan;
-    return plan_like(input, NULL, &plan) ? uniform(&plan) : NULL;
+    return plan_like(input, NULL, &plan) ? drawn(&plan, draw) : NULL;
 }
+
+static PyObject *uniform_sizes(const Sizes *args, const Sizes *size) { return drawn_sizes(args, size, philox_uniform); }
+static PyObject *uniform_like(PyObject *input) { return drawn_like(input, philox_uniform); }
+static PyObject *normal_sizes(const Sizes *args, const Sizes *size) { return drawn_sizes(args, size, philox_normal); }
+static PyObject *normal_like(PyObject *input) { return drawn_like(input, philox_normal); }
 
 static PyMethodDef creation_methods[] = {
     {"connect_creation", (PyCFunction)(void (*)(void))connect_creation, METH_FASTCALL,

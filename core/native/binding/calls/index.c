@@ -72,58 +72,83 @@ static int places_in(PyArrayObject *mask, PyObject **arrays) {
     return 0;
 }
 
-/* x at index tensors or one mask, with whole slices around them. */
+/* A list of ints as an array (a new reference), NULL of anything else in it. */
+static PyObject *listed(PyObject *list) {
+    const npy_intp n = PyList_GET_SIZE(list);
+    PyObject *array = n ? new_array(NPY_INT64, 1, &n, NULL) : NULL;
+    for (npy_intp k = 0; array && k < n; k++) {
+        npy_intp item;
+        if (exact_int(PyList_GET_ITEM(list, k), &item)) ((int64_t *)PyArray_DATA((PyArrayObject *)array))[k] = item;
+        else Py_CLEAR(array);
+    }
+    return array;
+}
+
+/* What stands in brackets: index arrays side by side, or one mask, after `lead` whole axes. `owned`: those that were made of
+   lists. */
+typedef struct {
+    PyObject *arrays[INDICES], *owned[INDICES], *kind;
+    int lead, found, masked, ended, used;
+} Brackets;
+
+/* Reads the next item of brackets; 0 where Python has to. */
+static int read_item(Brackets *b, PyArrayObject *x, PyObject *item) {
+    if (PySlice_Check(item)) {
+        const PySliceObject *s = (PySliceObject *)item;
+        if (s->start != Py_None || s->stop != Py_None || s->step != Py_None || b->used == PyArray_NDIM(x)) return 0;
+        if (b->found) b->ended = 1;
+        else b->lead++;
+        b->used++;
+        return 1;
+    }
+    if (b->ended || b->masked || b->found == INDICES) return 0;
+    const npy_intp n = b->used < PyArray_NDIM(x) ? PyArray_DIM(x, b->used) : -1;
+    const int is_list = PyList_CheckExact(item);
+    PyArrayObject *a = is_list ? (PyArrayObject *)(b->owned[b->found] = listed(item)) : plain_array(item);
+    if (!a || !PyArray_NDIM(a)) return 0;
+    b->kind = is_list ? index_kind : ((Tensor *)item)->kind;
+    if (!b->kind || on_cpu(b->kind) <= 0) return 0;
+    if (PyArray_TYPE(a) == NPY_BOOL) {
+        const int ndim = PyArray_NDIM(a);
+        if (b->found || ndim > INDICES || b->used + ndim > PyArray_NDIM(x) ||
+            !PyArray_CompareLists(PyArray_DIMS(x) + b->used, PyArray_DIMS(a), ndim))
+            return 0;
+        b->arrays[0] = (PyObject *)a;
+        b->masked = b->found = ndim;
+        b->used += ndim;
+        return 1;
+    }
+    PyArrayObject *first = b->found ? (PyArrayObject *)b->arrays[0] : a;
+    if (PyArray_TYPE(a) != NPY_INT64 || n < 0 || !indices_within(PyArray_DATA(a), PyArray_SIZE(a), -n, n) ||
+        PyArray_NDIM(a) != PyArray_NDIM(first) ||
+        !PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(first), PyArray_NDIM(a)))
+        return 0;
+    b->arrays[b->found++] = (PyObject *)a; /* borrowed, until all is read */
+    b->used++;
+    return 1;
+}
+
+/* x at index tensors and lists that stand side by side, or at one mask, with whole slices around them. */
 PyObject *items_at(PyObject *input, PyObject *key) {
     PyArrayObject *x = binding.ops[OP_INDEX].structured ? plain_array(input) : NULL;
-    if (!x) return NULL;
-    PyObject *arrays[INDICES], *kind = NULL;
+    if (!x || on_cpu(((Tensor *)input)->kind) <= 0) return NULL;
+    Brackets b = {.lead = 0};
+    PyObject *result = NULL;
     const int many = PyTuple_CheckExact(key);
     PyObject *const *items = many ? &PyTuple_GET_ITEM(key, 0) : &key;
-    int lead = 0, found = 0, masked = 0, ended = 0, used = 0;
-    for (Py_ssize_t k = 0; k < (many ? PyTuple_GET_SIZE(key) : 1); k++) {
-        PyObject *item = items[k];
-        if (PySlice_Check(item)) {
-            PySliceObject *s = (PySliceObject *)item;
-            if (s->start != Py_None || s->stop != Py_None || s->step != Py_None || used == PyArray_NDIM(x)) return NULL;
-            if (found) ended = 1;
-            else lead++;
-            used++;
-            continue;
-        }
-        PyArrayObject *a = plain_array(item);
-        if (!a || !PyArray_NDIM(a) || ended || masked || found == INDICES) return NULL;
-        if (PyArray_TYPE(a) == NPY_BOOL) {
-            const int ndim = PyArray_NDIM(a);
-            if (found || ndim > INDICES || used + ndim > PyArray_NDIM(x) ||
-                !PyArray_CompareLists(PyArray_DIMS(x) + used, PyArray_DIMS(a), ndim))
-                return NULL;
-            masked = found = ndim;
-            used += ndim;
-        } else if (PyArray_TYPE(a) == NPY_INT64) {
-            if (used == PyArray_NDIM(x)) return NULL;
-            const npy_intp n = PyArray_DIM(x, used++);
-            if (!indices_within(PyArray_DATA(a), PyArray_SIZE(a), -n, n)) return NULL;
-            PyArrayObject *first = found ? (PyArrayObject *)arrays[0] : a;
-            if (PyArray_NDIM(a) != PyArray_NDIM(first) ||
-                !PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(first), PyArray_NDIM(a)))
-                return NULL;
-            arrays[found++] = (PyObject *)a; /* borrowed, until all is read */
-        } else {
-            return NULL;
-        }
-        if (masked) arrays[0] = (PyObject *)a;
-        kind = ((Tensor *)item)->kind;
-        if (on_cpu(kind) <= 0) return NULL;
-    }
-    if (!found || lead >= PICK_AXES || on_cpu(((Tensor *)input)->kind) <= 0) return NULL;
-    if (masked) {
-        PyArrayObject *mask = (PyArrayObject *)arrays[0];
-        kind = index_kind;
-        if (!kind || places_in(mask, arrays) < 0) return NULL;
+    for (Py_ssize_t k = 0; k < (many ? PyTuple_GET_SIZE(key) : 1); k++)
+        if (!read_item(&b, x, items[k])) goto leave;
+    if (!b.found || b.lead >= PICK_AXES) goto leave;
+    if (b.masked) {
+        PyArrayObject *mask = (PyArrayObject *)b.arrays[0];
+        if (!(b.kind = index_kind) || places_in(mask, b.arrays) < 0) goto leave;
     } else {
-        for (int k = 0; k < found; k++) Py_INCREF(arrays[k]);
+        for (int k = 0; k < b.found; k++) Py_INCREF(b.arrays[k]);
     }
-    return indexed(input, lead, found, arrays, kind);
+    result = indexed(input, b.lead, b.found, b.arrays, b.kind);
+leave:
+    for (int k = 0; k < INDICES; k++) Py_XDECREF(b.owned[k]);
+    return result;
 }
 
 /* Whether an index of one dimension goes along a dimension of x, in range. */

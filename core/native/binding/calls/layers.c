@@ -41,7 +41,9 @@ static PyObject *class_losses(PyObject *op, PyObject *mean, PyObject *sum, PyObj
     return loss;
 }
 
-/* One or two numbers of a window, or one for both; what was left out is `usual`. 0 where they are not plain. */
+enum { MOST_WINDOW = 3 /* dimensions */ };
+
+/* A number for each dimension of a window, or one for all; what was left out is `usual`. 0 where they are not plain. */
 static int setting(PyObject *object, int n, const npy_intp *usual, npy_intp least, npy_intp *to) {
     for (int k = 0; k < n; k++) {
         PyObject *number_ = object && PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) == n ? PyTuple_GET_ITEM(object, k) : object;
@@ -56,9 +58,9 @@ static int setting(PyObject *object, int n, const npy_intp *usual, npy_intp leas
    plainly fit, or hang over, and on an error. */
 static int windows(PyObject *input, PyObject *kernel, PyObject *stride, PyObject *padding, PyObject *dilation, int n,
                    PyObject **made) {
-    static const npy_intp none[2] = {0, 0}, alone[2] = {1, 1};
+    static const npy_intp none[MOST_WINDOW] = {0}, alone[MOST_WINDOW] = {1, 1, 1};
     PyArrayObject *x = array_in(input);
-    npy_intp all[5][2]; /* in the order above */
+    npy_intp all[5][MOST_WINDOW]; /* in the order above */
     if (PyArray_NDIM(x) < n + 1 || PyArray_NDIM(x) > n + 2 || !PyArray_SIZE(x) || !setting(kernel, n, none, 1, all[0]) ||
         !setting(stride == Py_None ? NULL : stride, n, all[0], 1, all[1]) || !setting(padding, n, none, 0, all[2]) || !setting(dilation, n, alone, 1, all[3]))
         return 0;
@@ -110,6 +112,37 @@ static PyObject *greatest(PyObject *op, int n, PyObject *input, PyObject *kernel
     if (!both || indices) return both;
     PyObject *y = PyTuple_Check(both) ? Py_NewRef(PyTuple_GET_ITEM(both, 0)) : NULL;
     Py_DECREF(both);
+    return y;
+}
+
+/* A convolution over n dimensions, or its transpose (whose `extra` is the output padding), of a batch. */
+static PyObject *convolved(PyObject *op, int n, int transposed, PyObject *input, PyObject *weight, PyObject *bias,
+                           PyObject *stride, PyObject *padding, PyObject *dilation, npy_intp groups, PyObject *extra) {
+    static const npy_intp none[MOST_WINDOW] = {0}, alone[MOST_WINDOW] = {1, 1, 1};
+    PyArrayObject *x = array_in(input), *w = array_in(weight);
+    npy_intp steps[MOST_WINDOW], border[MOST_WINDOW], spread[MOST_WINDOW], more[MOST_WINDOW];
+    if (PyArray_NDIM(x) != n + 2 || PyArray_NDIM(w) != n + 2 || !same_kind(input, weight) || groups < 1 || !PyArray_SIZE(x) ||
+        !PyArray_SIZE(w) || !setting(stride, n, alone, 1, steps) || !setting(padding, n, none, 0, border) ||
+        !setting(dilation, n, alone, 1, spread) || !setting(extra, n, none, 0, more))
+        return NULL;
+    const npy_intp channels = PyArray_DIM(x, 1), outer = PyArray_DIM(w, 0), inner = PyArray_DIM(w, 1);
+    if (outer % groups || channels != (transposed ? outer : inner * groups)) return NULL;
+    const Sizes outputs = {1, {transposed ? inner * groups : outer}};
+    if (!weighs(input, bias, &outputs)) return NULL;
+    for (int k = 0; k < n; k++) {
+        const npy_intp size = PyArray_DIM(x, k + 2), reach = spread[k] * (PyArray_DIM(w, k + 2) - 1) + 1;
+        if (transposed ? more[k] >= (steps[k] > spread[k] ? steps[k] : spread[k]) ||
+                             (size - 1) * steps[k] - 2 * border[k] + reach + more[k] <= 0
+                       : size + 2 * border[k] < reach)
+            return NULL;
+    }
+    const npy_intp *const sizes[] = {steps, border, spread, NULL, more};
+    PyObject *args[8] = {input, weight, bias ? bias : Py_None}, *y = NULL;
+    int have = 3;
+    for (; have < 7 + transposed; have++)
+        if (!(args[have] = have == 6 ? PyLong_FromSsize_t(groups) : PyArray_IntTupleFromIntp(n, sizes[have - 3]))) break;
+    if (have == 7 + transposed) y = operate_on(op, args, 3);
+    release_all(args + 3, have - 3);
     return y;
 }
 

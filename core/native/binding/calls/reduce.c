@@ -2,6 +2,8 @@
    that stand at the end. */
 #include "generated/parsers.h"
 
+#include "kernels/kernel.h"
+
 /* -- checks --------------------------------------------------------------------------------------------------------- */
 
 /* Whether there are more items than degrees of freedom are taken from them; else a function warns. */
@@ -12,6 +14,34 @@ static int more_items_than(PyArrayObject *x, PyObject *over, PyObject *correctio
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(over); k++)
         items *= (double)PyArray_DIM(x, PyLong_AsLong(PyTuple_GET_ITEM(over, k)));
     return items > less;
+}
+
+/* -- comparisons ---------------------------------------------------------------------------------------------------- */
+
+#define SAME(T)                                                                                       \
+    VECTOR static int same_##T(const T *a, const T *b, npy_intp n) {                                  \
+        enum { BLOCK = 4096 };                                                                        \
+        int differs = 0;                                                                              \
+        for (npy_intp from = 0; from < n && !differs; from += BLOCK)                                  \
+            for (npy_intp k = from; k < n && k < from + BLOCK; k++) differs |= !(a[k] == b[k]);       \
+        return !differs;                                                                              \
+    }
+SAME(float)
+SAME(double)
+
+/* Whether both have the same shape and items, of arrays in one piece. */
+static PyObject *same_items(PyObject *input, PyObject *other) {
+    PyArrayObject *a = plain_array(input), *b = plain_array(other);
+    if (!a || !b || !same_kind(input, other) || on_cpu(((Tensor *)input)->kind) <= 0 || up_to_date((Tensor *)input) < 0 ||
+        up_to_date((Tensor *)other) < 0)
+        return NULL;
+    if (PyArray_NDIM(a) != PyArray_NDIM(b) || !PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(b), PyArray_NDIM(a)))
+        Py_RETURN_FALSE;
+    const npy_intp n = PyArray_SIZE(a);
+    const void *x = PyArray_DATA(a), *y = PyArray_DATA(b);
+    if (PyArray_TYPE(a) == NPY_FLOAT) return PyBool_FromLong(same_float(x, y, n));
+    if (PyArray_TYPE(a) == NPY_DOUBLE) return PyBool_FromLong(same_double(x, y, n));
+    return PyBool_FromLong(!memcmp(x, y, (size_t)(n * PyArray_ITEMSIZE(a))));
 }
 
 /* -- casts ---------------------------------------------------------------------------------------------------------- */

@@ -1,0 +1,18 @@
+/* Running sums, products and extremes. */
+#ifndef GRADLAB_RUNNING_H
+#define GRADLAB_RUNNING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { RUN_SUM, RUN_PRODUCT };
+
+/* x, y (outer, n, inner): along n, from the end on where `reverse`; `at`: where the extreme is */
+#define DECLARE_RUNNING(T, S)                                                                                      \
+    void running_##S(int kind, const T *x, T *y, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner, int reverse);      \
+    void running_extreme_##S(int largest, const T *x, T *y, int64_t *at, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner);
+DECLARE_RUNNING(float, f32)
+DECLARE_RUNNING(double, f64)
+DECLARE_RUNNING(int64_t, i64)
+
+#endif
