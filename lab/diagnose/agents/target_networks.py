@@ -324,7 +324,7 @@ def end_unpacked(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def end_of_columns_unread(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``S, A, R, S2, D = zip(*memory)`` for the whole program, and a step that takes rows of all of them but of D."""
     found = sources(trace)
-    if not trace.steps.count or trace.error is not None or not found:
+    if not trace.steps.count or trace.error is not None or not found or end_unpacked(trace, explained):
         return []
     places = {k: len(t.elts) for source in found for t in _stored(source) for k in _ends(t)}
     top = found[0]
