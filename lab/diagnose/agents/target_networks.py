@@ -12,7 +12,7 @@ from ..finding import Found, capital
 from ..order import rule
 from ..reading.expressions import Flow, defaults, flow_of
 from ..reading.sources import Function, Source, called, names_in, own_nodes, sources
-from ..training.left_unused import DISCOUNT, ENDED, ENDS, REWARD, ends_stored, recast
+from ..training.left_unused import DISCOUNT, ENDED, ENDS, REWARD, end_ignored, ends_stored, recast
 from ..training.names_shared import itself
 
 TARGET = re.compile(r"target|tgt|(^|_)(old|frozen|ema|teacher|slow|momentum)(_|$)", re.I)
@@ -324,8 +324,10 @@ def end_unpacked(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def end_of_columns_unread(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``S, A, R, S2, D = zip(*memory)`` for the whole program, and a step that takes rows of all of them but of D."""
     found = sources(trace)
-    if not trace.steps.count or trace.error is not None or not found or end_unpacked(trace, explained):
+    if not trace.steps.count or trace.error is not None or not found:
         return []
+    if any(look(trace, explained) for look in (end_ignored, end_unpacked)):
+        return []  # which is told already
     places = {k: len(t.elts) for source in found for t in _stored(source) for k in _ends(t)}
     top = found[0]
     columns = [(names, k) for node in own_nodes(top.program) for k, count in places.items()
