@@ -12,7 +12,7 @@ from ..finding import Found, capital
 from ..order import rule
 from ..reading.expressions import Flow, defaults, flow_of
 from ..reading.sources import Function, Source, called, names_in, own_nodes, sources
-from ..training.left_unused import DISCOUNT, ENDED, ENDS, REWARD, ends_stored, recast
+from ..training.left_unused import DISCOUNT, ENDED, ENDS, REWARD, end_ignored, ends_stored, recast
 from ..training.names_shared import itself
 
 TARGET = re.compile(r"target|tgt|(^|_)(old|frozen|ema|teacher|slow|momentum)(_|$)", re.I)
@@ -318,6 +318,49 @@ def end_unpacked(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     proof = ENDED if ends_stored(trace, k, count) else ""
                     return [Found("unused", "warning", line, col, message, remedy, proof=proof)]
     return []
+
+
+@rule(607)
+def end_of_columns_unread(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``S, A, R, S2, D = zip(*memory)`` for the whole program, and a step that takes rows of all of them but of D."""
+    found = sources(trace)
+    if not trace.steps.count or trace.error is not None or not found:
+        return []
+    if any(look(trace, explained) for look in (end_ignored, end_unpacked)):
+        return []  # which is told already
+    places = {k: len(t.elts) for source in found for t in _stored(source) for k in _ends(t)}
+    top = found[0]
+    columns = [(names, k) for node in own_nodes(top.program) for k, count in places.items()
+               if len(names := _unpacked(node)) == count and all(isinstance(n, ast.Name) for n in names)]  # fmt: skip
+    for names, k in columns:
+        others = {n.id for n in names} - {(end := names[k].id)}  # type: ignore[attr-defined]
+        reads = [(one, n) for one in found for n in one.reads.get(end, ())]
+        if any(not _looked_at(one, n) and not recast(one, n) for one, n in reads):
+            continue
+        for source in found:
+            targets = (n for scope in source.scopes() for n in own_nodes(scope) if _bootstraps(n))
+            target = next((n for n in targets if others & names_in(n)), None)
+            if target is None:
+                continue
+            line, col, place = source.place(target)
+            message = capital(
+                f"{place} adds the value of the next state where an episode has ended too (`{ast.unparse(target)}`): "
+                f"{end}, the ends of the episodes, which {top.place(names[k]).words} takes out of the memory, is not "
+                "asked."
+            )
+            reward = next(n for n in ast.walk(target) if isinstance(n, ast.Name) and n.id in others)
+            rows = source.parents.get(reward)
+            rows = rows if isinstance(rows, ast.Subscript) and rows.value is reward else reward
+            alive = ast.unparse(rows).replace(reward.id, end, 1)
+            remedy = f"Leave it out there: multiply the value of the next state with (1 - {alive}.float())."
+            proof = ENDED if ends_stored(trace, k, len(names)) else ""
+            return [Found("unused", "warning", line, col, message, remedy, proof=proof)]
+    return []
+
+
+def _looked_at(source: Source, node: ast.AST) -> bool:
+    """Whether a variable is only shown, by print."""
+    return any(called(above) == "print" for above in source.around(node))
 
 
 def _stored(source: Source) -> Iterator[ast.Tuple]:

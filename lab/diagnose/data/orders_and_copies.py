@@ -10,10 +10,11 @@ from collections.abc import Iterator
 
 from ..finding import Found
 from ..order import text_rule
-from ..reading.calls import TRUE, given, operands
-from ..reading.loaders import loader_of, settled
+from ..reading.calls import TRUE, bare, equalities, given, name_of, operands, speaks
+from ..reading.expressions import Flow
+from ..reading.loaders import fetched_at, loader_of, settled
 from ..reading.scope import Scope
-from ..reading.sources import Function, called, names_in
+from ..reading.sources import Function, called, names_in, own_nodes, sources
 
 PERMUTES = {"randperm", "permutation"}
 DRAWS = {"randn", "randn_like", "rand", "rand_like", "normal"}
@@ -22,6 +23,8 @@ ARRAYS = {"array", "asarray", "zeros", "ones", "full", "empty", "tensor", "as_te
           "arange", "linspace", "copy", "clone", "astype", "randn", "rand", "stack", "concatenate"}  # fmt: skip
 DRAWN = {"uniform", "normal", "integers", "standard_normal", "random"}
 FIGURES = {"mean", "median", "std", "var"}
+FIGURE = re.compile(r"accuracy|_error|_score|_loss|corrcoef|pearson|spearman|confusion|mae|mse|report|allclose|isclose")
+"""Functions that compare predictions with labels, sample by sample."""
 SOURCE = re.compile(r"src|source", re.I)  # of another domain, which has an order of its own
 
 
@@ -216,3 +219,99 @@ def noise_drawn_once(scope: Scope) -> Iterator[Found]:
         )
         yield scope.tell(value, "data", message, f"Draw it in each step: {pair.name} = torch.randn_like(x).")
         return
+
+
+@text_rule(796, earlier=True)
+def compared_in_another_order(scope: Scope) -> Iterator[Found]:
+    """Predictions in the order that a shuffled loader drew, beside labels in the order of the data set."""
+    if isinstance(scope.flow.scope, Function):
+        return
+    flow = scope.flow
+    drawn = dict(_collected(scope))
+    for one, other, node in _side_by_side(flow) if drawn else ():
+        for predicted, true in ((one, other), (other, one)):
+            loader = drawn.get(name_of(predicted))
+            kept = flow.inner(true)
+            if loader is None or not _as_in_the_set(kept) or not (speaks(true, TRUE) or speaks(kept, TRUE)):
+                continue
+            made = flow.value(loader) or loader
+            says = (
+                f"makes a loader that draws another order in each pass (`{ast.unparse(made)}`), and "
+                f"{scope.place(node).words} holds what was predicted in that order beside labels in the order of the "
+                f"set (`{ast.unparse(node)}`): {ast.unparse(predicted)} and {ast.unparse(true)} are of different "
+                "samples."
+            )
+            remedy = f"Let {ast.unparse(loader)} keep the order: shuffle=False; or collect the labels in the same loop."
+            yield scope.tell(made, "data", says, remedy, proof="the loader drew an order in the loop that predicts")
+
+
+def _collected(scope: Scope) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the variables that hold what a pass through a shuffled loader gave, without its labels, each with that
+    loader: collected here, or by a function that is given the loader."""
+    trace = scope.trace
+    for chain in [chain for chain, fetched in trace.fetched.items() if fetched.shuffled and not fetched.steps]:
+        name, line = fetched_at(trace, chain)
+        source = next((one for one in sources(trace) if one.name == name), None)
+        loops = source.nodes if source is not None else ()
+        loop = next((n for n in loops if isinstance(n, ast.For) and n.iter.lineno == line), None)
+        into = _gathers(loop) if loop is not None else None
+        if source is None or loop is None or into is None:
+            continue
+        function = next((n for n in source.around(loop) if isinstance(n, Function)), None)
+        lines = {fetched_at(trace, chain[k : k + 1]) for k in range(1, len(chain))}
+        for pair in scope.index.given:
+            call = bare(pair.value)
+            if function is None and into in names_in(pair.value) and pair.node.lineno > loop.lineno:
+                yield pair.name, loader_of(loop)
+            elif function is not None and called(call) == function.name and isinstance(call, ast.Call):
+                loader = _given_loader(function, call, loader_of(loop))
+                if ("", call.lineno) in lines and loader is not None and _returns(function, into):
+                    yield pair.name, loader
+
+
+def _gathers(loop: ast.For) -> str | None:
+    """The list to which a loop appends what a model says of each batch, where it asks for no labels."""
+    parts = loop.target.elts if isinstance(loop.target, ast.Tuple) else [loop.target]
+    inside = [n for statement in loop.body for n in ast.walk(statement)]
+    reads = {n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    if any(name_of(part) in reads for part in parts[1:]) or name_of(parts[0]) not in reads:
+        return None
+    if any(isinstance(n, ast.Subscript) and name_of(n.value) == name_of(parts[0]) for n in inside):
+        return None  # of a batch that is a tuple
+    calls = [n for n in inside if called(n) in ("append", "extend") and isinstance(n, ast.Call)]
+    into = {ast.unparse(n.func.value) for n in calls if isinstance(n.func, ast.Attribute)}
+    return into.pop() if len(into) == 1 else None
+
+
+def _given_loader(function: Function, call: ast.Call, loader: ast.expr) -> ast.Name | None:
+    """What a call gives a function as the loader that it goes over, where that is a variable."""
+    places = [a.arg for a in function.args.args]
+    name = name_of(loader)
+    found = given(call, name, places.index(name)) if name in places else None
+    return found if isinstance(found, ast.Name) else None
+
+
+def _returns(function: Function, name: str) -> bool:
+    """Whether all that a function returns is made of one of its variables."""
+    ends = [n for n in own_nodes(function) if isinstance(n, ast.Return)]
+    value = ends[0].value if len(ends) == 1 else None
+    return value is not None and not isinstance(value, ast.Tuple) and name in names_in(value)
+
+
+def _side_by_side(flow: Flow) -> Iterator[tuple[ast.expr, ast.expr, ast.expr]]:
+    """Yield what is held against each other element by element, and where."""
+    for node in flow.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+            yield bare(node.left), bare(node.right), node
+        elif isinstance(node, ast.Call) and FIGURE.search(called(node)) and len(node.args) > 1:
+            yield bare(node.args[0]), bare(node.args[1]), node
+    for node, one, other in equalities(flow.nodes):
+        yield bare(one), bare(other), node
+
+
+def _as_in_the_set(node: ast.expr) -> bool:
+    """Whether an expression is a part of data as they lie: names, attributes and slices."""
+    node = bare(node)
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = bare(node.value)
+    return isinstance(node, ast.Name)

@@ -1,5 +1,5 @@
 """Inputs on another scale than was meant: statistics of images from 0 to 1 on bytes, one mean for all columns of a
-table, noise that is drawn once for all epochs."""
+table, noise that is drawn once for all epochs, samples that are scaled for the training alone."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from ..order import rule, text_rule
 from ..reading.calls import name_of, operands
 from ..reading.expressions import Flow, defaults
 from ..reading.scope import Scope, tell
-from ..reading.sources import Source, called, sources
+from ..reading.sources import Function, Source, called, names_in, own_nodes, sources
 
 BYTES = 30.0  # a value above it is no share
 SHARES = re.compile(r"0\.485|0\.4914|0\.1307|0\.5071|0\.229|0\.2470|0\.3081")
 WHOLE = {"stack", "column_stack", "c_", "hstack", "concatenate", "cat", "vstack", "concat"}
 DRAWS = re.compile(r"^(rand|randn|randn_like|rand_like|normal|uniform|standard_normal|randint|normal_|uniform_)$")
+FOR_TRAINING = re.compile(r"(self\.)?(is_)?train|(self\.)?(split|mode|part|phase|subset) == 'train(ing)?'")
+SCALES = re.compile(r"^(normali[sz]e|standardi[sz]e|rescale)$")
+ELSE = re.compile(r"\bFalse\b|val|test|dev\b|eval", re.I)
 
 
 @rule(769)
@@ -144,3 +147,72 @@ def _for_one_part(found: list[Source], kind: ast.ClassDef, begin: ast.FunctionDe
     calls = [n for source in found for n in source.calls.get(kind.name, ())]
     given = [any(k.arg == name for k in call.keywords) for name in weights for call in calls]
     return any(given) and not all(given)
+
+
+@rule(797)
+def scaled_for_training_alone(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``if self.train: x = (x - MEAN) / STD`` in ``__getitem__``: other samples reach the model as they are."""
+    found = sources(trace)
+    for source in found:
+        for function in (n for n in source.nodes if isinstance(n, Function)):
+            nodes = list(own_nodes(function))
+            ends = [n.value for n in nodes if isinstance(n, ast.Return) and n.value is not None]
+            for branch in (n for n in nodes if isinstance(n, ast.If) and not n.orelse):
+                if not FOR_TRAINING.fullmatch(ast.unparse(branch.test)):
+                    continue
+                for node in branch.body:
+                    name = _scaled(node)
+                    again = any(_scaled(n) == name for n in nodes if n not in branch.body)
+                    if not name or again or not any(name in names_in(end) for end in ends):
+                        continue
+                    if _scaled_elsewhere(found, node) or not _for_both(found, source, function):
+                        continue
+                    says = (
+                        f"scales {name} for the training alone (`{ast.unparse(node)}` under "
+                        f"`if {ast.unparse(branch.test)}`): the other samples reach the model as they are, in another "
+                        "range than it was trained in."
+                    )
+                    remedy = f"Scale all samples alike: move `{ast.unparse(node)}` out of the branch."
+                    told = tell(source, node, "data", "warning", says, remedy)
+                    loops = {bool(fetched.steps) for fetched in trace.fetched.values()}
+                    told[0].proof = "loaders gave samples with steps and without" if len(loops) > 1 else ""
+                    return told
+    return []
+
+
+def _scaled(node: ast.AST) -> str:
+    """The variable that a statement brings to another scale, by figures that are not drawn: ``x = (x - M) / S``,
+    ``x = normalize(x, M, S)``; "" of any other."""
+    target = node.targets[0] if isinstance(node, ast.Assign) else None
+    if not isinstance(node, ast.Assign) or not isinstance(target, ast.Name) or target.id not in names_in(node.value):
+        return ""
+    value, draws = node.value, any(DRAWS.match(called(n)) for n in ast.walk(node.value))
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div):
+        less = value.left
+        by = isinstance(less, ast.BinOp) and isinstance(less.op, ast.Sub) and ast.unparse(less.left) == target.id
+    elif called(value) in ("div", "div_"):
+        of = operands(value)[0]
+        by = called(of) in ("sub", "sub_") and ast.unparse(operands(of)[0]) == target.id
+    else:
+        by = isinstance(value, ast.Call) and SCALES.match(called(value)) is not None
+    return target.id if by and not draws else ""
+
+
+def _scaled_elsewhere(found: list[Source], node: ast.AST) -> bool:
+    """Whether the mean and spread of a statement are read anywhere else: the other samples may be scaled there."""
+    target = node.targets[0] if isinstance(node, ast.Assign) else node
+    inside = set(ast.walk(node))
+    figures = {name_of(n) for n in inside} - {name_of(target), "self", "torch", "np", "F", ""}
+    read = [n for source in found for n in source.nodes if isinstance(n, ast.Name | ast.Attribute)]
+    return any(isinstance(n.ctx, ast.Load) and name_of(n) in figures and n not in inside for n in read)
+
+
+def _for_both(found: list[Source], source: Source, function: Function) -> bool:
+    """Whether a function, or a class by its method, is called for the training and for other samples."""
+    above = source.parents.get(function)
+    if isinstance(above, ast.ClassDef) and function.name not in ("__getitem__", "__call__"):
+        return False
+    name = above.name if isinstance(above, ast.ClassDef) else function.name
+    texts = {" ".join(ast.unparse(a) for a in (*n.args, *n.keywords)) for one in found for n in one.calls.get(name, ())}
+    others = [text for text in texts if ELSE.search(text)]
+    return 0 < len(others) < len(texts)

@@ -11,15 +11,17 @@ from ...recorder.cell_trace import Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, last_line, where
 from ..losses.losses import WITH_LOGITS, _source
 from ..order import rule, text_rule
-from ..reading.calls import equalities, rows_at
+from ..reading.calls import bare, equalities, operands, rows_at
 from ..reading.expressions import Flow
-from ..reading.loaders import over_batches
+from ..reading.loaders import gone_over, over_batches
 from ..reading.scope import Scope, flow_around
-from ..reading.sources import Source, called, sources
+from ..reading.sources import Source, called, names_in, sources
 
 LAYERS = ("linear", "addmm", "conv", "matmul", "mm")
 HALF = re.compile(r"[<>]=?\s*0?\.50*\b|\b0?\.50*\s*[<>]|\b(gt|ge|lt|le)\(.*0?\.50*\)|\bround\b")
 COMPARES = {"gt", "ge", "lt", "le", "round"}
+SUMMED = re.compile(r"total|running|epoch|(^|_)(sum|cum)", re.I)
+"""Names of what is added up over the batches."""
 
 
 @rule(736)
@@ -157,3 +159,67 @@ def _before(flow: Flow, node: ast.expr, loop: ast.For) -> ast.expr:
     """A variable that is set after a loop is what it was computed of."""
     value = flow.value(node)
     return value if value is not None and value.lineno > last_line(loop) else node
+
+
+@text_rule(795)
+def written_over(scope: Scope) -> Iterator[Found]:
+    """``correct = (pred == y).sum()`` in the loop over the batches, and ``correct / len(dataset)`` after it."""
+    for loop in scope.flow.of(ast.For):
+        assert isinstance(loop, ast.For)
+        fetched = gone_over(scope.trace, scope.source, loop)
+        alone = fetched and all(f.batches <= f.passes for f in fetched)  # one batch is the whole set
+        if alone or not over_batches(scope.trace, scope.source, loop):
+            continue
+        inside = list(ast.walk(loop))
+        if any(isinstance(n, ast.Break) for n in inside):
+            continue
+        summed = {ast.unparse(n.target) for n in inside if isinstance(n, ast.AugAssign)}
+        bound = {n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)} - summed
+        values = {n.value for n in inside if isinstance(n, ast.Assign)}
+        for share in scope.flow.of(ast.BinOp):
+            if not isinstance(share, ast.BinOp) or not isinstance(share.op, ast.Div) or share.lineno <= last_line(loop):
+                continue
+            counted = _counted(share.left)
+            made = scope.flow.value(counted) if counted is not None else None
+            if counted is None or made not in values or not _of_a_batch(counted.id, made):
+                continue
+            if bound & names_in(share.right) or _batch_size(scope, loop, share.right):
+                continue
+            says = (
+                f"sets {counted.id} anew for each batch (`{counted.id} = {ast.unparse(made)}`), and "
+                f"{scope.place(share).words} divides it by what all batches have (`{ast.unparse(share)}`): it is of "
+                "the last batch alone."
+            )
+            remedy = f"Add up: {counted.id} = 0 before the loop, and {counted.id} += {ast.unparse(made)} in it."
+            proof = "the loop went over several batches" if fetched else ""
+            yield scope.tell(made, "evaluation", says, remedy, proof=proof)
+
+
+def _counted(node: ast.expr) -> ast.Name | None:
+    """The variable that is divided: of ``correct``, ``100 * correct``, ``correct.item()``."""
+    node = bare(node)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        sides = [bare(side) for side in (node.left, node.right) if not isinstance(side, ast.Constant)]
+        node = sides[0] if len(sides) == 1 else node
+    return node if isinstance(node, ast.Name) else None
+
+
+def _of_a_batch(name: str, made: ast.expr) -> bool:
+    """Whether a value is how many of a batch are right, or the batch's loss under a name for sums."""
+    inner = bare(made)
+    if called(inner) == "sum":
+        return any(True for _ in equalities(ast.walk(inner)))
+    loss = isinstance(inner, ast.Name) and re.search("loss", inner.id, re.I) is not None
+    return loss and inner is not made and SUMMED.search(name) is not None
+
+
+def _batch_size(scope: Scope, loop: ast.For, divisor: ast.expr) -> bool:
+    """Whether a divisor is, or may be, the number of samples of one batch."""
+    text, number = ast.unparse(divisor), scope.flow.number(divisor)
+    calls = [n for n in ast.walk(loop.iter) if isinstance(n, ast.Call)]
+    sizes = [operands(n)[-1] for n in calls if called(n) in ("split", "range") and len(operands(n)) > 1]
+    sizes += [k.value for n in scope.source.calls.get("DataLoader", ()) for k in n.keywords if k.arg == "batch_size"]
+    named = re.search(r"batch_?size|(^|\W)bs$", text, re.I) is not None
+    return named or isinstance(divisor, ast.Constant) or any(
+        text == ast.unparse(size) or (number is not None and number == scope.flow.number(size)) for size in sizes
+    )  # fmt: skip

@@ -15,6 +15,7 @@ from .no_grad_calls import called_quietly
 NUMPY = {"power": "pow", "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div",
          "absolute": "abs", "concatenate": "cat", "clip": "clamp"}  # fmt: skip
 COMPARISONS = {"gt", "ge", "lt", "le", "eq", "ne"}
+LOGITS = {"binary_cross_entropy_with_logits", "cross_entropy"}  # losses that apply a sigmoid or a softmax themselves
 LEAVING = {"detach", "numpy", "cpu", "item", "tolist", "data", "detach_"}
 
 
@@ -126,12 +127,21 @@ def _smooth(trace: Trace, row: Row, last: Row) -> str:
             tree = None
         if isinstance(tree, ast.Compare):
             left = ast.unparse(tree.left)
-            soft = left if "sigmoid" in left or "softmax" in left else f"torch.sigmoid({left})"
+            known = _probability(row) or "sigmoid" in left or "softmax" in left
+            soft = left if known or any(r.op in LOGITS for r in trace.rows) else f"torch.sigmoid({left})"
             return f"Go on with the value that is compared: {soft}; compare only where it is judged."
         return "Go on with the value that is compared, or a sigmoid of it; compare only where it is judged."
     if row.op in ("argmax", "one_hot"):
         return "Go on with softmax(logits), or where one must be chosen with F.gumbel_softmax(logits, hard=True)."
     return f"Use a form of `{row.op}` that has a gradient: softmax for argmax, a sigmoid for a comparison."
+
+
+def _probability(row: Row) -> bool:
+    """Whether what an op reads is a probability already: the output of a sigmoid or a softmax, through views."""
+    ref = row.refs[0] if row.refs else None
+    while isinstance(ref, Row) and ref.view and ref.refs:
+        ref = ref.refs[0]
+    return isinstance(ref, Row) and ref.op in ("sigmoid", "softmax")
 
 
 def straight_through(last: Row, readers: dict[Ref, list[Row]]) -> str:

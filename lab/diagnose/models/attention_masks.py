@@ -11,11 +11,15 @@ from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ...recorder.user_files import shown_name
 from ...recorder.value_facts import ATTENDING, Told
 from ..finding import Found, capital, code_of, where
-from ..order import rule
+from ..order import rule, text_rule
+from ..reading.calls import name_of
+from ..reading.scope import Scope
 from ..reading.sources import Function, Source, called, own_nodes, sources
 from .dimension_order import ATTENDING as LAYERS
 
 PADDING = {"key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask", "memory_key_padding_mask"}
+TOKENS = re.compile(r"attention_mask|attn_mask|(^|_)(valid|real|token)_?mask$|^valid$", re.I)
+"""Names of masks that are 1 where there is something."""
 BETWEEN = {"dropout", "cast", "float", "to", "type_as", "div", "contiguous", "clone"}
 RECURRENT = {"gru", "lstm", "rnn_tanh", "rnn_relu"}
 PLACEWISE = {"cross_entropy", "nll_loss", "log_softmax", "linear", "relu", "gelu", "tanh", "dropout", "layer_norm",
@@ -157,6 +161,58 @@ def inverted(trace: Trace, explained: set[Leaf]) -> list[Found]:
             remedy = f"Turn it round: {named}=~mask."
             return [Found("mask", _severity(trace), line, col, message, remedy, [mask, row])]
     return []
+
+
+@text_rule(303, "key_padding_mask")
+def tokens_hidden(scope: Scope) -> Iterator[Found]:
+    """``src_key_padding_mask=attention_mask.bool()`` of a mask that is 1 at each token."""
+    for call in scope.flow.of(ast.Call):
+        for keyword in call.keywords if isinstance(call, ast.Call) else ():
+            if keyword.arg not in PADDING:
+                continue
+            of = _where_one(scope.flow.inner(keyword.value))
+            item = of.slice.value if isinstance(of, ast.Subscript) and isinstance(of.slice, ast.Constant) else ""
+            name = name_of(of) or str(item)
+            filled = next(_filled_with_one(scope.trace, name), None) if name else None
+            if filled is None and (of is keyword.value or not TOKENS.search(name)):
+                continue
+            why = f" ({filled[0].place(filled[1]).words}: `{ast.unparse(filled[1])}`)" if filled else ""
+            says = (
+                f"hides the tokens and leaves the padding: `{ast.unparse(keyword.value)}` is True at each token{why}, "
+                f"and {keyword.arg} is True where a key is to be ignored."
+            )
+            remedy = f"Turn it round: {keyword.arg}=({ast.unparse(of)} == 0)."
+            proof = "the mask is filled with 1 up to the length of each sample" if filled else ""
+            yield scope.tell(keyword.value, "mask", says, remedy, proof=proof)
+
+
+def _where_one(node: ast.expr) -> ast.expr:
+    """What a mask is True at the ones of: ``m.bool()``, ``m.to(torch.bool)``, ``m == 1``, ``m > 0``; of any other the
+    mask itself."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        told = type(node.ops[0]), ast.unparse(node.comparators[0])
+        return node.left if told in ((ast.Eq, "1"), (ast.Gt, "0"), (ast.NotEq, "0")) else node
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        to_bool = called(node) in ("to", "type") and ast.unparse(node.args[0] if node.args else node).endswith(".bool")
+        return node.func.value if called(node) == "bool" or to_bool else node
+    return node
+
+
+def _filled_with_one(trace: Trace, name: str) -> Iterator[tuple[Source, ast.Assign]]:
+    """Yield where a mask of zeros gets ones from the beginning of a sample up to its length: ``m[i, :n] = 1``."""
+    for source in sources(trace):
+        made = source.given.get(name, ())
+        zeros = bool(made) and all(re.search(r"\bzeros\(|\bFalse\b", ast.unparse(value)) for value in made)
+        for node in source.nodes if zeros else ():
+            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            if not isinstance(node, ast.Assign) or not isinstance(target, ast.Subscript):
+                continue
+            last = target.slice.elts[-1] if isinstance(target.slice, ast.Tuple) else target.slice
+            begins = isinstance(last, ast.Slice) and last.lower is None and last.upper is not None
+            if begins and (isinstance(last.upper, ast.BinOp) or "pad" in ast.unparse(node).lower()):
+                continue  # the padding stands in front
+            if name_of(target.value) == name and begins and getattr(node.value, "value", None) == 1:
+                yield source, node
 
 
 def _severity(trace: Trace) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterator
 
 from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
 from ...recorder.repeats import RANDOM
 from ...recorder.sampling import asks_for_next
-from ..finding import where
+from ..finding import last_line, where
+from ..reading.calls import loops_around
+from ..reading.sources import names_in, sources
 from .op_costs import of_call, of_ops
 from .time_shares import Saving, Shares, common, in_loop, quoted, spent
 
@@ -143,7 +146,7 @@ def frozen(shares: Shares) -> Iterator[Saving]:
     rows = [row for row in reached if isinstance(row, Row)]
     # what prepares the samples stands beside the call, and is no part of it
     chain = common(row.chain for row in rows) or common(r.chain for r in rows if r.chain[-1:] == first.chain[-1:])
-    if not chain:
+    if not chain or _carried(trace, chain):
         return
     of_each = first.runs * first.refs[0].shape[0] if first.refs and first.refs[0].shape else samples
     times = max(samples, of_each) / _in_all(samples, different)
@@ -156,6 +159,24 @@ def frozen(shares: Shares) -> Iterator[Saving]:
         "Run it once over the data, before the epochs, and train on what it gives (unless the data is augmented).",
         [first],
     )
+
+
+def _carried(trace: Trace, chain: Chain) -> bool:
+    """Whether a call of this cell is given what an earlier turn of a loop around it has made anew: ``e_step(x, mu)``,
+    where ``mu = m_step(x, ...)`` comes after it."""
+    line, source = where(trace, chain)[0], sources(trace)[0]
+    if line is None or source.name:
+        return False
+    calls = [n for n in source.nodes if isinstance(n, ast.Call) and n.lineno <= line <= last_line(n)]
+    for call in calls:
+        given = {name for part in (*call.args, *(k.value for k in call.keywords)) for name in names_in(part)}
+        for loop in loops_around(source, call):
+            stores = [n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Name) and n.id in given
+                      and isinstance(n.ctx, ast.Store)]  # fmt: skip
+            before = {n.id for n in stores if n.lineno < call.lineno}
+            if any(n.id not in before for n in stores):
+                return True
+    return False
 
 
 def _in_all(samples: int, different: int) -> float:

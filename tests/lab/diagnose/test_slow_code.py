@@ -444,3 +444,25 @@ def test_python_between_the_layers_of_a_deep_model_is_the_models(layers: int, mo
     timed(trace)
     busy = Busy(trace.rows[0].chain, 100.0 * SECOND, 90.0 * SECOND, rows=trace.rows)
     assert slow_general._in_model(busy) is model
+
+
+MIXTURE = """
+torch.manual_seed(0)
+def shares(points, centres, spreads):
+    out = torch.zeros(len(points), len(centres))
+    for i in range(len(points)):
+        for k in range(len(centres)):
+            low = torch.linalg.cholesky(spreads[k])
+            out[i, k] = -torch.linalg.solve_triangular(low, (points[i] - centres[k])[:, None], upper=False).pow(2).sum()
+    return out.softmax(1)
+points = torch.randn(250, 5)
+centres, spreads = points[:4].clone(), torch.eye(5).repeat(4, 1, 1)
+for turn in range(6):
+    weights = shares(points, centres, spreads)
+    centres = weights.T @ points / weights.sum(0)[:, None]
+"""
+
+
+def test_what_a_turn_of_the_loop_moves_is_not_run_once_before_it(cell: Any, space: Space) -> None:
+    told = [f.message for f in cell(MIXTURE, space).findings]
+    assert not any("cannot change anew" in message for message in told), told
