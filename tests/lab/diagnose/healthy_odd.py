@@ -33,7 +33,7 @@ for k in range(4):
     opt.zero_grad(); loss.backward(); opt.step()
 """,
     "an item that is copied and changed": """
-from torch.utils.data import Dataset, DataLoader
+Dataset, DataLoader = torch.utils.data.Dataset, torch.utils.data.DataLoader
 class D(Dataset):
     def __init__(self): self.data, self.labels = x.numpy().copy(), labels
     def __len__(self): return 64
@@ -49,7 +49,7 @@ for xb, yb in loader:
     opt.zero_grad(); loss.backward(); opt.step()
 """,
     "two rows of the stored array, taken by a list": """
-from torch.utils.data import Dataset, DataLoader
+Dataset, DataLoader = torch.utils.data.Dataset, torch.utils.data.DataLoader
 class D(Dataset):
     def __init__(self): self.data, self.labels = x.numpy().copy(), labels
     def __len__(self): return 64
@@ -65,7 +65,7 @@ for xb, yb in loader:
     opt.zero_grad(); loss.backward(); opt.step()
 """,
     "an item of another dtype, changed in place": """
-from torch.utils.data import Dataset, DataLoader
+Dataset, DataLoader = torch.utils.data.Dataset, torch.utils.data.DataLoader
 import numpy as np
 class D(Dataset):
     def __init__(self): self.data, self.labels = (x.numpy() * 20).astype(np.int16), labels
@@ -93,7 +93,7 @@ for k in range(6):
     opt.zero_grad(); loss.backward(); opt.step()
 """,
     "the label of the window's end": """
-from torch.utils.data import Dataset, DataLoader
+Dataset, DataLoader = torch.utils.data.Dataset, torch.utils.data.DataLoader
 class W(Dataset):
     def __init__(self, feats, tags, T=8): self.feats, self.tags, self.T = feats, tags, T
     def __len__(self): return len(self.feats) - self.T + 1
@@ -107,7 +107,7 @@ for xb, yb in DataLoader(data, 32, shuffle=True):
     opt.zero_grad(); loss.backward(); opt.step()
 """,
     "the clean value at the noisy window's end": """
-from torch.utils.data import Dataset, DataLoader
+Dataset, DataLoader = torch.utils.data.Dataset, torch.utils.data.DataLoader
 class W(Dataset):
     def __init__(self, noisy, clean, T=8): self.noisy, self.clean, self.T = noisy, clean, T
     def __len__(self): return len(self.noisy) - self.T + 1
@@ -147,7 +147,7 @@ for k in range(4):
     opt.zero_grad(); loss.backward(); opt.step()
 """,
     "a function of the first batch": """
-from torch.utils.data import DataLoader, TensorDataset
+DataLoader, TensorDataset = torch.utils.data.DataLoader, torch.utils.data.TensorDataset
 loader = DataLoader(TensorDataset(x, labels), 16, shuffle=True)
 @torch.no_grad()
 def one_batch_check(net, loader):
@@ -163,7 +163,7 @@ for k in range(4):
 print(one_batch_check(net, loader))
 """,
     "an endless loader": """
-from torch.utils.data import DataLoader, TensorDataset
+DataLoader, TensorDataset = torch.utils.data.DataLoader, torch.utils.data.TensorDataset
 loader = DataLoader(TensorDataset(x, labels), 16, shuffle=True)
 class Endless:
     def __init__(self, loader): self.loader, self.it = loader, iter(loader)
@@ -385,7 +385,7 @@ for k in range(4):
     opt.zero_grad(); loss.backward(); opt.step()
 """,
     "half of the samples, drawn by weight": """
-from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
+DataLoader, TensorDataset, WeightedRandomSampler = torch.utils.data.DataLoader, torch.utils.data.TensorDataset, torch.utils.data.WeightedRandomSampler
 weights = torch.rand(64)
 loader = DataLoader(TensorDataset(x, labels), 16, sampler=WeightedRandomSampler(weights, 32, replacement=False))
 net = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
@@ -396,7 +396,7 @@ for xb, yb in loader:
 """,
     "texts and numbers of a data set, made longer and scaled": """
 import numpy as np
-from torch.utils.data import Dataset, DataLoader
+Dataset, DataLoader = torch.utils.data.Dataset, torch.utils.data.DataLoader
 class Lines(Dataset):
     def __init__(self, lines, sizes):
         self.lines, self.sizes = lines, sizes

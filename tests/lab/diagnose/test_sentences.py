@@ -77,6 +77,8 @@ def alike(ours: str, page: str) -> bool:
 
     >>> alike("8 of 0.251", "8 of 0.249"), alike("8 of 0.251", "8 of 0.351"), alike("8 of 0.25", "9 of 0.25")
     (True, False, False)
+    >>> alike("from 1.5 to -9.3e-10", "from 1.5 to -0"), alike("of 3 to -9.3e-10", "of 0 to -0")
+    (True, False)
     >>> alike("up to 2.1e+17", "up to 9e+17"), alike("up to 2.1e+17", "up to 2.1e+19")
     (True, False)
     """
@@ -85,6 +87,8 @@ def alike(ours: str, page: str) -> bool:
 
 
 def _near(a: str, b: str) -> bool:
+    if all(text.count(".") < 2 and abs(float(text.replace(",", ""))) < 1e-8 for text in (a, b)):
+        return True  # zero, or what rounding leaves of it
     if any(re.fullmatch(r"[\d,]+", text) or text.count(".") > 1 for text in (a, b)):
         return False
     x, y = float(a.replace(",", "")), float(b.replace(",", ""))
