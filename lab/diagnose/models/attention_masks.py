@@ -208,10 +208,11 @@ def _filled_with_one(trace: Trace, name: str) -> Iterator[tuple[Source, ast.Assi
             if not isinstance(node, ast.Assign) or not isinstance(target, ast.Subscript):
                 continue
             last = target.slice.elts[-1] if isinstance(target.slice, ast.Tuple) else target.slice
-            begins = isinstance(last, ast.Slice) and last.lower is None and last.upper is not None
-            if begins and (isinstance(last.upper, ast.BinOp) or "pad" in ast.unparse(node).lower()):
+            if not isinstance(last, ast.Slice) or last.lower is not None or last.upper is None:
+                continue
+            if isinstance(last.upper, ast.BinOp) or "pad" in ast.unparse(node).lower():
                 continue  # the padding stands in front
-            if name_of(target.value) == name and begins and getattr(node.value, "value", None) == 1:
+            if name_of(target.value) == name and getattr(node.value, "value", None) == 1:
                 yield source, node
 
 

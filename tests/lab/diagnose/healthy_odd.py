@@ -385,7 +385,8 @@ for k in range(4):
     opt.zero_grad(); loss.backward(); opt.step()
 """,
     "half of the samples, drawn by weight": """
-DataLoader, TensorDataset, WeightedRandomSampler = torch.utils.data.DataLoader, torch.utils.data.TensorDataset, torch.utils.data.WeightedRandomSampler
+DataLoader, TensorDataset = torch.utils.data.DataLoader, torch.utils.data.TensorDataset
+WeightedRandomSampler = torch.utils.data.WeightedRandomSampler
 weights = torch.rand(64)
 loader = DataLoader(TensorDataset(x, labels), 16, sampler=WeightedRandomSampler(weights, 32, replacement=False))
 net = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
