@@ -258,11 +258,11 @@ logsigmoid = elementwise("logsigmoid", lambda x: s.minimum(x, 0.0) - s.log1p(s.e
 hardtanh = elementwise("hardtanh", lambda x, min_val, max_val: s.minimum(s.maximum(x, min_val), max_val),
                        params={"min_val": -1.0, "max_val": 1.0}, namespace="nn.functional", domain=(-0.8, 0.8),
                        piecewise=True,
-                       vjp=lambda g, x, min_val, max_val: s.where((x <= min_val) | (x >= max_val), 0.0, g),
+                       vjp=lambda g, x, min_val, max_val: s.where((x > min_val) & (x < max_val), g, 0.0),
                        doc="x, kept between `min_val` and `max_val`.",
                        example=("core.tensor([-2.0, 0.5])", "tensor([-1.0000,  0.5000])"))  # fmt: skip
 relu6 = elementwise("relu6", lambda x: s.minimum(s.maximum(x, 0.0), 6.0), public=False, domain=(0.2, 5.0), piecewise=True,
-                    vjp=lambda g, y: s.where((y <= 0.0) | (y >= 6.0), 0.0, g), label="hardtanh",
+                    vjp=lambda g, y: s.where((y > 0.0) & (y < 6.0), g, 0.0), label="hardtanh",
                     doc="x, kept between 0 and 6. Every type has these, so that the result tells the gradient, and x can go: "
                         "networks for phones have one behind every batch norm.")  # fmt: skip
 

@@ -148,10 +148,13 @@ class Hooks(Tensors):
             with self.still():
                 return work(*args)
         except Exception as error:
-            self.alive = False
-            with suppress(Exception):
-                self.recorder.failed(error)
-            return None
+            return self.ended(error)
+
+    def ended(self, error: Exception) -> None:
+        """End the recording for an error of the recorder's own."""
+        self.alive = False
+        with suppress(Exception):
+            self.recorder.failed(error)
 
     def _quietly(self, ear: Any, *args: Any) -> Any:
         """Call the recorder with this library's gradient mode, and not be told of what that does."""

@@ -189,7 +189,12 @@ def _mode(watch: Watch) -> Any:
 
     class Listening(watch.torch.overrides.TorchFunctionMode):  # type: ignore[misc,name-defined]
         def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if watch.passes(function):
+            try:
+                passes = watch.passes(function)
+            except Exception as error:  # `safely` costs more than most of these calls
+                watch.ended(error)
+                passes = True
+            if passes:
                 return function(*args, **(kwargs or {}))
             return watch.run(function, args, kwargs or {})
 

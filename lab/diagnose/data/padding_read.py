@@ -113,7 +113,9 @@ def _left_out_later(trace: Trace, table: str) -> bool:
     """Whether what a table gives is multiplied with a mask each time: nothing reads the vector of the padding."""
     name = ".".join(table.split(".")[-2:])
     reads = [
-        r for r in trace.rows if r.op == "embedding" and isinstance(r.refs[0], Leaf) and r.refs[0].name.endswith(name)
+        r
+        for r in trace.rows
+        if r.op == "embedding" and any(isinstance(ref, Leaf) and ref.name.endswith(name) for ref in r.refs)
     ]
     readers = trace.consumers()
     return bool(reads) and all(any(r.op == "mul" and _hides(trace, r) for r in readers.get(row, ())) for row in reads)
