@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import core
-from core import nn
+from core import native, nn
 from core.compiled import recording, variant
 from core.compiled.function import MOST, Compiled
 
@@ -217,6 +217,20 @@ def test_what_is_refused_says_the_line():
     g = core.compile(lambda x: print("x", end="") or x * 2)
     g(core.ones(3))
     assert "calls print()" in str(g.explain())
+
+
+@pytest.mark.skipif(native.module is None, reason="needs the C extension")
+def test_checks_in_c_that_are_no_checks_are_errors():
+    first_changed, fit = native.module.first_changed, native.module.fit
+    for start, error in (({}, TypeError), (-3, ValueError), (2**70, OverflowError)):
+        with pytest.raises(error):
+            first_changed([1], start, ())
+    with pytest.raises(TypeError, match="a check has 4 parts"):
+        first_changed([1], 0, ())
+    assert first_changed([(3, {"a": 1}, None, None)], 0, None) == 0  # no tuple of keys: not as it was
+    x = core.zeros(3, dtype=core.uint8)[:, None].expand(3, 1)
+    with pytest.raises(TypeError):
+        fit([x], (((3, 1), (object(), object()), x._kind, False, core.Tensor),))
 
 
 def test_a_call_whose_results_take_too_much_is_not_kept(monkeypatch):

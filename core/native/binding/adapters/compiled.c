@@ -31,7 +31,7 @@ static int holds(PyObject *check, PyObject *missing) {
         return at >= 0 && at < PyList_GET_SIZE(where) && same(PyList_GET_ITEM(where, at), was);
     }
     if (kind == CELL && PyCell_Check(where)) return same(PyCell_GET(where), was);
-    if (kind == KEYS && PyDict_CheckExact(where)) {
+    if (kind == KEYS && PyDict_CheckExact(where) && PyTuple_Check(was)) {
         if (PyDict_GET_SIZE(where) != PyTuple_GET_SIZE(was)) return 0;
         Py_ssize_t at = 0, k = 0;
         PyObject *name;
@@ -55,7 +55,9 @@ static int holds(PyObject *check, PyObject *missing) {
 /* The number of the first check from `start` on that does not hold as far as C knows; -1 where all do. */
 static PyObject *py_first_changed(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     if (nargs != 3 || !PyList_Check(args[0])) return PyErr_Format(PyExc_TypeError, "first_changed(checks, start, missing)");
-    for (Py_ssize_t k = PyLong_AsSsize_t(args[1]); k < PyList_GET_SIZE(args[0]); k++) {
+    const Py_ssize_t start = PyLong_AsSsize_t(args[1]);
+    if (start < 0) return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "first_changed begins at %zd", start);
+    for (Py_ssize_t k = start; k < PyList_GET_SIZE(args[0]); k++) {
         PyObject *check = PyList_GET_ITEM(args[0], k);
         if (!PyTuple_Check(check) || PyTuple_GET_SIZE(check) != 4) return PyErr_Format(PyExc_TypeError, "a check has 4 parts");
         const int held = holds(check, args[2]);
@@ -97,7 +99,7 @@ static PyObject *py_fit(PyObject *module, PyObject *const *args, Py_ssize_t narg
             Py_RETURN_FALSE;
         }
     }
-    Py_RETURN_TRUE;
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_True);
 }
 
 static char *data_of(PyObject *x) {
@@ -136,7 +138,12 @@ static PyObject *py_make(PyObject *module, PyObject *const *args, Py_ssize_t nar
         npy_intp sizes[NPY_MAXDIMS];
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(args[2], k), "iO!O", &type, &PyTuple_Type, &shape, &kind)) goto failed;
         const int ndim = (int)PyTuple_GET_SIZE(shape);
-        for (int d = 0; d < ndim && d < NPY_MAXDIMS; d++) sizes[d] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, d));
+        if (ndim > NPY_MAXDIMS) {
+            PyErr_Format(PyExc_ValueError, "make: %d dimensions, at most %d", ndim, NPY_MAXDIMS);
+            goto failed;
+        }
+        for (int d = 0; d < ndim; d++) sizes[d] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, d));
+        if (PyErr_Occurred()) goto failed;
         Tensor *t = tensor_over(new_array(type, ndim, sizes, NULL), kind);
         if (!t) goto failed;
         PyList_SET_ITEM(out, k, (PyObject *)t);
