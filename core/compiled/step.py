@@ -48,7 +48,9 @@ class CompiledStep(Compiled):
         return found.detach()
 
     def _unable(self) -> str:
-        return "a parameter has hooks that run after its gradient" if observe.hooked else unable()
+        if observe.hooked and any(p._post_hooks for group in self.optimizer.param_groups for p in group["params"]):
+            return "a parameter has hooks that run after its gradient"
+        return unable()
 
     def _variant(self, reads: Any, described: Described) -> Variant:
         return Variant(reads, described, True)

@@ -7,7 +7,7 @@ from told import steps, tell
 torch.manual_seed(0)
 m = torch.nn.Parameter(torch.linspace(-1, 1, 18).view(2, 3, 3).sin() + torch.eye(3))
 r = roma.rotvec_to_rotmat(torch.tensor([[0.3, 0.2, -0.5], [1.0, 0.1, 0.2]]))
-a = torch.linspace(-1, 1, 30).view(10, 3).cos() + torch.linspace(0, 1, 30).view(10, 3) ** 2
+a = torch.linspace(-20, 20, 30).sin().view(10, 3)  # spread in three directions: a flat cloud turns with its last bits
 R, t = roma.rigid_points_registration(a, a @ r[0].T + 1)
 q = roma.rotmat_to_unitquat(r)
 tell(

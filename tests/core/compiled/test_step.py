@@ -103,6 +103,25 @@ def test_what_cannot_be_replayed_runs_as_it_is():
     assert "draws random numbers" in str(step.explain())
 
 
+def test_hooks_that_run_after_a_gradient():
+    core.ones(2, requires_grad=True).register_post_accumulate_grad_hook(lambda p: None)  # another tensor's
+    a = model()
+    step = core.compile_step(a, nn.CrossEntropyLoss(), OPTIMIZERS["SGD"](a.parameters()), check=3)
+    x, y = core.randn(8, 6), core.randint(0, 3, (8,))
+    for _ in range(6):
+        step(x, y)
+    assert [v.state for v in step.explain().variants] == ["compiled"]
+    heard: list[core.Tensor] = []
+    handle = a[0].weight.register_post_accumulate_grad_hook(heard.append)
+    for _ in range(3):
+        step(x, y)
+    assert len(heard) == 3 and "hooks that run after" in str(step.explain())
+    handle.remove()
+    calls = step.explain().eager_calls
+    step(x, y)
+    assert step.explain().eager_calls == calls and len(heard) == 3
+
+
 def test_what_is_no_optimizer():
     with pytest.raises(TypeError, match="a model, a loss and an optimizer"):
         core.compile_step(model(), nn.CrossEntropyLoss(), [1])
