@@ -115,11 +115,13 @@ def test_hooks_that_run_after_a_gradient():
     handle = a[0].weight.register_post_accumulate_grad_hook(heard.append)
     for _ in range(3):
         step(x, y)
-    assert len(heard) == 3 and "hooks that run after" in str(step.explain())
+    assert len(heard) == 3
+    assert "hooks that run after" in str(step.explain())
     handle.remove()
     calls = step.explain().eager_calls
     step(x, y)
-    assert step.explain().eager_calls == calls and len(heard) == 3
+    assert step.explain().eager_calls == calls
+    assert len(heard) == 3
 
 
 def test_what_is_no_optimizer():
