@@ -31,12 +31,12 @@ MOST_PROCESSES = 8  # with more, the longest file would only be waited for
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """A file stays in one process, for its fixtures start browsers and kernels, and files come in their own order:
     pytest-xdist would begin with those of many tests, and end with one that takes a minute. `--dist` says else."""
-    from xdist.scheduler import LoadFileScheduling
+    from .dealing import Files
 
     if config.getoption("dist") != "load":  # "load" is what -n stands for
         return None
     config.option.loadscopereorder = False
-    return LoadFileScheduling(config, log)
+    return Files(config, log)
 
 
 @pytest.hookimpl(optionalhook=True)

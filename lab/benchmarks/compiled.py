@@ -216,12 +216,10 @@ import gc, json, sys
 import core
 from core import native
 from core.compiled import variant
+from lab.benchmarks.memory import resident
 from lab.benchmarks.steps import gpt
 compiled, sizes = sys.argv[1] == "compiled", json.loads(sys.argv[2])
 core.set_num_threads(1)
-def resident(what):
-    with open("/proc/self/status") as f:
-        return next(int(line.split()[1]) << 10 for line in f if line.startswith(what))
 a = core.ones(64, 64, requires_grad=True)
 (a @ a).sum().backward()
 before = resident("VmRSS")

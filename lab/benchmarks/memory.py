@@ -25,10 +25,8 @@ import importlib, json, sys
 library, threads, steps, sizes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), json.loads(sys.argv[4])
 lib = importlib.import_module(library)
 lib.set_num_threads(threads)
+from lab.benchmarks.memory import resident
 from lab.benchmarks.steps import gpt
-def resident(what):
-    with open("/proc/self/status") as f:
-        return next(int(line.split()[1]) << 10 for line in f if line.startswith(what))
 a = lib.ones(64, 64, requires_grad=True)
 (a @ a).sum().backward()
 before = resident("VmRSS")
@@ -40,6 +38,12 @@ for _ in range(steps):
     step()
 print(json.dumps({"peak": resident("VmHWM") - before}))
 """
+
+
+def resident(what: str) -> int:
+    """Return the bytes of this process that are resident: VmRSS now, VmHWM at most so far."""
+    with open("/proc/self/status") as f:
+        return next(int(line.split()[1]) << 10 for line in f if line.startswith(what))
 
 
 def peak(library: str, sizes: dict[str, int], threads: int, steps: int = 8) -> int:
