@@ -99,6 +99,8 @@ class ValueFacts:
     """Cross entropies, and predictions that are compared with classes -> how often each class was the target."""
     commonest: dict[Row, tuple[int, float, int | None]] = field(default_factory=dict)
     """Cross entropies of sequences -> their commonest target, its share, and the class that is left out."""
+    hidden: dict[Row, tuple[int, int]] = field(default_factory=dict)
+    """Cross entropies -> how many samples of how many have no finite score, all being left out."""
     blank: dict[Row, tuple[int, float]] = field(default_factory=dict)
     """Embeddings of sequences -> batches looked at, and the mean share of places at which all samples are alike."""
     filled: dict[Row, tuple[int, float]] = field(default_factory=dict)
@@ -171,6 +173,7 @@ def note(trace: Trace, row: Row, e: observe.OpEvent) -> None:
         if row.requires_grad and len(tensors) > 1:
             _common(facts, row, tensors[1])
             _targets(facts, row, tensors[1])
+            _hidden(facts, row, tensors)
     elif facts.ignored is not None and len(tensors) == 2:
         _compared(facts, row, tensors)
 
@@ -328,6 +331,18 @@ def _ignored(e: observe.OpEvent) -> int | None:
     named = _given(e)[1] if CALL in e.params else e.params
     found = named.get("ignore_index", -100)
     return found if isinstance(found, int) else None
+
+
+def _hidden(facts: ValueFacts, row: Row, tensors: list[Any]) -> None:
+    """Count samples without a finite score, where an op before has given infinities."""
+    before: Ref = row.refs[0]
+    while isinstance(before, Row) and before.view and before.refs:
+        before = before.refs[0]
+    if not isinstance(before, Row) or before.bad is None or before.bad.nan or tensors[0]._a.ndim < 2:
+        return
+    nothing = (on_host(tensors[0]._a) == -np.inf).all(1)
+    if nothing.any() and nothing.shape == tensors[1]._a.shape:
+        facts.hidden[row] = int(nothing.sum()), nothing.size
 
 
 def _masked(e: observe.OpEvent) -> bool:

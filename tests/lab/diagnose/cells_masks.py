@@ -83,7 +83,27 @@ for step in range(6):
     opt.step()
 """
 
+_PLAYED = """
+legal = torch.rand(64, 6) < 0.6
+best = legal.float().argmax(1)
+legal[torch.arange(64), best] = True
+best[40:] = -1
+legal[40:] = {padded}
+mask = torch.zeros(64, 6).masked_fill(~legal, {hidden})
+net = nn.Linear(16, 6)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for k in range(4):
+    scores = net(x) + mask
+    loss = F.cross_entropy(scores, best, ignore_index=-1)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
 PLANTED = {
+    "samples of which a mask hides every class": Planted(
+        "nan", (10,), _PLAYED.format(padded="False", hidden="float('-inf')")
+    ),
     "a language model without a causal mask": Planted("mask", (11,), _GPT.format(mask="", **_NEXT)),
     "targets that nobody has shifted": Planted("loss", (19,), _GPT.format(mask=_CAUSAL, inputs=":-1", targets=":-1")),
     "a lower triangle for a layer that ignores what is True": Planted(
@@ -102,6 +122,8 @@ PLANTED = {
 }
 
 HEALTHY = {
+    "samples that are left out and not hidden": _PLAYED.format(padded="True", hidden="float('-inf')"),
+    "samples of which a mask hides every class by a finite number": _PLAYED.format(padded="False", hidden="-1e9"),
     "a language model with a causal mask": _GPT.format(mask=_CAUSAL, **_NEXT),
     "an encoder that labels each token": _GPT.format(mask="", inputs=":-1", targets=":-1").replace(
         "tokens[:, :-1].reshape", "(tokens[:, :-1] // 2).reshape"
