@@ -80,7 +80,8 @@ class ValueFacts:
 
     lost: dict[Row, Lost] = field(default_factory=dict)
     cancelled: dict[Row, float] = field(default_factory=dict)
-    """Differences of which some are 0, of operands beyond their dtype's whole numbers -> the largest of these."""
+    """Differences of which some are 0, of single numbers, or of operands beyond their dtype's whole numbers -> the
+    largest of these."""
     wrapped: dict[Row, float] = field(default_factory=dict)
     """Differences and sums in uint8 -> the share of results that do not fit."""
     merged: dict[Row, tuple[float, float]] = field(default_factory=dict)
@@ -156,7 +157,7 @@ def note(trace: Trace, row: Row, e: observe.OpEvent) -> None:
                 crowded(on_host(tensors[0]._a), on_host(e.outputs[0]._a), row.dtype), facts.crowded.get(row, (0.0, 0.0))
             )
     elif e.op in DIFFERENCES:
-        if row.dtype in EPS and tensors and row.shape:
+        if row.dtype in EPS and tensors and (row.shape or row.op == "sub"):
             _difference(facts, row, e, tensors)
     elif e.op == "embedding":
         ids = next((t for t in tensors if t._kind.dtype.name.startswith("int")), None)
@@ -194,7 +195,7 @@ def _difference(facts: ValueFacts, row: Row, e: observe.OpEvent, tensors: list[A
     else:
         a, b = tensors[0]._a, tensors[1]._a
     out = on_host(e.outputs[0]._a)
-    if out.size < 2 or row.op == "sub_":  # whose operand has its new values already
+    if not out.size or row.op == "sub_":  # whose operand has its new values already
         return
     a, b = on_host(a), b if isinstance(b, float) else on_host(b)
     if out.size > MANY:
@@ -210,7 +211,7 @@ def _difference(facts: ValueFacts, row: Row, e: observe.OpEvent, tensors: list[A
     if (close & (results > 0)).any():  # tensors that are equal lose nothing
         least = float(sizes.min())
         facts.lost[row] = Lost(float(close.mean()), float(sizes[close].max()), least >= WHOLE[row.dtype])
-    equal = (results == 0) & (sizes >= WHOLE[row.dtype]) & np.isfinite(sizes)
+    equal = (results == 0) & (sizes >= (WHOLE[row.dtype] if row.shape else 1.0)) & np.isfinite(sizes)
     if equal.any():
         facts.cancelled[row] = float(sizes[equal].max())
 
@@ -366,7 +367,8 @@ def _future(e: observe.OpEvent) -> bool:
         if weights.ndim < 3 or weights.shape[-1] != weights.shape[-2] or not 2 < weights.shape[-1] <= 256:
             return False
         one = weights[(0,) * (weights.ndim - 2)]
-        past, later = one[np.tril_indices(len(one), -1)], one[np.triu_indices(len(one), 1)]
+        # the last has nothing that comes later: where all is hidden from it, it takes all alike
+        past, later = one[np.tril_indices(len(one) - 1, -1)], one[np.triu_indices(len(one), 1)]
         return bool((past == 0).all() and (later > 0).all())
     mask = next((t for t in e.inputs[3:4] if isinstance(t, TENSORS)), None)
     if mask is None or e.op != "scaled_dot_product_attention":

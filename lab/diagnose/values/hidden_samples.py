@@ -21,8 +21,8 @@ def hidden_samples(trace: Trace, explained: set[Leaf]) -> list[Found]:
         line, col, place = where(trace, mask.chain)
         message = capital(
             f"{place} hides every class of {hidden:,} of {samples:,} samples (`{code_of(trace, mask)}`), which "
-            f"{where(trace, row.chain)[2]} leaves out: here they count for nothing, but in PyTorch the gradient of such "
-            "a sample is NaN, and one step makes all weights NaN."
+            f"{where(trace, row.chain)[2]} leaves out: here they count for nothing, but PyTorch's gradient of such a "
+            "sample is NaN, and one step makes all weights NaN."
         )
         remedy = "Hide nothing where the target is left out, or hide with a large finite number (-1e9)."
         return [Found("nan", "note", line, col, message, remedy, [mask, row])]

@@ -70,6 +70,8 @@ def _divides(trace: Trace, row: Row) -> bool:
     for one in found:
         for after in readers.get(one, ()):
             if after.op in ("div", "div_") and after.refs[-1] is one and after.stats is not None:
+                if after.bad is not None and after.bad.inf:
+                    return True
                 if max(abs(after.stats.min or 0.0), abs(after.stats.max or 0.0)) > SCALED:
                     return True
             elif (after.view or after.op in SPREADS) and after not in found:

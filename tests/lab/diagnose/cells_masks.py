@@ -83,6 +83,19 @@ for step in range(6):
     opt.step()
 """
 
+_TRIANGLE = """
+qkv, out = nn.Linear(16, 48), nn.Linear(16, 16)
+opt = torch.optim.SGD([*qkv.parameters(), *out.parameters()], lr=0.01)
+keep = torch.tril(torch.ones(8, 8)).bool()
+for k in range(4):
+    h = x.reshape(8, 8, 16)
+    q, key, v = qkv(h).chunk(3, -1)
+    scores = (q @ key.transpose(1, 2) / 4).masked_fill({hidden}, -1e9)
+    loss = F.mse_loss(out(scores.softmax(-1) @ v)[:, :-1], h[:, 1:])
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
 _PLAYED = """
 legal = torch.rand(64, 6) < 0.6
 best = legal.float().argmax(1)
@@ -101,6 +114,7 @@ for k in range(4):
 """
 
 PLANTED = {
+    "the lower triangle of the scores filled": Planted("mask", (7,), _TRIANGLE.format(hidden="keep")),
     "samples of which a mask hides every class": Planted(
         "nan", (10,), _PLAYED.format(padded="False", hidden="float('-inf')")
     ),
@@ -122,6 +136,7 @@ PLANTED = {
 }
 
 HEALTHY = {
+    "the upper triangle of the scores filled": _TRIANGLE.format(hidden="~keep"),
     "samples that are left out and not hidden": _PLAYED.format(padded="True", hidden="float('-inf')"),
     "samples of which a mask hides every class by a finite number": _PLAYED.format(padded="False", hidden="-1e9"),
     "a language model with a causal mask": _GPT.format(mask=_CAUSAL, **_NEXT),
