@@ -96,6 +96,17 @@ for k in range(4):
     loss.backward()
     opt.step()
 """
+_PARTS = """
+net, score, head = nn.Linear(16, 8), nn.Linear(8, 1), nn.Linear(8, 4)
+opt = torch.optim.SGD([*net.parameters(), *score.parameters(), *head.parameters()], lr=0.1)
+for k in range(4):
+    h = net(x).reshape(-1, {parts}, 8)
+    w = F.softmax(score(h), dim=1)
+    loss = F.cross_entropy(head((w * h).sum(1)), labels[: len(h)])
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
 _PLAYED = """
 legal = torch.rand(64, 6) < 0.6
 best = legal.float().argmax(1)
@@ -115,6 +126,7 @@ for k in range(4):
 
 PLANTED = {
     "the lower triangle of the scores filled": Planted("mask", (7,), _TRIANGLE.format(hidden="keep")),
+    "weights of the one part there is": Planted("loss", (5,), _PARTS.format(parts=1)),
     "samples of which a mask hides every class": Planted(
         "nan", (10,), _PLAYED.format(padded="False", hidden="float('-inf')")
     ),
@@ -137,6 +149,7 @@ PLANTED = {
 
 HEALTHY = {
     "the upper triangle of the scores filled": _TRIANGLE.format(hidden="~keep"),
+    "weights of four parts": _PARTS.format(parts=4),
     "samples that are left out and not hidden": _PLAYED.format(padded="True", hidden="float('-inf')"),
     "samples of which a mask hides every class by a finite number": _PLAYED.format(padded="False", hidden="-1e9"),
     "a language model with a causal mask": _GPT.format(mask=_CAUSAL, **_NEXT),
