@@ -15,6 +15,7 @@ from widgets.record import ErrorRow, Stats
 
 from .cell_source import CellSource, Chain
 from .loss_course import Course
+from .tensor_types import original
 
 
 class Leaf:
@@ -32,6 +33,11 @@ class Leaf:
         self.tensor = weakref.ref(t)
         self.renewed = 0  # how often another tensor took the place of one that was gone
         self.span: tuple[float, float] | None = None  # least and largest value, of data that may be gone at the end
+
+    def alive(self) -> Any:
+        """Return the tensor, or None once it is gone: the shadow of another library's tensor may outlive it."""
+        t = self.tensor()
+        return t if t is not None and original(t) is not None else None
 
 
 class Row:

@@ -80,7 +80,8 @@ class ValueFacts:
 
     lost: dict[Row, Lost] = field(default_factory=dict)
     cancelled: dict[Row, float] = field(default_factory=dict)
-    """Differences of which some are 0, of operands beyond their dtype's whole numbers -> the largest of these."""
+    """Differences of which some are 0, of single numbers, or of operands beyond their dtype's whole numbers -> the
+    largest of these."""
     wrapped: dict[Row, float] = field(default_factory=dict)
     """Differences and sums in uint8 -> the share of results that do not fit."""
     merged: dict[Row, tuple[float, float]] = field(default_factory=dict)
@@ -99,6 +100,8 @@ class ValueFacts:
     """Cross entropies, and predictions that are compared with classes -> how often each class was the target."""
     commonest: dict[Row, tuple[int, float, int | None]] = field(default_factory=dict)
     """Cross entropies of sequences -> their commonest target, its share, and the class that is left out."""
+    hidden: dict[Row, tuple[int, int]] = field(default_factory=dict)
+    """Cross entropies -> how many samples of how many have no finite score, all being left out."""
     blank: dict[Row, tuple[int, float]] = field(default_factory=dict)
     """Embeddings of sequences -> batches looked at, and the mean share of places at which all samples are alike."""
     filled: dict[Row, tuple[int, float]] = field(default_factory=dict)
@@ -154,7 +157,7 @@ def note(trace: Trace, row: Row, e: observe.OpEvent) -> None:
                 crowded(on_host(tensors[0]._a), on_host(e.outputs[0]._a), row.dtype), facts.crowded.get(row, (0.0, 0.0))
             )
     elif e.op in DIFFERENCES:
-        if row.dtype in EPS and tensors and row.shape:
+        if row.dtype in EPS and tensors and (row.shape or row.op == "sub"):
             _difference(facts, row, e, tensors)
     elif e.op == "embedding":
         ids = next((t for t in tensors if t._kind.dtype.name.startswith("int")), None)
@@ -171,6 +174,7 @@ def note(trace: Trace, row: Row, e: observe.OpEvent) -> None:
         if row.requires_grad and len(tensors) > 1:
             _common(facts, row, tensors[1])
             _targets(facts, row, tensors[1])
+            _hidden(facts, row, tensors)
     elif facts.ignored is not None and len(tensors) == 2:
         _compared(facts, row, tensors)
 
@@ -191,16 +195,23 @@ def _difference(facts: ValueFacts, row: Row, e: observe.OpEvent, tensors: list[A
     else:
         a, b = tensors[0]._a, tensors[1]._a
     out = on_host(e.outputs[0]._a)
-    if out.size > MANY or out.size < 2 or row.op == "sub_":  # whose operand has its new values already
+    if not out.size or row.op == "sub_":  # whose operand has its new values already
         return
-    sizes = np.maximum(np.abs(on_host(a)), np.abs(b if isinstance(b, float) else on_host(b)))
+    a, b = on_host(a), b if isinstance(b, float) else on_host(b)
+    if out.size > MANY:
+        if out.size > MANY * len(out):
+            return
+        step = -(-out.size // MANY)  # of the first dimension's entries, each step-th
+        a, b = (x[::step] if np.ndim(x) == out.ndim and len(x) == len(out) else x for x in (a, b))
+        out = out[::step]
+    sizes = np.maximum(np.abs(a), np.abs(b))
     sizes = np.broadcast_to(sizes, out.shape).reshape(-1)[:: max(out.size // SAMPLE, 1)]
     results = np.abs(out).reshape(-1)[:: max(out.size // SAMPLE, 1)]
     close = (results <= ULPS * EPS[row.dtype] * sizes) & (sizes > 0) & np.isfinite(sizes)
     if (close & (results > 0)).any():  # tensors that are equal lose nothing
         least = float(sizes.min())
         facts.lost[row] = Lost(float(close.mean()), float(sizes[close].max()), least >= WHOLE[row.dtype])
-    equal = (results == 0) & (sizes >= WHOLE[row.dtype]) & np.isfinite(sizes)
+    equal = (results == 0) & (sizes >= (WHOLE[row.dtype] if row.shape else 1.0)) & np.isfinite(sizes)
     if equal.any():
         facts.cancelled[row] = float(sizes[equal].max())
 
@@ -323,6 +334,18 @@ def _ignored(e: observe.OpEvent) -> int | None:
     return found if isinstance(found, int) else None
 
 
+def _hidden(facts: ValueFacts, row: Row, tensors: list[Any]) -> None:
+    """Count samples without a finite score, where an op before has given infinities."""
+    before: Ref = row.refs[0]
+    while isinstance(before, Row) and before.view and before.refs:
+        before = before.refs[0]
+    if not isinstance(before, Row) or before.bad is None or before.bad.nan or tensors[0]._a.ndim < 2:
+        return
+    nothing = (on_host(tensors[0]._a) == -np.inf).all(1)
+    if nothing.any() and nothing.shape == tensors[1]._a.shape:
+        facts.hidden[row] = int(nothing.sum()), nothing.size
+
+
 def _masked(e: observe.OpEvent) -> bool:
     """Return whether an attention was told to leave anything out."""
     if CALL not in e.params:
@@ -344,7 +367,8 @@ def _future(e: observe.OpEvent) -> bool:
         if weights.ndim < 3 or weights.shape[-1] != weights.shape[-2] or not 2 < weights.shape[-1] <= 256:
             return False
         one = weights[(0,) * (weights.ndim - 2)]
-        past, later = one[np.tril_indices(len(one), -1)], one[np.triu_indices(len(one), 1)]
+        # the last has nothing that comes later: where all is hidden from it, it takes all alike
+        past, later = one[np.tril_indices(len(one) - 1, -1)], one[np.triu_indices(len(one), 1)]
         return bool((past == 0).all() and (later > 0).all())
     mask = next((t for t in e.inputs[3:4] if isinstance(t, TENSORS)), None)
     if mask is None or e.op != "scaled_dot_product_attention":

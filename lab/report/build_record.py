@@ -83,9 +83,7 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
         if parent == 0 and module is not None:
             _list_parameters(recorder, module, name, set(), shared)
     for leaf in trace.leaves:
-        t = leaf.tensor()
-        if t is not None and original(t) is None:  # the tensor of another library has gone, and its shadow is left
-            t = None
+        t = leaf.alive()
         if not leaf.name and t is not None:  # its start values were written before a module had it
             leaf.name = names.known(original(t))
         if not leaf.name:

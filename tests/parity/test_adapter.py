@@ -58,6 +58,25 @@ def test_no_false_alarm(name: str, space: dict[str, Any]) -> None:
     assert record.ops
 
 
+GONE = """
+def main():
+    net = nn.Sequential(nn.Linear(16, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 4))
+    opt = torch.optim.Adam(net.parameters())
+    for k in range(3):
+        net.train()
+        loss = F.cross_entropy(net(x), labels)
+        opt.zero_grad(); loss.backward(); opt.step()
+        net.eval()
+        with torch.no_grad():
+            net(x).argmax(1)
+main()
+"""
+
+
+def test_a_model_that_is_gone_was_not_frozen(space: dict[str, Any]) -> None:
+    assert run_cell(GONE.lstrip("\n"), space).findings == []
+
+
 def test_the_card_shows_pytorchs_graph_lines_and_modules(space: dict[str, Any]) -> None:
     text = "model = nn.Sequential(nn.Linear(16, 8), nn.Tanh())\nloss = model(x).square().mean()\nloss.backward()"
     record = run_cell(text, space)

@@ -172,7 +172,7 @@ def _holds(ref: Ref, number: float) -> bool:
     stats = ref.stats if isinstance(ref, Row) else None
     if stats is not None:
         return stats.min == number
-    t = ref.tensor() if isinstance(ref, Leaf) else None
+    t = ref.alive() if isinstance(ref, Leaf) else None
     return t is not None and t._kind.device.type == "cpu" and t._a.size > 0 and float(t._a.min()) == number
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 
@@ -167,6 +168,8 @@ def turned_alone(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 name for n in nodes if isinstance(n, ast.Return) and n.value is not None for name in names_in(n.value)
             }
             left = [name for name in left if name in used]
+            if apart := _drawn_apart(source, turns, images, maker):
+                return [apart]
             if not images or not left or len(left) < len(maps):
                 continue
             line, col, place = source.place(images[0])
@@ -185,14 +188,34 @@ def _turns(node: ast.AST) -> bool:
     return any(called(n) in TURNS for n in ast.walk(node))
 
 
-def _if(source: Source, node: ast.AST, scope: ast.AST) -> bool:
-    """Whether a statement stands under a condition that is drawn."""
+def _if(source: Source, node: ast.AST, scope: ast.AST) -> ast.If | None:
+    """Return the condition that is drawn under which a statement stands."""
     for above in source.around(node):
         if above is scope:
-            return False
+            return None
         if isinstance(above, ast.If) and re.search(r"rand|bernoulli|uniform|choice|coin", ast.unparse(above.test)):
-            return True
-    return False
+            return above
+    return None
+
+
+def _drawn_apart(source: Source, turns: list[ast.Assign], images: list[ast.Assign], maker: ast.AST) -> Found | None:
+    """``if random() < 0.5: image = flip(image)`` and another such draw for the mask."""
+    maps = [t for t in turns if isinstance(t.targets[0], ast.Name) and MAPS.search(t.targets[0].id)]
+    own = {id(_if(source, t, maker)) for t in images}, {id(_if(source, t, maker)) for t in maps}
+    for one, other in product(images, maps):
+        first, second = _if(source, one, maker), _if(source, other, maker)
+        draws = [n is not None and any(isinstance(m, ast.Call) for m in ast.walk(n.test)) for n in (first, second)]
+        if not all(draws) or own[0] & own[1] or called(one.value) != called(other.value):
+            continue
+        line, col, place = source.place(one)
+        image, map_ = ast.unparse(one.targets[0]), ast.unparse(other.targets[0])
+        message = capital(
+            f"{place} turns {image} by one draw, and {source.place(other).words} turns {map_} by another: half of the "
+            "samples have only one of the two turned, and after that they do not belong together any more."
+        )
+        remedy = f"Draw once, and turn both under that one condition: {image}, {map_} = ..."
+        return Found("data", "warning", line, col, message, remedy)
+    return None
 
 
 @rule(508, proof="the target's index lies within the window's")

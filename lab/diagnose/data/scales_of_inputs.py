@@ -55,7 +55,7 @@ def _largest(ref: Ref) -> float | None:
         if ref.stats is None and ref.refs and (ref.view or ref.cut):
             return _largest(ref.refs[0])
         return ref.stats.max if ref.stats is not None else None
-    t = ref.tensor()
+    t = ref.alive()
     if t is None or t._kind.device.type != "cpu" or not t._a.size:
         return ref.span[1] if ref.span is not None else None
     return float(t._a.max())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from itertools import pairwise
 
 from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
 from ..finding import Found, capital, code_of, last_line, listed, made_to_train, verb, where
 from ..order import rule
-from ..reading.sources import sources
+from ..reading.sources import Function, sources
+from ..speed.time_shares import around
 from .cut import freezing, indices_alone, without_gradient
 from .unheld_parameters import made_at
 
@@ -98,6 +100,8 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         row.flags.add("unreached")
         wanted = not trace.optimized or any(leaf in trace.optimized for leaf in leaves)
+        if end is None and _thrown_away(trace, row.chain):
+            wanted = False
         severity = "warning" if wanted else "note"  # a model that is only run: a teacher, a copy; a replaced parameter
         if end is not None and end.cut:
             remedy = "Go on with the tensor itself: a new tensor made of its value begins a graph of its own."
@@ -110,6 +114,28 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         found.append(Found("no-gradient", severity, line, col, message, remedy, [row], leaves))
     return found
+
+
+def _thrown_away(trace: Trace, chain: Chain) -> bool:
+    """Whether the caller gives the name ``_`` to what a function returns: ``_, actions, _ = model(states)``."""
+    for inner, outer in pairwise(chain):
+        gives = around(trace, inner)
+        made = next(
+            (n.targets[0].id for n in gives if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Name)), ""
+        )
+        body = next((n.body for n in gives if isinstance(n, Function)), [])
+        told = next((n for n in gives if isinstance(n, ast.Return)), None)
+        told = told or next((n for n in body if isinstance(n, ast.Return) and made), None)
+        taken = next((n for n in around(trace, outer) if isinstance(n, ast.Assign)), None)
+        if taken is None or told is None or not isinstance(told.value, ast.Tuple):
+            continue
+        places = [
+            k for k, one in enumerate(told.value.elts) if one in gives or (isinstance(one, ast.Name) and one.id == made)
+        ]
+        names = taken.targets[0].elts if isinstance(taken.targets[0], ast.Tuple) else []
+        if len(names) == len(told.value.elts) and any(ast.unparse(names[k]).startswith("_") for k in places):
+            return True
+    return False
 
 
 def _copies(trace: Trace, dead: set[Leaf], readers: dict[Ref, list[Row]]) -> set[Leaf]:

@@ -172,6 +172,9 @@ def _of_size_one(trace: Trace, row: Row, shape: tuple[int, ...]) -> Found:
         f"{one}): it is {always} everywhere and passes a gradient of exactly 0 on."
     )
     remedy = f"Take it over the dimension whose weights shall sum to 1: dim={longest}, of size {shape[longest]}."
+    if shape[longest] == 1:  # so few are the data's parts, and another dimension would change nothing
+        remedy = "It has one place to choose from: give it more of them, or leave the softmax out."
+        return Found("loss", "note", line, col, message, remedy, [row], [])
     return Found("loss", "warning", line, col, message, remedy, [row], [])
 
 

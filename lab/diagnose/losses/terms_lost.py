@@ -153,6 +153,9 @@ def mixed_along_another(scope: Scope) -> Iterator[Found]:
             along = flow.number(option(weights, "dim", 1) or ast.Constant(None))
             if along is None or over is None or (along < 0) != (over < 0) or along == over:
                 continue
+            one, whole = scope.row(weights), scope.row(of[0])
+            if one is not None and whole is not None and along >= 0 and len(one.shape) != len(whole.shape):
+                continue  # its dimensions are others there, as those of a Markov chain's moves
             message = (
                 f"normalises the weights of a mixture along dimension {along:.0f} (`{ast.unparse(weights)}`), and "
                 f"{scope.place(call).words} sums over dimension {over:.0f} (`{ast.unparse(call)}`): of one sample they "

@@ -15,6 +15,7 @@ from ..order import rule, text_rule
 from ..reading.calls import name_of
 from ..reading.scope import Scope
 from ..reading.sources import Function, Source, called, own_nodes, sources
+from ..values.nonfinite_effects import FILLING
 from .dimension_order import ATTENDING as LAYERS
 
 PADDING = {"key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask", "memory_key_padding_mask"}
@@ -256,7 +257,8 @@ def past_hidden(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for row in trace.rows:
         # of a layer that turns its mask round itself the text tells, below
         if row in trace.values.future and row.op in code_of(trace, row):
-            line, col, place = where(trace, row.chain)
+            fills = row.refs[0] if row.op == "softmax" and isinstance(row.refs[0], Row) else row
+            line, col, place = where(trace, fills.chain if fills.op in FILLING else row.chain)
             does = f"{place} keeps what comes later and hides the past"
             if row.op == "softmax":
                 message = f"{does}: the weights of `{code_of(trace, row)}` are 0 below the diagonal, and above it not."

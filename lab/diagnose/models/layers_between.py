@@ -195,7 +195,7 @@ def _mean(ref: Ref) -> float | None:
     stats = ref.stats if isinstance(ref, Row) else None
     if stats is not None:
         return stats.mean
-    t = ref.tensor() if isinstance(ref, Leaf) else None
+    t = ref.alive() if isinstance(ref, Leaf) else None
     return float(t._a.mean()) if t is not None and t._kind.device.type == "cpu" and t._a.size else None
 
 

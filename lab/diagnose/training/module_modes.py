@@ -152,7 +152,7 @@ def _run_for_averages(trace: Trace, row: Row, readers: dict) -> int:
 
 def _wants_gradient(leaf: Leaf) -> bool:
     """Whether a parameter is to get a gradient now; it may have been frozen after it was first met."""
-    t = leaf.tensor()
+    t = leaf.alive()
     return leaf.requires_grad if t is None else bool(t._requires_grad)
 
 

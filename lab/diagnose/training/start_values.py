@@ -186,7 +186,7 @@ def _known_range(ref: Ref) -> tuple[float, float] | None:
         if s is None and ref.view and ref.refs:
             return _known_range(ref.refs[0])
         return None if s is None or s.min is None or s.max is None else (s.min, s.max)
-    t = ref.tensor()
+    t = ref.alive()
     if t is None or t._kind.device.type != "cpu" or not t._a.size or not ref.dtype.startswith("float"):
         return ref.span
     values = t._a

@@ -288,7 +288,7 @@ def wide(trace: Trace) -> tuple[str, float] | None:
     """Data with values far from 1, by name, and the largest."""
     found = []
     for leaf in trace.leaves:
-        t = leaf.tensor() if not leaf.requires_grad and leaf.shape and leaf.dtype.startswith("float") else None
+        t = leaf.alive() if not leaf.requires_grad and leaf.shape and leaf.dtype.startswith("float") else None
         named = leaf.name and not leaf.name.startswith("unnamed")
         if t is not None and named and t._kind.device.type == "cpu" and t._a.size:
             high = float(abs(t._a[: 1 << 16]).max())

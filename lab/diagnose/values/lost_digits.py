@@ -33,7 +33,7 @@ EPS_OF = {"Adam", "AdamW", "RMSprop", "Adagrad", "NAdam", "RAdam", "Adamax", "Ad
 def distances_expanded(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Squared distances as ``a ** 2 + b ** 2 - 2 * a @ b.T`` of points that are far from 0 and close to each other."""
     for row, lost in trace.values.lost.items():
-        if row in trace.rows and row.op == "sub" and len(row.refs) == 2 and lost.share > 0.5 and _expanded(*row.refs):
+        if row in trace.rows and row.op == "sub" and len(row.refs) == 2 and lost.share > 0.25 and _expanded(*row.refs):
             spoilt = any(bad.bad is not None and row in ancestors([bad]) for bad in trace.rows)
             return [_distances(trace, row, lost.largest, "error" if spoilt else "warning")]
     return []
@@ -70,6 +70,8 @@ def _divides(trace: Trace, row: Row) -> bool:
     for one in found:
         for after in readers.get(one, ()):
             if after.op in ("div", "div_") and after.refs[-1] is one and after.stats is not None:
+                if after.bad is not None and after.bad.inf:
+                    return True
                 if max(abs(after.stats.min or 0.0), abs(after.stats.max or 0.0)) > SCALED:
                     return True
             elif (after.view or after.op in SPREADS) and after not in found:

@@ -11,7 +11,6 @@ import numpy as np
 
 from ...recorder.cell_trace import Leaf, Row, Trace
 from ...recorder.tensor_stats import on_host
-from ...recorder.tensor_types import original
 from ..finding import code_of, listed
 from ..reading.pure import data
 from ..reading.sources import Function, Place, Source, called, names_in, sources
@@ -27,8 +26,8 @@ def told(trace: Trace, leaf: Leaf, text: str) -> tuple[str, str, str, Place | No
 
     text : what reads it, of a tensor that has no name.
     """
-    t = leaf.tensor()
-    a = on_host(t._a) if t is not None and original(t) is not None else None
+    t = leaf.alive()
+    a = on_host(t._a) if t is not None else None
     if a is None or a.dtype.kind != "f" or not 0 < a.size <= LIMIT or np.isfinite(a).all():
         a = None
     words, columns = ("some of their values are not finite", []) if a is None else _where(leaf.name, a)

@@ -11,7 +11,6 @@ import numpy as np
 
 from ...recorder.cell_trace import Leaf, Row, Trace
 from ...recorder.tensor_stats import on_host
-from ...recorder.tensor_types import original
 from ...recorder.value_facts import WHOLE, merged
 from ..finding import Found, capital, code_of, where
 from ..order import rule
@@ -340,8 +339,8 @@ def _remedy(dtype: str) -> str:
 
 def _stepped(trace: Trace, leaf: Leaf) -> tuple[Source, ast.AST] | None:
     """Where numbers that follow each other were made that a leaf holds: by the name it has, or where it is read."""
-    t = leaf.tensor()
-    if t is not None and original(t) is not None:
+    t = leaf.alive()
+    if t is not None:
         a = np.asarray(on_host(t._a)).astype(np.float64).reshape(-1)[: 1 << 16]
         if (a != np.round(a)).any():
             return None

@@ -68,7 +68,22 @@ for k in range(4):
     loss.backward()
     opt.step()
 """
+_SPREAD = """
+torch.manual_seed(0)
+a = {data}
+total, squares = torch.zeros(()), torch.zeros(())
+for part in a.split(100):
+    total = total + part.sum()
+    squares = squares + (part ** 2).sum()
+mean = total / len(a)
+std = (squares / len(a) - mean ** 2).sqrt()
+z = (a - mean) / std
+print(z.abs().mean().item())
+"""
 PLANTED = {
+    "a spread from two sums, of numbers far from 0": Planted(
+        "dtype", (8,), _SPREAD.format(data="torch.randn(1000) * 0.01 + 300")
+    ),
     "places in a map of bytes": Planted("dtype", (3,), _FLAT.format(dtype="uint8", place="rows * 200 + cols")),
     "squares that overflow below a root": Planted("nan", (3,), _NORM.format(as_float="")),
     "weights of classes without a sample": Planted("nan", (3,), _WEIGHTS.format(counts="counts")),
@@ -88,6 +103,7 @@ PLANTED = {
     "votes in bytes": Planted("dtype", (4,), _VOTES.format(turns=400)),
 }
 HEALTHY = {
+    "a spread from two sums, of numbers near 0": _SPREAD.format(data="torch.randn(1000) * 2 + 3"),
     "places in a map of int64": _FLAT.format(dtype="int64", place="rows * 200 + cols"),
     "a hash of bytes": _FLAT.format(dtype="uint8", place="(rows * 31 + cols) % 128"),
     "bytes that are large enough": _FLAT.format(dtype="uint8", place="rows + cols // 2"),

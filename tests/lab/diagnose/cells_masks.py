@@ -83,7 +83,53 @@ for step in range(6):
     opt.step()
 """
 
+_TRIANGLE = """
+qkv, out = nn.Linear(16, 48), nn.Linear(16, 16)
+opt = torch.optim.SGD([*qkv.parameters(), *out.parameters()], lr=0.01)
+keep = torch.tril(torch.ones(8, 8)).bool()
+for k in range(4):
+    h = x.reshape(8, 8, 16)
+    q, key, v = qkv(h).chunk(3, -1)
+    scores = (q @ key.transpose(1, 2) / 4).masked_fill({hidden}, -1e9)
+    loss = F.mse_loss(out(scores.softmax(-1) @ v)[:, :-1], h[:, 1:])
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+_PARTS = """
+net, score, head = nn.Linear(16, 8), nn.Linear(8, 1), nn.Linear(8, 4)
+opt = torch.optim.SGD([*net.parameters(), *score.parameters(), *head.parameters()], lr=0.1)
+for k in range(4):
+    h = net(x).reshape(-1, {parts}, 8)
+    w = F.softmax(score(h), dim=1)
+    loss = F.cross_entropy(head((w * h).sum(1)), labels[: len(h)])
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+_PLAYED = """
+legal = torch.rand(64, 6) < 0.6
+best = legal.float().argmax(1)
+legal[torch.arange(64), best] = True
+best[40:] = -1
+legal[40:] = {padded}
+mask = torch.zeros(64, 6).masked_fill(~legal, {hidden})
+net = nn.Linear(16, 6)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for k in range(4):
+    scores = net(x) + mask
+    loss = F.cross_entropy(scores, best, ignore_index=-1)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
 PLANTED = {
+    "the lower triangle of the scores filled": Planted("mask", (7,), _TRIANGLE.format(hidden="keep")),
+    "weights of the one part there is": Planted("loss", (5,), _PARTS.format(parts=1)),
+    "samples of which a mask hides every class": Planted(
+        "nan", (10,), _PLAYED.format(padded="False", hidden="float('-inf')")
+    ),
     "a language model without a causal mask": Planted("mask", (11,), _GPT.format(mask="", **_NEXT)),
     "targets that nobody has shifted": Planted("loss", (19,), _GPT.format(mask=_CAUSAL, inputs=":-1", targets=":-1")),
     "a lower triangle for a layer that ignores what is True": Planted(
@@ -102,6 +148,10 @@ PLANTED = {
 }
 
 HEALTHY = {
+    "the upper triangle of the scores filled": _TRIANGLE.format(hidden="~keep"),
+    "weights of four parts": _PARTS.format(parts=4),
+    "samples that are left out and not hidden": _PLAYED.format(padded="True", hidden="float('-inf')"),
+    "samples of which a mask hides every class by a finite number": _PLAYED.format(padded="False", hidden="-1e9"),
     "a language model with a causal mask": _GPT.format(mask=_CAUSAL, **_NEXT),
     "an encoder that labels each token": _GPT.format(mask="", inputs=":-1", targets=":-1").replace(
         "tokens[:, :-1].reshape", "(tokens[:, :-1] // 2).reshape"

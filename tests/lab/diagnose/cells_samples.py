@@ -137,6 +137,9 @@ PLANTED = {
         _data("image -= 0.5", give="torch.from_numpy(image).float()", images="x.numpy().copy()"),
     ),
     "an image turned without its mask": Planted("data", (10,), _MASKS.format(mask="")),
+    "an image and its mask turned by a draw each": Planted(
+        "data", (10,), _MASKS.format(mask="\n        if random.random() < 0.5:\n            mask = mask.flip(-1)")
+    ),
     "a target that the window holds": Planted("data", (3,), _SERIES.format(less=" - 1")),
     "a backward that drops what comes": Planted("gradient", (10,), _SPIKE.format(slope="slope")),
     "a target network that is the network itself": Planted("alias", (5,), _AGENT.format(target='net.to("cpu")')),
@@ -149,6 +152,10 @@ HEALTHY = {
     "a copy of a stored image changed": _data("image = image.clone()\n        image.sub_(0.5)"),
     "a stored image changed out of place": _data("image = image - 0.5"),
     "an image turned with its mask": _MASKS.format(mask="\n            mask = mask.flip(-1)"),
+    "an image and its mask turned in two directions": _MASKS.format(
+        mask="; mask = mask.flip(-1)\n        if random.random() < 0.5:\n"
+        "            img = img.flip(-2); mask = mask.flip(-2)"
+    ),
     "a target after the window": _SERIES.format(less=""),
     "a backward that scales what comes": _SPIKE.format(slope="g * slope"),
     "a target network of its own": _AGENT.format(target="copy.deepcopy(net)"),

@@ -281,6 +281,18 @@ for k in range(3):
             "def squares(a, b): return (a ** 2).sum(1, keepdim=True) + (b ** 2).sum(1) - 2 * a @ b.T",
         ),
     ),
+    "distances of many points far from zero": Planted(
+        "dtype",
+        (4,),
+        """
+stations = 6e4 + 400 * torch.rand(300, 2)
+places, weather = 6e4 + 400 * torch.rand(400, 2), torch.rand(300)
+aa, bb = places.pow(2).sum(1, keepdim=True), stations.pow(2).sum(1)
+d2 = (aa + bb - 2 * places @ stations.T).clamp(min=0)
+near, at = d2.topk(3, dim=1, largest=False)
+est = (weather[at] / (near + 1e-3)).sum(1) / (1 / (near + 1e-3)).sum(1)
+""",
+    ),
     "numbers of accounts in float32": Planted(
         "dtype",
         (4,),

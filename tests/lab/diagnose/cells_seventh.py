@@ -133,7 +133,7 @@ for step in range(6):
 """
 
 PLANTED = {
-    "a triangle by hand that keeps the future": Planted("mask", (10,), _BY_HAND.format(triangle="triu")),
+    "a triangle by hand that keeps the future": Planted("mask", (9, 10), _BY_HAND.format(triangle="triu")),
     "a boolean mask that keeps the future": Planted("mask", (10,), _ATTENDS.format(mask="self.blocked[:T, :T]")),
     "the square of a variance for a spread": Planted(
         "scale", (8,), _NORM.format(spread="(variance + 1e-5) ** 2", **_VARIANCE)

@@ -441,6 +441,37 @@ for k in range(6):
         p.grad = g1 + g2 if dot >= 0 else g1 + g2 - dot * g2 / g2.square().sum().clamp(min=1e-12)
     opt.step()
 """,
+    "heads of a published model that the loss leaves out": """
+class Sequence(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.state, self.action = nn.Linear(16, 8), nn.Linear(8, 16), nn.Linear(8, 4)
+    def forward(self, x):
+        h = torch.relu(self.body(x))
+        state = self.state(h)
+        return state, self.action(h)
+net = Sequence()
+opt = torch.optim.Adam(net.parameters(), lr=1e-2)
+for k in range(4):
+    _, action = net(x)
+    loss = F.cross_entropy(action, labels)
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    "the forward algorithm of a Markov chain": """
+start, moves, emits = nn.Parameter(torch.randn(4)), nn.Parameter(torch.randn(4, 4)), nn.Parameter(torch.randn(4, 4))
+opt = torch.optim.Adam([start, moves, emits], lr=0.05)
+seen = labels.reshape(16, 4)
+def moved(log_alpha):
+    log_moves = F.log_softmax(moves, dim=0)
+    return torch.logsumexp(log_moves.unsqueeze(0) + log_alpha.unsqueeze(1), dim=2)
+for k in range(4):
+    log_emits = F.log_softmax(emits, dim=1)
+    log_alpha = F.log_softmax(start, dim=0) + log_emits[:, seen[:, 0]].t()
+    for t in range(1, 4):
+        log_alpha = log_emits[:, seen[:, t]].t() + moved(log_alpha)
+    loss = -torch.logsumexp(log_alpha, dim=1).mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
     "outputs put together for a step by given gradients": """
 net = nn.Linear(16, 1)
 opt = torch.optim.Adam(net.parameters(), lr=1e-2)
