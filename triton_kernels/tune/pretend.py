@@ -67,6 +67,33 @@ class _Stream(_Guard):
         return 1.0
 
 
+class _Philox:
+    """A GPU's random numbers: a seed and an offset, which wrappers hand to their kernels and move on."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch, self._state = torch, torch.zeros(2, dtype=torch.int64)
+        self._state[0] = torch.initial_seed() % (1 << 63)
+
+    def get_state(self) -> Any:
+        return self._state.clone().view(self._torch.uint8)
+
+    def set_state(self, state: Any) -> None:
+        self._state = state.clone().view(self._torch.int64)
+
+    def initial_seed(self) -> int:
+        return int(self._state[0])
+
+    def manual_seed(self, seed: int) -> _Philox:
+        self._state[0], self._state[1] = seed % (1 << 63), 0
+        return self
+
+    def get_offset(self) -> int:
+        return int(self._state[1])
+
+    def set_offset(self, offset: int) -> None:
+        self._state[1] = offset
+
+
 class _Driver:
     """What wrappers ask Triton's driver."""
 
@@ -157,6 +184,7 @@ def _answers(torch: Any) -> Iterator[tuple[Any, str, Any]]:
         "_lazy_init": lambda: None, "_DeviceGuard": _Guard, "_exchange_device": lambda *_: 0,
         "_maybe_exchange_device": lambda *_: 0, "empty_cache": lambda: None, "manual_seed": lambda *_: None,
         "max_memory_allocated": lambda *_: 0, "reset_peak_memory_stats": lambda *_: None,
+        "default_generators": (_Philox(torch),),
     }  # fmt: skip
     for name, value in answers.items():
         if hasattr(torch.cuda, name):
@@ -195,10 +223,14 @@ def device_of(array: Any) -> Any:
     >>> device_of(3) is None
     True
     """
-    base = getattr(getattr(sys.modules.get("torch"), "_C", None), "TensorBase", None)
-    if base is not None and isinstance(array, base):
+    torch = sys.modules.get("torch")
+    base = getattr(getattr(torch, "_C", None), "TensorBase", None)
+    if base is None:
+        return getattr(array, "device", None)
+    if isinstance(array, base):
         return base.device.__get__(array)
-    return getattr(array, "device", None)
+    held = array.untyped_storage() if hasattr(array, "untyped_storage") else None  # a library's own view of a tensor
+    return getattr(held if isinstance(held, torch.UntypedStorage) else array, "device", None)  # type: ignore[union-attr]
 
 
 def _run_as_written(torch: Any, undo: contextlib.ExitStack) -> None:
