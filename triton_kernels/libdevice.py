@@ -19,7 +19,6 @@ import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter as it
 
-_KERNEL = it.InterpretedFunction  # while launches are captured, what is made has a class below it
 _HOMES = ("triton.language.extra.libdevice", "triton.language.extra.cuda.libdevice",
           "triton.language.extra.hip.libdevice")  # fmt: skip
 _ONE_TO_ONE = (
@@ -105,7 +104,7 @@ def mended(fn: Any) -> Iterator[None]:
             continue
         seen.add(id(space))
         for name, value in list(space.items()):
-            if isinstance(value, _KERNEL):
+            if isinstance(value, it.InterpretedFunction):
                 waiting.append(value.fn)
             elif (new := _instead(value)) is not None:
                 undo.append((space, name, value))

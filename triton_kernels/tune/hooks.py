@@ -126,23 +126,22 @@ def _install(undo: contextlib.ExitStack) -> None:
 
 
 def _pass_for_jitted(undo: contextlib.ExitStack, kind: Any) -> None:
-    """Have kernels that are made meanwhile pass for `JITFunction`s, with their parameters and hash, interpreted as they
-    are: libraries that launch kernels themselves look for those, and end at their import without."""
-    from triton.runtime import interpreter
-    from triton.runtime.jit import JITFunction
+    """Have interpreted kernels pass for `JITFunction`s, with their parameters and hash: PyTorch's `wrap_triton`, and
+    libraries that launch kernels themselves, ask for those, and end without."""
+    from triton.runtime.jit import JITFunction, KernelInterface
 
-    class Interpreted(kind):  # type: ignore[misc]
-        """One of those."""
+    class Jitted(KernelInterface):  # type: ignore[misc, type-arg]
+        """What those have."""
 
         @property
         def __class__(self) -> type:
             return JITFunction
 
         @property
-        def cache_key(self) -> str:  # Triton's own hashes what the interpreter has put in the place of its functions
+        def cache_key(self: Any) -> str:  # Triton's own hashes what the interpreter has in the place of its functions
             return hashlib.sha256(inspect.getsource(self.fn).encode()).hexdigest()
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self: Any, name: str) -> Any:
             if name.startswith("_") and name not in ("__globals__", "__qualname__"):
                 raise AttributeError(f"an interpreted kernel has no attribute {name}")
             known = vars(self)
@@ -150,8 +149,8 @@ def _pass_for_jitted(undo: contextlib.ExitStack, kind: Any) -> None:
                 known["_jitted"] = JITFunction(self.fn, **self.kwargs)
             return getattr(known["_jitted"], name)
 
-    undo.callback(setattr, interpreter, "InterpretedFunction", kind)
-    interpreter.InterpretedFunction = Interpreted  # type: ignore[misc]
+    undo.callback(setattr, kind, "__bases__", kind.__bases__)
+    kind.__bases__ = (Jitted,)
 
 
 def _put(undo: contextlib.ExitStack, cls: Any, hook: Any) -> None:

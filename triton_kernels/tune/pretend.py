@@ -97,8 +97,8 @@ class _Philox:
 class _Driver:
     """What wrappers ask Triton's driver."""
 
-    def __init__(self, torch: Any, target: Any) -> None:
-        self._torch, self._target = torch, target
+    def __init__(self, torch: Any, target: Any, timed: Callable[..., Any]) -> None:
+        self._torch, self._target, self._timed = torch, target, timed
         self.utils = types.SimpleNamespace(get_device_properties=lambda _: dict(_OF_DRIVER))
 
     def get_current_target(self) -> Any:
@@ -119,12 +119,25 @@ class _Driver:
         return self._torch.cuda
 
     def get_benchmarker(self) -> Callable[..., Any]:
-        return _timed
+        return self._timed
 
 
-def _timed(kernel_call: Callable[[], Any], *_: Any, quantiles: Any = None, **__: Any) -> Any:
-    """Stand for `triton.testing.do_bench`: nothing runs, and of equal times a library's own tuner takes the first."""
-    return [1.0] * len(quantiles) if quantiles is not None else 1.0
+def _timing() -> Callable[..., Any]:
+    """Return what stands for `triton.testing.do_bench`: a function's text runs once, so that a benchmark's launches are
+    seen, and of equal times a library's own tuner takes the first."""
+    ran = set()
+
+    def timed(call: Callable[[], Any], *_: Any, quantiles: Any = None, return_mode: str = "mean", **__: Any) -> Any:
+        code = getattr(call, "__code__", call)
+        if code not in ran:
+            ran.add(code)
+            with contextlib.suppress(Exception):  # of what it is compared with, which may need a GPU
+                call()
+        if quantiles is not None:
+            return [1.0] * len(quantiles)
+        return [1.0] if return_mode == "all" else 1.0
+
+    return timed
 
 
 _ASKED_FOR_HERE = "_asked_for_on_the_cpu"  # an attribute of tensors
@@ -154,9 +167,10 @@ def pretended(target: Any = None) -> Iterator[None]:
             _put(undo, owner, name, value)
         run_on_cpu(torch, undo)
         _run_as_written(torch, undo)
-        _put(undo, _active(), "_active", _Driver(torch, target or _h100()))
+        timed = _timing()
+        _put(undo, _active(), "_active", _Driver(torch, target or _h100(), timed))
         for name in ("do_bench", "do_bench_cudagraph"):
-            _put(undo, _testing(), name, _timed)
+            _put(undo, _testing(), name, timed)
         yield
 
 
@@ -189,6 +203,8 @@ def _answers(torch: Any) -> Iterator[tuple[Any, str, Any]]:
     for name, value in answers.items():
         if hasattr(torch.cuda, name):
             yield torch.cuda, name, value
+        if hasattr(torch.cuda.random, name) and not name.startswith("manual_seed"):  # it has some by their own names
+            yield torch.cuda.random, name, value
     for name in ("range_push", "range_pop", "mark", "range_start", "range_end"):
         yield torch.cuda.nvtx, name, lambda *_, **__: 0
     if not torch.version.cuda:
