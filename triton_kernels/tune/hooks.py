@@ -121,7 +121,7 @@ def _install(undo: contextlib.ExitStack) -> None:
         if "run" in vars(cls) and not cls.__module__.startswith("triton.") and not issubclass(cls, Autotuner):
             _put(undo, cls, leaving_one(vars(cls)["run"]))
     for base, told in ((Autotuner, defined), (KernelInterface, launching)):
-        base.__init_subclass__ = classmethod(told)
+        base.__init_subclass__ = classmethod(told)  # type: ignore[arg-type]
         undo.callback(delattr, base, "__init_subclass__")
 
 
@@ -133,7 +133,7 @@ def _pass_for_jitted(undo: contextlib.ExitStack, kind: Any) -> None:
     class Jitted(KernelInterface):  # type: ignore[misc, type-arg]
         """What those have."""
 
-        @property
+        @property  # type: ignore[misc]
         def __class__(self) -> type:
             return JITFunction
 
