@@ -97,7 +97,7 @@ class _Writer:
     ) -> None:
         """Add what a function reads. asked_as : the words in its text, for what a module has. *Raises*: Unknown."""
         kind = type(value).__name__
-        home = getattr(value, "__module__", None) or ""
+        home = getattr(getattr(value, "fn", value), "__module__", None) or ""
         if isinstance(value, types.ModuleType):
             if _importable(value):
                 self._head(used, value, f"import {value.__name__} as {used}")
@@ -105,6 +105,8 @@ class _Writer:
                 self._stand_in(used, value, reader, tree, asked_as or used)
         elif isinstance(getattr(value, "fn", None), types.FunctionType) and not _triton_s(value.fn):
             self.add(value.fn, used, "@triton.constexpr_function" if kind == "ConstexprFunction" else "@triton.jit")
+        elif kind == "constexpr" and isinstance(value.value, types.FunctionType) and not _triton_s(value.value):
+            self.add(value.value, used, "@tl.constexpr")
         elif kind == "constexpr" and isinstance(value.value, _PLAIN):
             self._head(used, value.value, f"{used} = tl.constexpr({_written(value.value)})")
         elif kind == "constexpr" and type(value.value).__name__ == "dtype":

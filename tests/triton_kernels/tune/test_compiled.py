@@ -7,6 +7,7 @@ import pytest
 import triton
 
 from triton_kernels import tune
+from triton_kernels.tune.texts import made, text_of
 
 from . import adopted_kernels as theirs
 
@@ -101,3 +102,10 @@ def test_a_tuner_that_is_not_below_triton_s_is_left_its_first_config_and_its_con
     assert seen.launches[0].config == {"BLOCK": 128, "num_warps": 4, "num_stages": 3}
     space = seen.problem(target="sm_90").space
     assert [config["BLOCK"] for config in space.only] == [128, 64]
+
+
+def test_constant_functions_and_triton_s_own_are_part_of_a_text():
+    out = np.empty(4, np.float32)
+    with tune.capture():
+        made(text_of(theirs.by_functions_of_its_own), "by_functions_of_its_own")[(1,)](np.ones(4, np.float32), out, 4)
+    assert out.tolist() == [5.0] * 4
