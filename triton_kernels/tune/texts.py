@@ -19,6 +19,7 @@ from typing import Any
 
 from .problem import Unknown
 
+_LANGUAGE = ("triton.language", "triton.language.math", "triton.language.standard", "triton.language.core")
 _PLAIN = (bool, int, float, str, bytes, type(None))
 
 
@@ -118,6 +119,8 @@ class _Writer:
             self._head(used, value, f"{used} = tl.constexpr({written})" if constant else f"{used} = {written}")
         elif home.startswith("triton") and getattr(sys.modules.get(home), getattr(value, "__name__", ""), None):
             self._head(used, value, f"from {home} import {value.__name__} as {used}")
+        elif where := _in_triton(value):
+            self._head(used, value, f"from {where[0]} import {where[1]} as {used}")
         elif isinstance(value, types.BuiltinFunctionType | type) and home == "builtins":
             return
         else:
@@ -214,6 +217,16 @@ def _written(value: Any) -> str:
 
 def _triton_s(fn: Any) -> bool:
     return (fn.__module__ or "").startswith("triton.")
+
+
+def _in_triton(value: Any) -> tuple[str, str] | None:
+    """Return the module of Triton's language and the name there of what the interpreter has put in a function's place,
+    which has another name: `exp` of ``fast_exp = tl.math.exp``."""
+    for home in _LANGUAGE:
+        for name, each in vars(sys.modules.get(home, types)).items():
+            if each is value and not name.startswith("_"):
+                return home, name
+    return None
 
 
 def _names(tree: ast.AST) -> list[str]:

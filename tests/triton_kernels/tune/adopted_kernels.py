@@ -14,6 +14,7 @@ from triton.language.extra.libdevice import tanh
 LOG2E = tl.constexpr(1.4426950408889634)
 HALF: tl.constexpr = 0.5
 cdiv = triton.cdiv
+absolute = tl.math.abs
 
 
 @triton.jit
@@ -50,7 +51,7 @@ def summed_in(dtype: tl.dtype) -> tl.dtype:
 def by_functions_of_its_own(x, out, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     v = tl.load(x + at).to(summed_in(x.dtype.element_ty))
-    tl.store(out + at, v + zeros_like(v) + tl.sum(v, 0))
+    tl.store(out + at, absolute(v) + zeros_like(v) + tl.sum(v, 0))
 
 
 @triton.jit

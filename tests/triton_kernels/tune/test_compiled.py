@@ -104,8 +104,10 @@ def test_a_tuner_that_is_not_below_triton_s_is_left_its_first_config_and_its_con
     assert [config["BLOCK"] for config in space.only] == [128, 64]
 
 
-def test_constant_functions_and_triton_s_own_are_part_of_a_text():
+def test_constant_functions_and_triton_s_own_are_part_of_a_text(monkeypatch):
     out = np.empty(4, np.float32)
     with tune.capture():
+        monkeypatch.setattr(theirs, "zeros_like", triton.language.zeros_like)
+        monkeypatch.setattr(theirs, "absolute", triton.language.math.abs)  # as a library imported now would have it
         made(text_of(theirs.by_functions_of_its_own), "by_functions_of_its_own")[(1,)](np.ones(4, np.float32), out, 4)
     assert out.tolist() == [5.0] * 4
