@@ -7,6 +7,7 @@ past `@triton.jit`. Either is a launch of the kernel with the constants that it 
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -58,9 +59,6 @@ class Compiled:
 
 def constants_of(kernel: Any) -> set[str]:
     """Return the names of the parameters that are constants of the kernel's text."""
-    parameters = getattr(kernel, "params", None)
-    if parameters is not None:
-        return {p.name for p in parameters if p.is_constexpr}
-    from ..interpreter import constexprs_of
+    from triton.runtime.jit import _normalize_ty
 
-    return constexprs_of(kernel.fn)
+    return {n for n, ty in inspect.get_annotations(kernel.fn).items() if "constexpr" in _normalize_ty(ty)}

@@ -21,7 +21,7 @@ import numpy as np
 from . import calls
 from .addresses import behind_tables, tables_in
 from .arguments import Call, Described, Regions, Unreadable, View
-from .compiled import Compiled
+from .compiled import Compiled, constants_of
 from .measure import Failed
 from .problem import Unknown
 from .texts import chain_of, text_of
@@ -403,6 +403,9 @@ def _bound(kernel: Any, args: tuple[Any, ...], given: Mapping[str, Any]) -> dict
             if parameter.default is parameter.empty:
                 raise TypeError(f"{kernel.fn.__name__}() missing 1 required positional argument: {name!r}")
             found[name] = parameter.default
+    for name in (n for n, v in found.items() if type(v).__name__ == "constexpr"):  # as if its parameter said so
+        if name not in constants_of(kernel):
+            kernel.fn.__annotations__[name] = "constexpr"
     return {n: v.value if type(v).__name__ == "constexpr" else v for n, v in found.items()}
 
 

@@ -81,6 +81,9 @@ class _Writer:
                 f"the text of {name} cannot be read: {error}. Remedy: define it in a file or a cell"
             ) from None
         tree = _bare(source, name, decorator)
+        for each in tree.args.args:
+            if fn.__annotations__.get(each.arg) == "constexpr":  # it has been given one (`launches`)
+                each.annotation = ast.parse("tl.constexpr", mode="eval").body
         closed = inspect.getclosurevars(fn).nonlocals
         local = set(fn.__code__.co_varnames)
         for used in _names(tree):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import triton
+import triton.language as tl
 
 from triton_kernels import tune
+from triton_kernels.tune.compiled import constants_of
 from triton_kernels.tune.texts import made, text_of
 
 from . import adopted_kernels as theirs
@@ -111,3 +113,14 @@ def test_constant_functions_and_triton_s_own_are_part_of_a_text(monkeypatch):
         monkeypatch.setattr(theirs, "absolute", triton.language.math.abs)  # as a library imported now would have it
         made(text_of(theirs.by_functions_of_its_own), "by_functions_of_its_own")[(1,)](np.ones(4, np.float32), out, 4)
     assert out.tolist() == [5.0] * 4
+
+
+def test_an_argument_that_is_given_as_a_constant_is_one():
+    x, out = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    with tune.capture() as seen:
+        theirs.by_a_size[(1,)](x, out, tl.constexpr(8))
+        assert constants_of(theirs.by_a_size) == {"size"}
+    assert out.tolist() == x[::-1].tolist()
+    assert seen.launches[0].call.arguments["size"] == 8
+    assert "size: tl.constexpr" in text_of(theirs.by_a_size)
+    assert seen.problem(target="sm_90").space.default["num_warps"] == 4
