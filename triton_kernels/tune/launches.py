@@ -416,10 +416,12 @@ def _sizes(grid: Any, bound: Mapping[str, Any]) -> tuple[int, ...]:
 
 def _caller() -> Any:
     """Return the frame of the program that is launching."""
+    files = [str(getattr(sys.modules.get(name), "__file__", None)) for name in ("triton", "torch")]
+    passed = (_OURS, *(file.removesuffix("__init__.py") for file in files))
     frame: Any = sys._getframe(1)
     while frame.f_back is not None:
         file = frame.f_code.co_filename
-        if not file.startswith(_OURS) and "/triton/" not in file and "/torch/" not in file:
+        if not file.startswith(passed):  # which a library's own folder named triton is not
             return frame
         frame = frame.f_back
     return None

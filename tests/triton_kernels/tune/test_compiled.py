@@ -124,3 +124,13 @@ def test_an_argument_that_is_given_as_a_constant_is_one():
     assert seen.launches[0].call.arguments["size"] == 8
     assert "size: tl.constexpr" in text_of(theirs.by_a_size)
     assert seen.problem(target="sm_90").space.default["num_warps"] == 4
+
+
+def test_a_library_s_own_folder_named_triton_is_not_triton():
+    x, out = np.ones(3, np.float32), np.empty(3, np.float32)
+    text = "def launch(kernel, *args):\n    kernel[(1,)](*args)\n"
+    space = {}
+    exec(compile(text, "/library/ops/triton/activations.py", "exec"), space)
+    with tune.capture() as seen:
+        space["launch"](theirs.scaled, x, out, 64, 3, 4.0)
+    assert seen.launches[0].where == "activations.py:2"
