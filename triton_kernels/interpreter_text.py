@@ -34,6 +34,8 @@ def _kept(name: str) -> Callable[..., Any]:
     compute = getattr(int, name)
 
     def operator(self: Index, *others: Any) -> Any:
+        if any(isinstance(each, float) for each in others):  # a tensor to the compiler, which can be cast too
+            return getattr(it.interpreter_semantic.to_tensor(int(self)), name)(*others)
         found = compute(self, *others)
         return Index(found) if type(found) is int else found
 

@@ -8,6 +8,7 @@ import triton
 
 from triton_kernels import tune
 from triton_kernels.tune import calls
+from triton_kernels.tune.arguments import Regions, Unreadable
 
 from ..triton_kernels.tune import adopted_kernels as theirs
 
@@ -92,6 +93,8 @@ def test_operators_that_a_program_replaces_on_gpus_are_replaced_while_it_is_capt
     with tune.capture():
         library.impl("sinc", lambda x: x + 7, "CUDA")
         assert torch.sinc(x).tolist() == [8.0, 8.0]
+        library.impl("sub.Tensor", lambda x, other, alpha=1: x.neg() * isinstance(other, torch.Tensor), "CUDA")
+        assert (x - 3).tolist() == [-1.0, -1.0]  # a number where it takes a tensor
     assert torch.sinc(x).tolist() == pytest.approx([0.0, 0.0], abs=1e-6)
     library._destroy()
 
@@ -163,6 +166,13 @@ def test_a_library_s_own_tuner_times_nothing_and_takes_its_first_config():
     assert triton.testing.do_bench is stock
 
 
+def test_what_a_benchmark_times_runs_once():
+    with tune.capture() as seen:
+        times = [triton.testing.do_bench(lambda n=n: wrapper(torch.ones(n)), return_mode="all") for n in (5, 70)]
+    assert times == [[1.0], [1.0]]
+    assert [launch.call.arguments["n"] for launch in seen] == [5]
+
+
 def test_half_precision_and_views_of_a_tensor():
     packed = torch.arange(256, dtype=torch.bfloat16).reshape(2, 128)
     with tune.capture() as seen:
@@ -172,3 +182,68 @@ def test_half_precision_and_views_of_a_tensor():
     assert (view.dtype, view.offset, view.shape) == ("bf16", 256, (128,))
     assert calls.of({"x": view}) == calls.of({"x": packed[1]}) == "x=bfloat16[128]"
     assert calls.of({"x": packed.T}) == "x=bfloat16[128,2]/(2,256)"
+
+
+class Strided:
+    """A library's own view of a tensor, from another place on and of another shape; it is where the tensor says."""
+
+    def __init__(self, base, size, offset):
+        self.base_, self.shape, self.offset, self.dtype, self.device = base, (size,), offset, base.dtype, base.device
+
+    def stride(self):
+        return (1,)
+
+    def data_ptr(self):
+        return self.base_.data_ptr() + self.offset * self.dtype.itemsize
+
+    def untyped_storage(self):
+        return self.base_.untyped_storage()
+
+
+class Bare:
+    """A library's own address, of no size that is known."""
+
+    dtype, untyped_storage = torch.float32, lambda self: self
+
+    def data_ptr(self):
+        return 64
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the GPU is here")
+def test_a_library_s_own_views_of_tensors_and_bare_addresses():
+    x, out = torch.arange(10.0), torch.zeros(4)
+    with tune.capture() as seen:
+        theirs.scaled[(1,)](Strided(x, 4, 3), Strided(out, 4, 0), 64, 4, 2.0)
+        with pytest.raises(Unreadable, match="x is a Bare, whose memory cannot be found"):
+            Regions().plain("x", Bare())
+    assert out.tolist() == [3.0, 4.0, 5.0, 6.0]
+    assert seen.launches[0].roles == {"x": "in", "out": "out"}
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the GPU is here")
+def test_a_gpu_s_random_state_is_a_seed_and_an_offset():
+    with tune.capture():
+        (generator,) = torch.cuda.default_generators
+        state = generator.get_state()
+        seed, offset = state.view(torch.int64)
+        offset += 4  # what a kernel has drawn
+        generator.set_state(state)
+        assert generator.get_offset() == 4
+        assert torch.cuda.initial_seed() == int(seed)
+        assert torch.equal(torch.cuda.get_rng_state(), state)
+        generator.manual_seed(5).set_offset(8)
+        assert generator.get_state().view(torch.int64).tolist() == [5, 8]
+
+
+@torch.library.triton_op("captured_launches::quadrupled", mutates_args={})
+def quadrupled(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    torch.library.wrap_triton(theirs.scaled)[(2,)](x, out, 64, x.numel(), 8.0)
+    return out
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the GPU is here")
+def test_an_operator_of_pytorch_s_around_a_kernel():
+    with tune.capture() as seen:
+        assert quadrupled(torch.ones(100)).tolist() == [4.0] * 100
+    assert [(launch.name, launch.roles) for launch in seen] == [("scaled", {"x": "in", "out": "out"})]

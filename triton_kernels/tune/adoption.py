@@ -24,6 +24,7 @@ from typing import Any
 from . import calls
 from .arguments import Call, Described, Regions, Unreadable, View, is_pointer
 from .attempt import BUILD_LIMIT_S
+from .compiled import constants_of
 from .devices import DEVICES
 from .grids import Rules
 from .hooks import hooked
@@ -242,7 +243,7 @@ class _Builder:
     def _proposed(self) -> Space:
         """Return the space of what is proposed: constants that give the same when they are halved or doubled."""
         assert self.tuned.call is not None
-        arguments, constant = self.tuned.call.arguments, _constants(self.tuned.kernel)
+        arguments, constant = self.tuned.call.arguments, constants_of(self.tuned.kernel)
         named = [n for n in arguments if n in constant and n not in self._computed and "stride" not in n.lower()]
         proposed = {n: arguments[n] for n in named if _is_block(arguments[n])}
         options = {n: int(self.tuned.config.get(n) or unset) for n, unset in _OPTIONS.items()}
@@ -436,16 +437,6 @@ def _floating(call: Call) -> str:
     known = DEVICES["sm_90"].flops
     views = [view for _, view in call.views() if view.numpy.name in known]
     return max(views, key=lambda v: math.prod(v.shape)).numpy.name if views else "float32"
-
-
-def _constants(kernel: Any) -> set[str]:
-    """Return the names of the parameters that are constants of the kernel's text."""
-    parameters = getattr(kernel, "params", None)
-    if parameters is not None:
-        return {p.name for p in parameters if p.is_constexpr}
-    from ..interpreter import constexprs_of
-
-    return constexprs_of(kernel.fn)
 
 
 def _is_block(value: Any) -> bool:

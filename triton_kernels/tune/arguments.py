@@ -209,8 +209,8 @@ def _extent(name: str, value: Any) -> tuple[Any, int, int, int]:
             root = root.base
         low, high = np.lib.array_utils.byte_bounds(root)
         return root, low, high - low if root.size else 0, value.__array_interface__["data"][0]
-    if hasattr(value, "untyped_storage"):
-        storage = value.untyped_storage()
+    storage: Any = value.untyped_storage() if hasattr(value, "untyped_storage") else None
+    if hasattr(storage, "nbytes"):  # which a bare address has not that a library wraps
         if str(device_of(value)) == "meta":
             raise Unreadable(f"{name} is a meta tensor, which has no content. Remedy: a tensor on the CPU or a GPU")
         return value, storage.data_ptr(), storage.nbytes(), value.data_ptr()

@@ -8,6 +8,8 @@ pass has threads of its own; one that asks what a launch would be (`launches.aga
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import inspect
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -53,6 +55,7 @@ def _listening() -> Recorder | None:
 def _install(undo: contextlib.ExitStack) -> None:
     """Replace what launches; `undo` puts it back."""
     from triton.runtime.autotuner import Autotuner, Heuristics
+    from triton.runtime.jit import KernelInterface
 
     from .. import interpreting
 
@@ -60,6 +63,8 @@ def _install(undo: contextlib.ExitStack) -> None:
         from triton.runtime.interpreter import InterpretedFunction as kind
 
         from .. import runtime  # noqa: F401  it mends the interpreter
+
+        _pass_for_jitted(undo, kind)
     else:
         from triton.runtime.jit import JITFunction as kind
 
@@ -87,9 +92,23 @@ def _install(undo: contextlib.ExitStack) -> None:
 
         return tuned
 
+    def leaving_one(original: Any) -> Any:
+        def left_one(self: Any, *args: Any, **named: Any) -> Any:
+            seen = _listening()
+            if seen is None or not hasattr(self, "arg_names") or len(getattr(self, "configs", None) or ()) < 2:
+                return original(self, *args, **named)
+            return seen.left_one(self, args, named, original)
+
+        return left_one
+
     def defined(cls: type, **_: Any) -> None:  # a library's own tuner that is imported meanwhile
         if "run" in vars(cls):
             _put(undo_later, cls, tuning(vars(cls)["run"]))
+
+    def launching(cls: type, **named: Any) -> None:  # or one that only launches as Triton's does
+        super(KernelInterface, cls).__init_subclass__(**named)
+        if "run" in vars(cls):
+            _put(undo_later, cls, leaving_one(vars(cls)["run"]))
 
     undo_later = undo.enter_context(contextlib.ExitStack())
     undo.enter_context(pretended())
@@ -98,8 +117,40 @@ def _install(undo: contextlib.ExitStack) -> None:
     for cls in _below(Autotuner):
         if "run" in vars(cls):
             _put(undo, cls, tuning(vars(cls)["run"]))
-    Autotuner.__init_subclass__ = classmethod(defined)  # type: ignore[arg-type]
-    undo.callback(delattr, Autotuner, "__init_subclass__")
+    for cls in _below(KernelInterface):
+        if "run" in vars(cls) and not cls.__module__.startswith("triton.") and not issubclass(cls, Autotuner):
+            _put(undo, cls, leaving_one(vars(cls)["run"]))
+    for base, told in ((Autotuner, defined), (KernelInterface, launching)):
+        base.__init_subclass__ = classmethod(told)  # type: ignore[arg-type]
+        undo.callback(delattr, base, "__init_subclass__")
+
+
+def _pass_for_jitted(undo: contextlib.ExitStack, kind: Any) -> None:
+    """Have interpreted kernels pass for `JITFunction`s, with their parameters and hash: PyTorch's `wrap_triton`, and
+    libraries that launch kernels themselves, ask for those, and end without."""
+    from triton.runtime.jit import JITFunction, KernelInterface
+
+    class Jitted(KernelInterface):  # type: ignore[misc, type-arg]
+        """What those have."""
+
+        @property  # type: ignore[misc]
+        def __class__(self) -> type:
+            return JITFunction
+
+        @property
+        def cache_key(self: Any) -> str:  # Triton's own hashes what the interpreter has in the place of its functions
+            return hashlib.sha256(inspect.getsource(self.fn).encode()).hexdigest()
+
+        def __getattr__(self: Any, name: str) -> Any:
+            if name.startswith("_") and name not in ("__globals__", "__qualname__"):
+                raise AttributeError(f"an interpreted kernel has no attribute {name}")
+            known = vars(self)
+            if "_jitted" not in known:
+                known["_jitted"] = JITFunction(self.fn, **self.kwargs)
+            return getattr(known["_jitted"], name)
+
+    undo.callback(setattr, kind, "__bases__", kind.__bases__)
+    kind.__bases__ = (Jitted,)
 
 
 def _put(undo: contextlib.ExitStack, cls: Any, hook: Any) -> None:

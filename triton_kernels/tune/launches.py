@@ -12,7 +12,6 @@ import inspect
 import os
 import sys
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,6 +21,7 @@ import numpy as np
 from . import calls
 from .addresses import behind_tables, tables_in
 from .arguments import Call, Described, Regions, Unreadable, View
+from .compiled import Compiled, constants_of
 from .measure import Failed
 from .problem import Unknown
 from .texts import chain_of, text_of
@@ -169,17 +169,7 @@ class Recorder:
     def tuned(self, tuner: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Stand for an autotuner's `run`: one config, and its hooks."""
         with self.outermost(tuner, args, named), self._lock:  # a tuner holds one call's arguments
-            tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
-            forced = self.here.forced
-            if forced is None and self.substituted is not None and self.substituted.of(tuner):
-                forced = self.substituted.config
-            if forced is None:
-                self.here.offered = tuple(tuner.prune_configs(named))
-                config = self.here.offered[0]
-            else:
-                config = _config_like(tuner.configs, forced)
-            chosen = {k: v for k, v in config.all_kwargs().items() if k != "ir_override"}
-            self.here.config = chosen
+            config, chosen = self._chosen(tuner, args, named)
             tuner.best_config = config
             full = {**tuner.nargs, **named, **chosen}
             if tuner.user_defined_pre_hook or tuner.reset_to_zero:
@@ -193,17 +183,41 @@ class Recorder:
                     tuner.post_hook(full, exception=None)
                 tuner.nargs = None
 
+    def left_one(self, tuner: Any, args: tuple[Any, ...], named: dict[str, Any], original: Callable[..., Any]) -> Any:
+        """Stand for the `run` of a tuner that is not below Triton's: of its configs it is left one, to launch."""
+        with self.outermost(tuner, args, named), self._lock:
+            config, _ = self._chosen(tuner, args, named)
+            every, tuner.configs = tuner.configs, [config]
+            try:
+                return original(tuner, *args, **named)
+            finally:
+                tuner.configs = every
+
+    def _chosen(self, tuner: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Return the config that a tuner takes, the first that its pruning leaves, and its values by name."""
+        tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
+        forced = self.here.forced
+        if forced is None and self.substituted is not None and self.substituted.of(tuner):
+            forced = self.substituted.config
+        if forced is None:
+            self.here.offered = tuple(tuner.prune_configs(named) if hasattr(tuner, "prune_configs") else tuner.configs)
+            config = self.here.offered[0]
+        else:
+            config = _config_like(tuner.configs, forced)
+        self.here.config = {k: v for k, v in config.all_kwargs().items() if k != "ir_override"}
+        return config, self.here.config
+
     def launched(self, kernel: Any, args: tuple[Any, ...], named: dict[str, Any], original: Callable[..., Any]) -> Any:
         """Stand for a kernel's `run`."""
-        if named.get("warmup"):
-            return None
         given = {k: v for k, v in named.items() if k not in ("grid", "warmup")}
         bound = _bound(kernel, args, given)
         options = {k: v for k, v in given.items() if k not in kernel.arg_names}
+        if named.get("warmup"):
+            return Compiled(kernel, bound, options)
         grid = _sizes(named["grid"], bound)
         if self.here.dry is not None:
             self.here.dry(bound, grid)
-            return _Nothing()
+            return Compiled(kernel, bound, options)
         outer, first, called = self.here.stack[0] if self.here.stack else (kernel, args, dict(named))
         called = {k: v for k, v in called.items() if k not in ("grid", "warmup")}
         config = {k: v for k, v in {**options, **self.here.config}.items() if (k, v) != ("num_ctas", 1)}
@@ -250,7 +264,7 @@ class Recorder:
             if "inline_asm" in str(error):
                 raise Unknown(f"{launch.name}: {launch.refused}") from error
             raise
-        return _Nothing()
+        return Compiled(kernel, bound, options)
 
     def _on_gpu(self, launch: Launch, original: Callable[[], Any]) -> Any:
         """Run a launch as it would without a capture. *Raises*: Unknown where that cannot be."""
@@ -347,21 +361,6 @@ def _there(region: Any) -> np.ndarray:
     return memory  # type: ignore[no-any-return]
 
 
-class _Nothing:
-    """What a launch returns in the place of a compiled kernel; launching that again does nothing."""
-
-    asm: Mapping[str, str] = defaultdict(str)
-
-    def __getattr__(self, name: str) -> int:
-        """What programs print of a compiled kernel: n_regs, n_spills, shared ..."""
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return 0
-
-    def __getitem__(self, grid: Any) -> Callable[..., None]:
-        return lambda *_, **__: None
-
-
 def _config_like(configs: Any, values: Mapping[str, Any]) -> Any:
     """Return the autotuner's config with these values, or its first one with them, hooks included."""
     from triton import Config
@@ -404,6 +403,9 @@ def _bound(kernel: Any, args: tuple[Any, ...], given: Mapping[str, Any]) -> dict
             if parameter.default is parameter.empty:
                 raise TypeError(f"{kernel.fn.__name__}() missing 1 required positional argument: {name!r}")
             found[name] = parameter.default
+    for name in (n for n, v in found.items() if type(v).__name__ == "constexpr"):  # as if its parameter said so
+        if name not in constants_of(kernel):
+            kernel.fn.__annotations__[name] = "constexpr"
     return {n: v.value if type(v).__name__ == "constexpr" else v for n, v in found.items()}
 
 
@@ -414,10 +416,12 @@ def _sizes(grid: Any, bound: Mapping[str, Any]) -> tuple[int, ...]:
 
 def _caller() -> Any:
     """Return the frame of the program that is launching."""
+    files = [str(getattr(sys.modules.get(name), "__file__", None)) for name in ("triton", "torch")]
+    passed = (_OURS, *(file.removesuffix("__init__.py") for file in files))
     frame: Any = sys._getframe(1)
     while frame.f_back is not None:
         file = frame.f_code.co_filename
-        if not file.startswith(_OURS) and "/triton/" not in file and "/torch/" not in file:
+        if not file.startswith(passed):  # which a library's own folder named triton is not
             return frame
         frame = frame.f_back
     return None
@@ -454,7 +458,8 @@ def again(seen: Recorder, launch: Launch, config: Mapping[str, Any]) -> tuple[di
     regions = Regions()
     tuner = next((layer for layer in chain_of(launch.outer) if hasattr(layer, "configs")), None)
     if tuner is not None:
-        if tuner.reset_to_zero or tuner.user_defined_pre_hook or any(c.pre_hook for c in tuner.configs):
+        hooks = getattr(tuner, "user_defined_pre_hook", True)  # a tuner that is not Triton's may have some
+        if hooks or tuner.reset_to_zero or any(c.pre_hook for c in tuner.configs):
             for name, value in launch._bound.items():
                 regions.plain(name, value)
         named = {k: v for k, v in named.items() if k not in config}

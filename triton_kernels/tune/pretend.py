@@ -67,11 +67,38 @@ class _Stream(_Guard):
         return 1.0
 
 
+class _Philox:
+    """A GPU's random numbers: a seed and an offset, which wrappers hand to their kernels and move on."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch, self._state = torch, torch.zeros(2, dtype=torch.int64)
+        self._state[0] = torch.initial_seed() % (1 << 63)
+
+    def get_state(self) -> Any:
+        return self._state.clone().view(self._torch.uint8)
+
+    def set_state(self, state: Any) -> None:
+        self._state = state.clone().view(self._torch.int64)
+
+    def initial_seed(self) -> int:
+        return int(self._state[0])
+
+    def manual_seed(self, seed: int) -> _Philox:
+        self._state[0], self._state[1] = seed % (1 << 63), 0
+        return self
+
+    def get_offset(self) -> int:
+        return int(self._state[1])
+
+    def set_offset(self, offset: int) -> None:
+        self._state[1] = offset
+
+
 class _Driver:
     """What wrappers ask Triton's driver."""
 
-    def __init__(self, torch: Any, target: Any) -> None:
-        self._torch, self._target = torch, target
+    def __init__(self, torch: Any, target: Any, timed: Callable[..., Any]) -> None:
+        self._torch, self._target, self._timed = torch, target, timed
         self.utils = types.SimpleNamespace(get_device_properties=lambda _: dict(_OF_DRIVER))
 
     def get_current_target(self) -> Any:
@@ -92,12 +119,25 @@ class _Driver:
         return self._torch.cuda
 
     def get_benchmarker(self) -> Callable[..., Any]:
-        return _timed
+        return self._timed
 
 
-def _timed(kernel_call: Callable[[], Any], *_: Any, quantiles: Any = None, **__: Any) -> Any:
-    """Stand for `triton.testing.do_bench`: nothing runs, and of equal times a library's own tuner takes the first."""
-    return [1.0] * len(quantiles) if quantiles is not None else 1.0
+def _timing() -> Callable[..., Any]:
+    """Return what stands for `triton.testing.do_bench`: a function's text runs once, so that a benchmark's launches are
+    seen, and of equal times a library's own tuner takes the first."""
+    ran = set()
+
+    def timed(call: Callable[[], Any], *_: Any, quantiles: Any = None, return_mode: str = "mean", **__: Any) -> Any:
+        code = getattr(call, "__code__", call)
+        if code not in ran:
+            ran.add(code)
+            with contextlib.suppress(Exception):  # of what it is compared with, which may need a GPU
+                call()
+        if quantiles is not None:
+            return [1.0] * len(quantiles)
+        return [1.0] if return_mode == "all" else 1.0
+
+    return timed
 
 
 _ASKED_FOR_HERE = "_asked_for_on_the_cpu"  # an attribute of tensors
@@ -127,9 +167,10 @@ def pretended(target: Any = None) -> Iterator[None]:
             _put(undo, owner, name, value)
         run_on_cpu(torch, undo)
         _run_as_written(torch, undo)
-        _put(undo, _active(), "_active", _Driver(torch, target or _h100()))
+        timed = _timing()
+        _put(undo, _active(), "_active", _Driver(torch, target or _h100(), timed))
         for name in ("do_bench", "do_bench_cudagraph"):
-            _put(undo, _testing(), name, _timed)
+            _put(undo, _testing(), name, timed)
         yield
 
 
@@ -157,10 +198,13 @@ def _answers(torch: Any) -> Iterator[tuple[Any, str, Any]]:
         "_lazy_init": lambda: None, "_DeviceGuard": _Guard, "_exchange_device": lambda *_: 0,
         "_maybe_exchange_device": lambda *_: 0, "empty_cache": lambda: None, "manual_seed": lambda *_: None,
         "max_memory_allocated": lambda *_: 0, "reset_peak_memory_stats": lambda *_: None,
+        "default_generators": (_Philox(torch),),
     }  # fmt: skip
     for name, value in answers.items():
         if hasattr(torch.cuda, name):
             yield torch.cuda, name, value
+        if hasattr(torch.cuda.random, name) and not name.startswith("manual_seed"):  # it has some by their own names
+            yield torch.cuda.random, name, value
     for name in ("range_push", "range_pop", "mark", "range_start", "range_end"):
         yield torch.cuda.nvtx, name, lambda *_, **__: 0
     if not torch.version.cuda:
@@ -195,10 +239,14 @@ def device_of(array: Any) -> Any:
     >>> device_of(3) is None
     True
     """
-    base = getattr(getattr(sys.modules.get("torch"), "_C", None), "TensorBase", None)
-    if base is not None and isinstance(array, base):
+    torch = sys.modules.get("torch")
+    base = getattr(getattr(torch, "_C", None), "TensorBase", None)
+    if base is None:
+        return getattr(array, "device", None)
+    if isinstance(array, base):
         return base.device.__get__(array)
-    return getattr(array, "device", None)
+    held = array.untyped_storage() if hasattr(array, "untyped_storage") else None  # a library's own view of a tensor
+    return getattr(held if isinstance(held, torch.UntypedStorage) else array, "device", None)  # type: ignore[union-attr]
 
 
 def _run_as_written(torch: Any, undo: contextlib.ExitStack) -> None:

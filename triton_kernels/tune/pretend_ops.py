@@ -31,7 +31,8 @@ def run_on_cpu(torch: Any, undo: contextlib.ExitStack) -> None:
         mine = library(space, "IMPL")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that an operator of PyTorch's own has another kernel now
-            put(mine, name, lambda *args, **named: call.redispatch(gpu, *args, **named), "CPU")
+            put(mine, name, lambda *args, **named: call.redispatch(gpu, *_with_tensors(torch, call, args), **named),
+                "CPU")  # fmt: skip
         added[key] = mine
 
     def remove(key: _Key) -> None:
@@ -62,6 +63,14 @@ def run_on_cpu(torch: Any, undo: contextlib.ExitStack) -> None:
             remove(key)
 
     undo.callback(restore)
+
+
+def _with_tensors(torch: Any, call: Any, args: tuple[Any, ...]) -> list[Any]:
+    """Return an operator's arguments with tensors for numbers where it takes tensors: ``x + 1`` is a call of those, and
+    the dispatcher hands a kernel in Python the number."""
+    kinds = [str(each.type) for each in call._schema.arguments]
+    return [torch.tensor(value) if kind == "Tensor" and isinstance(value, bool | int | float | complex) else value
+            for value, kind in zip(args, kinds, strict=False)]  # fmt: skip
 
 
 def _name_of(operator: Any) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 
 from .problem import Unknown
 
+_LANGUAGE = ("triton.language", "triton.language.math", "triton.language.standard", "triton.language.core")
 _PLAIN = (bool, int, float, str, bytes, type(None))
 
 
@@ -80,6 +81,9 @@ class _Writer:
                 f"the text of {name} cannot be read: {error}. Remedy: define it in a file or a cell"
             ) from None
         tree = _bare(source, name, decorator)
+        for each in tree.args.args:
+            if fn.__annotations__.get(each.arg) == "constexpr":  # it has been given one (`launches`)
+                each.annotation = ast.parse("tl.constexpr", mode="eval").body
         closed = inspect.getclosurevars(fn).nonlocals
         local = set(fn.__code__.co_varnames)
         for used in _names(tree):
@@ -97,7 +101,7 @@ class _Writer:
     ) -> None:
         """Add what a function reads. asked_as : the words in its text, for what a module has. *Raises*: Unknown."""
         kind = type(value).__name__
-        home = getattr(value, "__module__", None) or ""
+        home = getattr(getattr(value, "fn", value), "__module__", None) or ""
         if isinstance(value, types.ModuleType):
             if _importable(value):
                 self._head(used, value, f"import {value.__name__} as {used}")
@@ -105,6 +109,8 @@ class _Writer:
                 self._stand_in(used, value, reader, tree, asked_as or used)
         elif isinstance(getattr(value, "fn", None), types.FunctionType) and not _triton_s(value.fn):
             self.add(value.fn, used, "@triton.constexpr_function" if kind == "ConstexprFunction" else "@triton.jit")
+        elif kind == "constexpr" and isinstance(value.value, types.FunctionType) and not _triton_s(value.value):
+            self.add(value.value, used, "@tl.constexpr")
         elif kind == "constexpr" and isinstance(value.value, _PLAIN):
             self._head(used, value.value, f"{used} = tl.constexpr({_written(value.value)})")
         elif kind == "constexpr" and type(value.value).__name__ == "dtype":
@@ -116,6 +122,8 @@ class _Writer:
             self._head(used, value, f"{used} = tl.constexpr({written})" if constant else f"{used} = {written}")
         elif home.startswith("triton") and getattr(sys.modules.get(home), getattr(value, "__name__", ""), None):
             self._head(used, value, f"from {home} import {value.__name__} as {used}")
+        elif where := _in_triton(value):
+            self._head(used, value, f"from {where[0]} import {where[1]} as {used}")
         elif isinstance(value, types.BuiltinFunctionType | type) and home == "builtins":
             return
         else:
@@ -212,6 +220,16 @@ def _written(value: Any) -> str:
 
 def _triton_s(fn: Any) -> bool:
     return (fn.__module__ or "").startswith("triton.")
+
+
+def _in_triton(value: Any) -> tuple[str, str] | None:
+    """Return the module of Triton's language and the name there of what the interpreter has put in a function's place,
+    which has another name: `exp` of ``fast_exp = tl.math.exp``."""
+    for home in _LANGUAGE:
+        for name, each in vars(sys.modules.get(home, types)).items():
+            if each is value and not name.startswith("_"):
+                return home, name
+    return None
 
 
 def _names(tree: ast.AST) -> list[str]:

@@ -8,11 +8,13 @@ import types
 import numpy as np
 import triton
 import triton.language as tl
+from triton.language import zeros_like
 from triton.language.extra.libdevice import tanh
 
 LOG2E = tl.constexpr(1.4426950408889634)
 HALF: tl.constexpr = 0.5
 cdiv = triton.cdiv
+absolute = tl.math.abs
 
 
 @triton.jit
@@ -38,6 +40,18 @@ def asked_of_modules(x, out, BLOCK: tl.constexpr):
     if helpers.version.hip is None:
         v = helpers.halved(v)
     tl.store(out + at, v)
+
+
+@tl.constexpr
+def summed_in(dtype: tl.dtype) -> tl.dtype:
+    return tl.float64 if dtype.is_fp32() else dtype
+
+
+@triton.jit
+def by_functions_of_its_own(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    v = tl.load(x + at).to(summed_in(x.dtype.element_ty))
+    tl.store(out + at, absolute(v) + zeros_like(v) + tl.sum(v, 0))
 
 
 @triton.jit
@@ -182,6 +196,21 @@ def words_for_masks(x, out, n, columns, BLOCK: tl.constexpr):
     corner = rows == 0 or at == 0
     place = rows * columns + at
     tl.store(out + place, tl.where(corner, 1.0, tl.load(x + place, mask=mask, other=0.0)), mask=mask)
+
+
+@triton.jit
+def by_a_size(x, out, size):  # which its callers give as a tl.constexpr
+    at = tl.arange(0, size)
+    tl.store(out + size - 1 - at, tl.load(x + at))
+
+
+@triton.jit
+def every_third(x, out, n, STEP: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for k in tl.range(0, n):
+        total += tl.load(x + (k * STEP).to(tl.int32) * BLOCK + at) + (k + 0.5).to(tl.float32)
+    tl.store(out + at, total)
 
 
 @triton.jit

@@ -467,6 +467,9 @@ def test_the_variable_of_a_loop_can_be_cast():
     with tune.capture():
         theirs.sum_of_rows[(1,)](x, out, 5, 7, BLOCK=8)
     np.testing.assert_allclose(out, x.sum(0) + 15, rtol=1e-5)
+    with tune.capture():
+        theirs.every_third[(1,)](x := floats(2, 4), out := np.zeros(4, np.float32), 4, 0.5, BLOCK=4)
+    np.testing.assert_allclose(out, 2 * x.sum(0) + 8, rtol=1e-5)  # rows 0, 0, 1 and 1
 
 
 def test_a_kernel_with_a_gpu_s_instructions_is_refused_with_what_to_do():
