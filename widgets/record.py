@@ -306,6 +306,29 @@ class Change:
 
 
 @dataclass
+class CompiledPiece:
+    """A loop, or a kernel, of what a function was compiled to, or why something of it was not."""
+
+    part: str = ""
+    """"forward", "backward", or nothing where they are one."""
+    what: str = ""
+    line: int | None = None
+    """The first line of this cell that it is made of."""
+    place: str = ""
+    """Its other lines."""
+
+
+@dataclass
+class CompiledFunction:
+    """What `core.compile` made of a function that the cell called."""
+
+    name: str = ""
+    said: list[str] = field(default_factory=list)
+    """Of each kind of call whether it is compiled, its time and its memory, or why not."""
+    pieces: list[CompiledPiece] = field(default_factory=list)
+
+
+@dataclass
 class Comparison:
     """What changed between two records of one piece of code."""
 
@@ -372,6 +395,8 @@ class Record:
     """Of the training loop, where the cell has one."""
     comparison: Comparison | None = None
     """With the last run of the same cell, where there was one."""
+    compiled: list[CompiledFunction] = field(default_factory=list)
+    """The functions of `core.compile` that the cell called."""
     machine: Machine | None = None
     """None where it was not measured."""
     checked: str = ""

@@ -36,8 +36,11 @@ from .checks import (
     OF_CLASS,
     SET,
     Check,
+    check_runs,
     first_changed,
     holds,
+    together,
+    unchanged,
 )
 from .recording import Refusal
 
@@ -174,13 +177,15 @@ class Reads:
             for x in arguments:
                 self.follow(x, "an argument")
             if (len(self.names), self.any_name) == known:
-                return
+                break
+        self.checks = together(self.checks)
+        self.runs = check_runs(self.checks)
 
     # -- checking ------------------------------------------------------------------------------------------------------
 
     def hold(self) -> bool:
         """Return whether all is as it was."""
-        at = first_changed(self.checks, 0, MISSING)
+        at = unchanged(self.checks, self.runs, MISSING)
         while at >= 0:
             if not holds(*self.checks[at]):
                 return False

@@ -260,7 +260,7 @@ class Tape(observe.Observer):
         else:
             params = dict(event.params)
             if "seed" in params and params.get("p", 1):
-                raise refused(f"draws random numbers ({event.op})", event.place, "module.eval(), or p=0")
+                params = self.drawing(event, params)
         outputs = tuple(self.new_value(t) for t in event.outputs)
         hidden = self._hidden(event, declared, len(outputs))
         self.entries.append(Entry(declared.name, inputs, params, (*outputs, *hidden), event.place))
@@ -276,6 +276,10 @@ class Tape(observe.Observer):
                 self._note(t, source.memory, (*source.path, step), index)
             else:
                 self.register(t, index)
+
+    def drawing(self, event: observe.OpEvent, params: dict[str, Any]) -> dict[str, Any]:
+        """Refuse an op that draws random numbers."""
+        raise refused(f"draws random numbers ({event.op})", event.place, "module.eval(), or p=0")
 
     def _hidden(self, event: observe.OpEvent, declared: Any, shown: int) -> list[int | None]:
         """Return the numbers of the outputs that an op keeps for its gradient alone, such as a norm's statistics."""

@@ -84,6 +84,9 @@ class Recorder(observe.Observer):
             self._nested += spent
             self._window += spent
 
+    def compiled(self, function: Any) -> None:
+        self._guard(self.trace.compiled.setdefault, id(function), function)
+
     def op_failed(self, op: str, inputs: tuple[Any, ...], place: observe.Place, error: BaseException) -> None:
         self._guard(self._op_failed, op, inputs, place, error)
 

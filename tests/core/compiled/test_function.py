@@ -272,7 +272,7 @@ def test_a_wrong_replay_is_noticed(monkeypatch):
     f(x)
     (v,) = f.explain().variants
     right = v.forward
-    v.forward = lambda given: [t + 1 for t in right(given)]
+    v.forward = lambda given, *drawn: [t + 1 for t in right(given, *drawn)]
     v.forward.loops = v.forward.kernels = 0
     with pytest.warns(RuntimeWarning, match="something else than the function"):
         y = f(x)
