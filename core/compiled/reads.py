@@ -173,6 +173,7 @@ class Reads:
             self.checks: list[Check] = []
             self.tensors: dict[int, Tensor] = {}
             self._seen: dict[int, Any] = {}
+            self._lacking: set[type] = set()  # classes of which is checked what they do not have
             self.follow(function, "it")
             for x in arguments:
                 self.follow(x, "an argument")
@@ -378,6 +379,10 @@ class Reads:
             if not base.__flags__ & (1 << 9):
                 raise Refusal(f"{name} is of the class {base.__name__}")
             space = base.__dict__
+            if base not in self._lacking:  # a method, or an attribute, may yet come before that of a class behind it
+                self._lacking.add(base)
+                for key in sorted((self.names | more).difference(space)):
+                    self._check(OF_CLASS, base, key, MISSING)
             for key, value in list(space.items()):
                 implicit = key.startswith("__") and key.endswith("__") and isinstance(value, types.FunctionType)
                 named = key in self.names or (self.any_name and key not in _UNASKED)

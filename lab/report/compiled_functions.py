@@ -7,6 +7,7 @@ import os
 import re
 from typing import Any
 
+from core.base import source
 from widgets.figures import shorten, size_text, time_text
 from widgets.record import CompiledFunction, CompiledPiece
 
@@ -52,9 +53,9 @@ def _figures(variant: Any) -> str:
 
 def _refused(trace: Trace, found: CompiledFunction, why: str) -> None:
     """Note why something runs eagerly, with its line where that is the cell's."""
-    own = {os.path.basename(file): offset for file, offset in trace.files.items()}
+    own = {os.path.basename(name): offset for name, offset in _own(trace).items()}
     line = None
-    for name, number in re.findall(r"(\S+) line (\d+)", why):
+    for name, number in re.findall(r"(In \[\d+\]|\S+) line (\d+)", why):
         if name in own:
             line = int(number) + own[name]
             why = why.replace(f"{name} line {number}", f"line {line}")
@@ -62,12 +63,18 @@ def _refused(trace: Trace, found: CompiledFunction, why: str) -> None:
     found.pieces.append(CompiledPiece("", f"eager: {why}", line, ""))
 
 
+def _own(trace: Trace) -> dict[str, int]:
+    """Return what the cell's own files are called, and how far their lines are from the cell's."""
+    return {source.name_of_file(file) or file: offset for file, offset in trace.files.items()}
+
+
 def _places(trace: Trace, lines: list[Any]) -> tuple[list[int], list[str]]:
     """Return which lines of the cell a piece is made of, and the lines elsewhere as people read them."""
-    own = sorted({line.number + trace.files[line.file] for line in lines if line.file in trace.files})
+    mine = _own(trace)
+    own = sorted({line.number + mine[line.file] for line in lines if line.file in mine})
     files: dict[str, set[int]] = {}
     for line in lines:
-        if line.file not in trace.files:
+        if line.file not in mine:
             files.setdefault(shown_name(line.file), set()).add(line.number)
     said = [f"{file} line {min(n)}" + (f" to {max(n)}" if len(n) > 1 else "") for file, n in files.items()]
     if len(own) > 1:

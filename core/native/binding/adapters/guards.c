@@ -80,7 +80,7 @@ static PyObject *py_first_changed(PyObject *module, PyObject *const *args, Py_ss
         PyObject *check = PyList_GET_ITEM(args[0], k);
         if (!PyTuple_Check(check) || PyTuple_GET_SIZE(check) != 4) return PyErr_Format(PyExc_TypeError, "a check has 4 parts");
         const int held = holds(check, args[2]);
-        if (held < 0) return NULL;
+        if (held < 0 || (!held && PyErr_Occurred())) return NULL;
         if (!held) return PyLong_FromSsize_t(k);
     }
     return PyErr_Occurred() ? NULL : PyLong_FromLong(-1);
@@ -159,6 +159,7 @@ static PyObject *py_check_runs(PyObject *module, PyObject *checks) {
         ((check_run *)PyByteArray_AS_STRING(runs))[count - 1].stop = k + 1;
         before = dict;
     }
+    if (runs && PyErr_Occurred()) Py_CLEAR(runs); /* a kind that is no number */
     return runs;
 }
 
@@ -178,7 +179,7 @@ static PyObject *py_unchanged(PyObject *module, PyObject *const *args, Py_ssize_
         if (now && now == run->seen) continue;
         for (Py_ssize_t k = run->start; k < run->stop; k++) {
             const int held = is_check(PyList_GET_ITEM(args[0], k)) ? holds(PyList_GET_ITEM(args[0], k), args[2]) : 0;
-            if (held < 0) return NULL;
+            if (held < 0 || PyErr_Occurred()) return NULL;
             if (!held) return PyLong_FromSsize_t(k);
         }
         run->seen = now;
