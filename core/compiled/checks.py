@@ -82,8 +82,8 @@ def _check_runs(checks: Sequence[Check]) -> bytearray:
 
 
 def _unchanged(checks: Sequence[Check], runs: bytearray, missing: object) -> int:
-    """Return the number of the first check that does not hold, or -1. In C what is in a dict that nobody wrote since all
-    of it held is not looked at again."""
+    """Return the number of the first check that does not hold, or -1. In C what is in a dict that nobody wrote since
+    all of it held is not looked at again."""
     return _first_changed(checks, 0, missing)
 
 

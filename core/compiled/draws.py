@@ -1,4 +1,4 @@
-"""Random numbers of a replay: set aside in core's generator as the function itself does, so that the masks are the same."""
+"""Random numbers of a replay: set aside in core's generator as the function itself does, so that masks are the same."""
 
 from __future__ import annotations
 

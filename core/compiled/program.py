@@ -286,7 +286,7 @@ class CompiledProgram:
         return made
 
     def pieces(self) -> list[tuple[str, list[Line]]]:
-        """Return for people what became a loop, and what core's own kernels do, each with the lines that it is made of."""
+        """Return for people what became a loop, and what core's own kernels do, each with its lines."""
         found = []
         for step in self.lowered.steps:
             if isinstance(step, Group):
@@ -304,7 +304,7 @@ class CompiledProgram:
         return [what + _said(lines) for what, lines in self.pieces()]
 
     def bytes_kept(self) -> int:
-        """Return how much memory a run takes: the arena, and the results of loops and kernels while somebody reads them."""
+        """Return how much memory a run takes: the arena, and results while somebody reads them."""
         step_bytes = [0] * (len(self.lowered.steps) + 1)
         wanted = {v.buffer for v in self.lowered.outputs}
         last = self.lowered.last_reads()

@@ -78,7 +78,7 @@ class Recording(Tape):
         return result
 
     def drawing(self, event: observe.OpEvent, params: dict[str, Any]) -> dict[str, Any]:
-        """Return what dropout is given, with its numbers counted from the first that the call draws; refuse any other."""
+        """Return what dropout is given, its numbers counted from the first that the call draws; refuse any other."""
         if event.declared.name != "dropout" or self._from is None or params["seed"] != self._from[0]:
             return super().drawing(event, params)
         first = params["offset"] - self._from[1]

@@ -16,7 +16,6 @@ from .function import Compiled, unable
 from .structure import Described
 from .variant import Variant
 
-
 _STEP = Elementwise.step
 
 

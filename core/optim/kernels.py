@@ -144,8 +144,8 @@ _PLAIN = frozenset((float, int, bool))
 
 def step_tensors(op: str, update: Update, on: frozenset[str], params: list[Tensor], states: dict[Any, Any],
                  names: tuple[str, ...], settings: dict[str, Any]) -> bool:  # fmt: skip
-    """Run one step over parameters by the C kernel, which finds gradients and states itself, and let their versions move
-    on; False, with nothing changed, where it takes them not."""
+    """Run one step over parameters by the C kernel, which finds gradients and states itself, and let their versions
+    move on; False, with nothing changed, where it takes them not."""
     v = update.variants[on]
     found = _c_kernel(v, [params[0]._a])
     if isinstance(found, str) or native.module is None:

@@ -117,13 +117,13 @@ class Elementwise(Optimizer):
             self._step(group, members, their, *self._settings(group, stage))
 
     def _counted_together(self, group: Group) -> tuple[Any, ...]:
-        """Count the step of a group's parameters without a look at each in Python; what `_stages` gives for all of them,
-        in a tuple. An empty one, with nothing counted, where they are not alike."""
+        """Count the step of a group's parameters without a look at each in Python; what `_stages` gives for all of
+        them, in a tuple. An empty one, with nothing counted, where they are not alike."""
         return count_together(group, self.state) if type(self)._stages is Elementwise._stages else ()
 
     def step_at_once(self) -> None:
-        """Make a step of which nobody is told, and around which nobody has a hook: of each group by one call of C, where
-        its parameters are dense and alike."""
+        """Make a step of which nobody is told, and around which nobody has a hook: of each group by one call of C,
+        where its parameters are dense and alike."""
         for group in self.param_groups:
             params = group["params"]
             plain = not (group["differentiable"] or group.get("capturable") or of_values.seen)

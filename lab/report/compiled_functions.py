@@ -47,8 +47,8 @@ def _figures(variant: Any) -> str:
     """Return time and memory beside the function itself."""
     eager, compiled = variant.times
     before, after = variant.memory
-    return (f"compiled: {time_text(1e3 * compiled)}, eagerly {time_text(1e3 * eager)}; {size_text(after)} while it runs, "
-            f"where the results of all ops take {size_text(before)}")  # fmt: skip
+    return (f"compiled: {time_text(1e3 * compiled)}, eagerly {time_text(1e3 * eager)}; {size_text(after)} while it "
+            f"runs, where the results of all ops take {size_text(before)}")  # fmt: skip
 
 
 def _refused(trace: Trace, found: CompiledFunction, why: str) -> None:
@@ -80,5 +80,3 @@ def _places(trace: Trace, lines: list[Any]) -> tuple[list[int], list[str]]:
     if len(own) > 1:
         said.insert(0, f"lines {own[0]} to {own[-1]}")
     return own, said
-
-
