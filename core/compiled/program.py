@@ -292,7 +292,8 @@ class CompiledProgram:
             if isinstance(step, Group):
                 names = list(dict.fromkeys(i.op if i.inner else i.op.name for i in step.items))
                 lines = dict.fromkeys(i.line for i in step.items if i.line is not None)
-                found.append((f"one loop of {len(step.items)} ops: {', '.join(names)}", list(lines)))
+                count = len(step.items)
+                found.append((f"one loop of {count} op{'s' * (count != 1)}: {', '.join(names)}", list(lines)))
                 continue
             how = "in C" if step.function == COLUMNS else "in the same C, core's own"
             how = "core's own kernel" if is_kernel(step) else how

@@ -5,7 +5,7 @@ import { lineLink } from './reveal.js';
 import { table } from './table.js';
 
 /** How such functions run in a cell with a card. */
-const HERE = 'In this cell they ran op by op, as the card shows them; elsewhere they run like this.';
+const HERE = 'In this cell the compiled functions ran op by op, as the card shows them. Elsewhere they run as follows.';
 
 /** What stays as it was, whoever compiles. */
 const CANNOT =
@@ -32,7 +32,7 @@ export function compiledTab(card) {
     { title: 'pass', by: 'part', kind: 'text' },
     { title: 'what runs', by: 'what', kind: 'text' },
     { title: 'line', by: 'line', write: (line) => line && lineLink(card, line) },
-    { title: 'lines', by: 'place', kind: 'text' },
+    { title: 'all lines', by: 'place', kind: 'text' },
   ];
   const pieces = rows('compiled');
   return [
