@@ -8,8 +8,8 @@ import re
 from typing import Any
 
 from core.base import source
+from widgets.compiled_functions import CompiledFunction, CompiledPiece
 from widgets.figures import shorten, size_text, time_text
-from widgets.record import CompiledFunction, CompiledPiece
 
 from ..recorder.cell_trace import Trace
 from ..recorder.user_files import shown_name

@@ -3,11 +3,10 @@
 import math
 import random
 
+from widgets.compiled_functions import CompiledFunction, CompiledPiece
 from widgets.record import (
     Change,
     Comparison,
-    CompiledFunction,
-    CompiledPiece,
     ErrorRow,
     Finding,
     GradientRow,

@@ -6,8 +6,6 @@
 #include "binding/fields.h"
 #include "binding/module.h"
 
-static PyObject *name_class;
-
 /* Which check: as in core/compiled/checks.py. */
 enum { GET, ITEM, CELL, KEYS, LENGTH, ATTRIBUTE, OF_CLASS, SET };
 
@@ -51,7 +49,9 @@ static int holds(PyObject *check, PyObject *missing) {
             if (name != PyTuple_GET_ITEM(was, k++)) return 0;
         return 1;
     }
-    if (kind == ATTRIBUTE && key == name_class && (PyObject *)Py_TYPE(where) == was) return 1;
+    if (kind == ATTRIBUTE && (PyObject *)Py_TYPE(where) == was && PyUnicode_Check(key) &&
+        PyUnicode_CompareWithASCIIString(key, "__class__") == 0)
+        return 1;
     if (kind == ATTRIBUTE) {
         PyObject *is = PyObject_GetAttr(where, key);
         Py_XDECREF(is); /* whose it is keeps it */
@@ -196,7 +196,4 @@ static PyMethodDef guard_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int guards_setup(PyObject *module) {
-    name_class = PyUnicode_InternFromString("__class__");
-    return name_class ? PyModule_AddFunctions(module, guard_methods) : -1;
-}
+int guards_setup(PyObject *module) { return PyModule_AddFunctions(module, guard_methods); }
