@@ -341,8 +341,7 @@ class Record:
     title: str = ""
     source: str = ""
     wall_ms: float = 0.0
-    """What the cell's own clock would have shown: from its first line to its last, recording included; 0 where that is
-    not known."""
+    """From the cell's first line to its last by its own clock, recording included; 0 where that is not known."""
     recording_ms: float = 0.0
     """Of that, what listening took; all other times, those of `runs` too, are without it."""
     starved_ms: float = 0.0
@@ -374,7 +373,6 @@ class Record:
     comparison: Comparison | None = None
     """With the last run of the same cell, where there was one."""
     compiled: list[CompiledFunction] = field(default_factory=list)
-    """The functions of `core.compile` that the cell called."""
     machine: Machine | None = None
     """None where it was not measured."""
     checked: str = ""
