@@ -52,6 +52,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
         "gradients": (_GRADIENT, record.gradients),
         "runs": (_RUN | {"op": lambda r: op_index[r.op]}, runs),
         "changes": (_CHANGE, record.comparison.changes if record.comparison else []),
+        "compiled": (_COMPILED, [(f.name, piece) for f in record.compiled for piece in f.pieces]),
         "memory_rows": (_MEMORY, record.memory.rows if record.memory else []),
         "held": (_HELD | {"op": lambda h: op_index.get(h.number)}, record.memory.held if record.memory else []),
         "findings": (_FINDING | {"ops": lambda f: [op_index[i] for i in f.ops if i in op_index]}, shown(record)),
@@ -90,6 +91,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
             "line": memory.peak_line,
             "by": memory.peak_op,
         },
+        "compiled_said": [[f.name, f.said] for f in record.compiled],
         "run": record.course and run_card.tab(record.course),
         "partial": PARTIAL,
         "stopped": record.stopped and [record.stopped, STOPPED, _line_of(record.stopped)],
@@ -347,6 +349,13 @@ _CHANGE: Columns = {
     "after": attrgetter("after"),
     "line": attrgetter("line"),
     "note": attrgetter("note"),
+}
+_COMPILED: Columns = {
+    "$name": lambda pair: pair[0],
+    "$part": lambda pair: pair[1].part,
+    "what": lambda pair: pair[1].what,
+    "line": lambda pair: pair[1].line,
+    "place": lambda pair: pair[1].place,
 }
 _MEMORY: Columns = {
     "line": attrgetter("line"),

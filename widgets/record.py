@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Any, Self, Union, get_args, get_origin, get_type_hints
 
+from .compiled_functions import CompiledFunction
 from .run_curves import RunCurves
 
 VERSION = 1
@@ -340,8 +341,7 @@ class Record:
     title: str = ""
     source: str = ""
     wall_ms: float = 0.0
-    """What the cell's own clock would have shown: from its first line to its last, recording included; 0 where that is
-    not known."""
+    """From the cell's first line to its last by its own clock, recording included; 0 where that is not known."""
     recording_ms: float = 0.0
     """Of that, what listening took; all other times, those of `runs` too, are without it."""
     starved_ms: float = 0.0
@@ -372,6 +372,7 @@ class Record:
     """Of the training loop, where the cell has one."""
     comparison: Comparison | None = None
     """With the last run of the same cell, where there was one."""
+    compiled: list[CompiledFunction] = field(default_factory=list)
     machine: Machine | None = None
     """None where it was not measured."""
     checked: str = ""

@@ -68,6 +68,25 @@ def _first_changed(checks: Sequence[Check], start: int, missing: object) -> int:
     return next((k for k in range(start, len(checks)) if not holds(*checks[k])), -1)
 
 
+def together(checks: Sequence[Check]) -> list[Check]:
+    """Return checks in another order: those that look into one object after one another."""
+    by_object: dict[int, list[Check]] = {}
+    for check in checks:
+        by_object.setdefault(id(check[1]), []).append(check)
+    return [check for several in by_object.values() for check in several]
+
+
+def _check_runs(checks: Sequence[Check]) -> bytearray:
+    """Return what `unchanged` wants to know of checks: without C nothing."""
+    return bytearray()
+
+
+def _unchanged(checks: Sequence[Check], runs: bytearray, missing: object) -> int:
+    """Return the number of the first check that does not hold, or -1. In C what is in a dict that nobody wrote since
+    all of it held is not looked at again."""
+    return _first_changed(checks, 0, missing)
+
+
 def _fit(objects: Sequence[Any], what: tuple[Any, ...]) -> bool:
     """Return whether objects are as they were: of a tensor what `spec_of` says, of anything else the value."""
     if len(objects) != len(what):
@@ -76,6 +95,7 @@ def _fit(objects: Sequence[Any], what: tuple[Any, ...]) -> bool:
                for x, was in zip(objects, what, strict=True))  # fmt: skip
 
 
-first_changed, fit = _first_changed, _fit
+first_changed, check_runs, unchanged, fit = _first_changed, _check_runs, _unchanged, _fit
 if native.module is not None:
     first_changed, fit = native.module.first_changed, native.module.fit
+    check_runs, unchanged = native.module.check_runs, native.module.unchanged

@@ -24,6 +24,8 @@ from .recording import Refusal
 from .structure import Described, taken_apart
 from .variant import TRIALS, Variant
 
+OBSERVED = "a recording, a profiler or a debugger observes"
+"""Why what is compiled runs eagerly where an observer is to hear of its ops."""
 _LONGEST_REST = 64  # calls that run eagerly, one after the other, without a look at whether they must
 MOST = 8
 """Variants of one function: what asks for more runs eagerly."""
@@ -62,6 +64,8 @@ class Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, or replay what was recorded of it."""
+        if observe.observers:
+            observe.notify(observe.listening(), "compiled", self)
         if self._rest:
             self._rest -= 1
             self.unasked += 1
@@ -124,10 +128,11 @@ class Compiled:
     def _replayed(self, v: Variant, args: tuple[Any, ...], kwargs: dict[str, Any], described: Described) -> Any:
         given = [*described.tensors, *v.held]
         try:
-            made = v.made(given)
+            drawn, made = v.drawn_and_made(given)
         except Exception as error:
             return self._failed(v, error, args, kwargs)
-        return v.replay(given, made, (lambda: self._again(args, kwargs), given) if v.history is not None else None)
+        call = (lambda: self._again(args, kwargs), given) if v.history is not None else None
+        return v.replay(given, made, call, drawn)
 
     def _failed(self, v: Variant, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the function where a replay could not: its error is its own."""
@@ -274,6 +279,8 @@ class Explained:
                     lines += [f"     {name}: {line}" for line in program.said()]
             if v.state == "compiled":
                 lines.append(f"     {1e6 * v.times[1]:.0f} µs, eagerly {1e6 * v.times[0]:.0f} µs")
+                lines.append(f"     {v.memory[1] / 2**20:.1f} MiB while it runs; the results of all ops are "
+                             f"{v.memory[0] / 2**20:.1f} MiB")  # fmt: skip
         for why, count in self.eager_calls.items():
             lines.append(f"  {count} call{'s' * (count != 1)} ran eagerly: {why}")
         if self.unasked:
@@ -288,7 +295,7 @@ def unable() -> str:
     if stance.forced:
         return stance.why()
     if observe.observers:
-        return "a recording, a profiler or a debugger observes"
+        return OBSERVED
     if mode.batch is not None:
         return "inside vmap"
     if autocast.busy():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..export.ir import Value
 from ..graph.node import Node
 from ..graph.versions import edge, storage_of
 from ..tensors.tensor import Tensor, wrap
+from .draws import Drawn, again
 from .lowered import Lowered
 from .parts import Parts
 from .program import CompiledProgram
@@ -31,6 +33,7 @@ class CompiledNode(Node):
 
     unpacks_itself = True
     call: Any = None  # what runs the function again, for second derivatives
+    drawn: Drawn = (0, 0)  # where its random numbers begin
 
     def name(self) -> str:
         return "CompiledBackward0"
@@ -52,9 +55,9 @@ class _Op:
         node.check()
         many = grads if node.out_meta is not None else [grads]
         if create_graph:
-            return self.history.again(node.call, many), "compiled"
-        meta = node.out_meta if node.out_meta is not None else ((None, node.kind),)
-        return self.history.gradients(node.saved or (), many, meta), "compiled"
+            with again(node.drawn) if self.history.variant.draws else nullcontext():
+                return self.history.again(node.call, many), "compiled"
+        return self.history.gradients(node.saved or (), many, node.drawn), "compiled"
 
 
 class History:
@@ -110,7 +113,8 @@ class History:
 
     # -- running -------------------------------------------------------------------------------------------------------
 
-    def connect(self, results: list[Tensor], made: Sequence[Tensor], given: Sequence[Tensor], call: Any) -> None:
+    def connect(self, results: list[Tensor], made: Sequence[Tensor], given: Sequence[Tensor], call: Any,
+                drawn: Drawn) -> None:  # fmt: skip
         """Put the call on the graph."""
         sources = [given[k] for k in self.sources]
         frame = user_frame(sys._getframe(1))
@@ -122,38 +126,39 @@ class History:
         node.saved = tuple([wrap(t._a, t._kind) for t in saved])  # the node must not keep its own results alive
         node.storages = tuple([storage_of(t) for t in saved])
         node.versions = tuple([s.version for s in node.storages])
-        node.call = call
+        node.call, node.drawn = call, drawn
         if len(self.rooted) > 1:
             node.out_meta = tuple([(results[k]._a.shape, results[k]._kind) for k in self.rooted])
         for j, k in enumerate(self.rooted):
             t = results[k]
             t._node, t._nr, t._requires_grad = node, j, True
 
-    def gradients(self, saved: Sequence[Tensor], grads: Sequence[Any], meta: Any) -> tuple[Any, ...]:
+    def gradients(self, saved: Sequence[Tensor], grads: Sequence[Any], drawn: Drawn) -> tuple[Any, ...]:
         """Return the arrays of the gradients from those of the results."""
         cotangents = []
         for k in self.cotangents:
             shape, kind = self.shapes[k]
             g = grads[k]
             cotangents.append(_zeros(shape, kind) if g is None else wrap(g, kind))
-        found = self._run(saved, cotangents)
+        found = self._run(saved, cotangents, drawn)
         return tuple([None if k is None else found[k]._a for k in self.which])
 
-    def _run(self, saved: Sequence[Tensor], cotangents: Sequence[Tensor]) -> list[Tensor]:
+    def _run(self, saved: Sequence[Tensor], cotangents: Sequence[Tensor], drawn: Drawn) -> list[Tensor]:
         program = self.variant.backward
         if program is None:
             raise RuntimeError("the backward part of a compiled function is gone; call the function again")
         given = [t if t._a.flags.c_contiguous else t.contiguous() for t in cotangents]
         was, mode.enabled = mode.enabled, False
         try:
-            return program([*given, *saved])
+            return program([*given, *saved], drawn)
         finally:
             mode.enabled = was
 
-    def run(self, made: Sequence[Tensor], given: Sequence[Tensor], cotangents: Sequence[Tensor]) -> list[Tensor | None]:
+    def run(self, made: Sequence[Tensor], given: Sequence[Tensor], cotangents: Sequence[Tensor],
+            drawn: Drawn) -> list[Tensor | None]:  # fmt: skip
         """Return the gradients as tensors, for a trial."""
         saved = [given[k] if where == "given" else made[k] for where, k in self.reads]
-        found = self._run(saved, [cotangents[k] for k in self.cotangents])
+        found = self._run(saved, [cotangents[k] for k in self.cotangents], drawn)
         return [None if k is None else found[k] for k in self.which]
 
     def again(self, call: Any, grads: Sequence[Any]) -> tuple[Any, ...]:

@@ -35,6 +35,8 @@ _OPENED = (
     "slice",
     "permute",
     "transpose",
+    "amax",
+    "amin",
 )
 """Ops whose gradient is fused op by op: their forward is."""
 PRODUCT, COLUMNS = "product", "column_sums"
@@ -42,7 +44,7 @@ PRODUCT, COLUMNS = "product", "column_sums"
 _IN_C = (PRODUCT, COLUMNS, "gather")
 """The functions of C that a part calls."""
 _FEW = 512  # classes up to which a cross entropy is loops
-_OWN = ("nll_loss", "batch_norm", "group_norm", "im2col", "col2im", "einsum", "cumsum", "sort")
+_OWN = ("nll_loss", "batch_norm", "group_norm", "im2col", "col2im", "einsum", "cumsum", "sort", "dropout")
 """Ops that core's kernel does better than loops would."""
 _MOST = 96  # ops in a loop
 _PIECE = 2048  # elements of a row's piece

@@ -20,12 +20,15 @@ from ..declare import op as declarations
 from ..declare.compile_c import built
 from ..export.c_elements import GroupWriter
 from ..export.c_writer import call_lines, headers_for
-from ..export.groups import Arena, Group
+from ..export.groups import Arena, Group, written_by
+from ..export.ir import Line
 from ..export.plan import BYTES, C_TYPES, Buffer, Call, View
 from ..export.polynomial import Count, c_text, product
 from ..export.running import Run, prepared, prepared_gradient
+from ..native.emit import NEAR
 from ..tensors.tensor import Tensor, from_array
 from .calls import address, kernel_addresses, make, point, run_loops
+from .draws import Drawn
 from .lowered import COLUMNS, PRODUCT, Lowered, is_kernel
 from .recording import short
 
@@ -94,6 +97,7 @@ class Memory:
         self.table = (ctypes.c_void_p * max(1, count))()
         self.at = ctypes.addressof(self.table)
         self.found: dict[Buffer, Any] = {}
+        self.drawn: Drawn = (0, 0)
         self.fixed: dict[View, Tensor] = {}  # views of the arena and of constants
         self.views: dict[Any, tuple[Any, Tensor]] = {}  # of an operand the tensor that it last was, and of what
 
@@ -119,7 +123,7 @@ class CompiledProgram:
         self.on_stack: set[Buffer] = set()
         for step in lowered.steps:
             if isinstance(step, Group):
-                writer = writers[id(step)] = GroupWriter(step, lowered.held, self._pointer)
+                writer = writers[id(step)] = GroupWriter(step, lowered.held, self._pointer, NEAR)
                 rows = list(writer.scratch.values())
                 if sum(int(b.size) * BYTES[b.dtype] for b in rows) <= _ON_STACK:  # type: ignore[call-overload]
                     self.on_stack.update(rows)
@@ -258,8 +262,8 @@ class CompiledProgram:
 
     # -- running -------------------------------------------------------------------------------------------------------
 
-    def __call__(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Run on the inputs, without a history; the results are new tensors."""
+    def __call__(self, tensors: Sequence[Tensor], drawn: Drawn = (0, 0)) -> list[Tensor]:
+        """Run on the inputs, without a history, with the random numbers that begin at `drawn`; the results are new."""
         try:
             memory = self.free.pop()
         except IndexError:
@@ -271,7 +275,7 @@ class CompiledProgram:
             run_loops(self.only, memory.arena, memory.at)
             self.free.append(memory)
             return made
-        found = memory.found
+        found, memory.drawn = memory.found, drawn
         found.update(zip(self.lowered.inputs, tensors, strict=True))
         found.update(zip(self.own, made, strict=True))
         for step in self.steps:
@@ -281,23 +285,37 @@ class CompiledProgram:
         self.free.append(memory)
         return made
 
-    def said(self) -> list[str]:
-        """Return for people what became a loop, and what core's own kernels do."""
-        lines = []
+    def pieces(self) -> list[tuple[str, list[Line]]]:
+        """Return for people what became a loop, and what core's own kernels do, each with its lines."""
+        found = []
         for step in self.lowered.steps:
             if isinstance(step, Group):
                 names = list(dict.fromkeys(i.op if i.inner else i.op.name for i in step.items))
-                lines.append(f"one loop of {len(step.items)} ops: {', '.join(names)}{_lines(step)}")
-            else:
-                how = (
-                    "core's own kernel"
-                    if is_kernel(step)
-                    else "in the same C, core's own"
-                    if step.function != COLUMNS
-                    else "in C"
-                )
-                lines.append(f"{how}: {step.title}" + (f" ({short(step.line)})" if step.line else ""))
-        return lines
+                lines = dict.fromkeys(i.line for i in step.items if i.line is not None)
+                count = len(step.items)
+                found.append((f"one loop of {count} op{'s' * (count != 1)}: {', '.join(names)}", list(lines)))
+                continue
+            how = "in C" if step.function == COLUMNS else "in the same C, core's own"
+            how = "core's own kernel" if is_kernel(step) else how
+            found.append((f"{how}: {step.title}", [step.line] if step.line is not None else []))
+        return found
+
+    def said(self) -> list[str]:
+        """Return `pieces` as lines."""
+        return [what + _said(lines) for what, lines in self.pieces()]
+
+    def bytes_kept(self) -> int:
+        """Return how much memory a run takes: the arena, and results while somebody reads them."""
+        step_bytes = [0] * (len(self.lowered.steps) + 1)
+        wanted = {v.buffer for v in self.lowered.outputs}
+        last = self.lowered.last_reads()
+        own = sum(_bytes_of(b) for b in wanted)
+        for k, step in enumerate(self.lowered.steps):
+            for b in written_by(step) if is_kernel(step) else ():
+                if b not in wanted:
+                    for at in range(k, last.get(b, k) + 1):
+                        step_bytes[at] += _bytes_of(b)
+        return self.room + own + max(step_bytes)
 
     def _fill(self, memory: Memory) -> None:
         """Make what stays the same in all runs of a memory: pointers to constants, and tensors over the arena."""
@@ -316,12 +334,17 @@ def _work(group: Group) -> int:
     return each * int(product(group.space))  # type: ignore[call-overload]
 
 
-def _lines(group: Group) -> str:
-    """Return for people which lines of which files a loop is made of."""
+def _bytes_of(buffer: Buffer) -> int:
+    return int(buffer.size) * BYTES[buffer.dtype]  # type: ignore[call-overload]
+
+
+def _said(lines: Sequence[Line]) -> str:
+    """Return for people which lines of which files something is made of."""
+    if len(lines) == 1:
+        return f" ({short(lines[0])})"
     files: dict[str, set[int]] = {}
-    for item in group.items:
-        if item.line is not None:
-            files.setdefault(item.line.file.replace("\\", "/").rpartition("/")[2], set()).add(item.line.number)
+    for line in lines:
+        files.setdefault(line.file.replace("\\", "/").rpartition("/")[2], set()).add(line.number)
     said = [f"{file} line {min(n)}" + (f" to {max(n)}" if len(n) > 1 else "") for file, n in files.items()]
     return f" ({', '.join(said)})" if said else ""
 
@@ -405,13 +428,18 @@ def _kernel(call: Call, places: dict[Buffer, int], whole: dict[Buffer, View], la
         lies = v.buffer.place in ("arena", "weights")
         operands.append((x, None if lies else _Operand(v, whole.get(v.buffer), v.buffer in lasting), v))
     direct = prepared(node) if node.op != "gradient" else prepared_gradient(node)
+    dropped = declarations.structured["dropout"] if node.op == "dropout" else None
     declared = declarations.table.get(node.op)
     copies = getattr(declared, "view", False)
     targets = [None if v is None else (v.buffer, places[v.buffer], v.shape) for v in outs]
 
     def run(memory: Memory) -> None:
         tensors = {x: memory.fixed[v] if operand is None else operand(memory) for x, operand, v in operands}
-        results = Run(tensors, {}, None, {}).results(node) if direct is None else direct(tensors)
+        if dropped is not None:
+            seed, first = memory.drawn
+            results = dropped(*tensors.values(), p=node.params["p"], seed=seed, offset=first + node.params["offset"])
+        else:
+            results = Run(tensors, {}, None, {}).results(node) if direct is None else direct(tensors)
         results = results if isinstance(results, tuple) else (results,)
         for target, t in zip(targets, results, strict=False):
             if target is None:

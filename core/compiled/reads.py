@@ -36,8 +36,11 @@ from .checks import (
     OF_CLASS,
     SET,
     Check,
+    check_runs,
     first_changed,
     holds,
+    together,
+    unchanged,
 )
 from .recording import Refusal
 
@@ -170,17 +173,20 @@ class Reads:
             self.checks: list[Check] = []
             self.tensors: dict[int, Tensor] = {}
             self._seen: dict[int, Any] = {}
+            self._lacking: set[type] = set()  # classes of which is checked what they do not have
             self.follow(function, "it")
             for x in arguments:
                 self.follow(x, "an argument")
             if (len(self.names), self.any_name) == known:
-                return
+                break
+        self.checks = together(self.checks)
+        self.runs = check_runs(self.checks)
 
     # -- checking ------------------------------------------------------------------------------------------------------
 
     def hold(self) -> bool:
         """Return whether all is as it was."""
-        at = first_changed(self.checks, 0, MISSING)
+        at = unchanged(self.checks, self.runs, MISSING)
         while at >= 0:
             if not holds(*self.checks[at]):
                 return False
@@ -373,6 +379,10 @@ class Reads:
             if not base.__flags__ & (1 << 9):
                 raise Refusal(f"{name} is of the class {base.__name__}")
             space = base.__dict__
+            if base not in self._lacking:  # a method, or an attribute, may yet come before that of a class behind it
+                self._lacking.add(base)
+                for key in sorted((self.names | more).difference(space)):
+                    self._check(OF_CLASS, base, key, MISSING)
             for key, value in list(space.items()):
                 implicit = key.startswith("__") and key.endswith("__") and isinstance(value, types.FunctionType)
                 named = key in self.names or (self.any_name and key not in _UNASKED)

@@ -15,6 +15,7 @@ from ..export.tape import Tape, line_of
 from ..ops.creation import ones_like
 from ..rng.generator import states
 from ..tensors.tensor import Tensor
+from . import draws
 
 
 class Refusal(Exception):
@@ -45,6 +46,8 @@ class Recording(Tape):
 
     cotangents : the gradients of the results that the backward part begins with, one for each of `rooted`.
     rooted : the numbers of those results that have a gradient.
+    bytes : what the results of all ops take together.
+    draws : how many random numbers it sets aside; the offsets of its ops are counted from the first.
     sources : the tensors whose gradients the backward part gives, with the number of the gradient's value (None where
         there is none).
     """
@@ -55,7 +58,9 @@ class Recording(Tape):
         self.rooted: list[int] = []
         self.sources: list[tuple[Tensor, int | None]] = []
         self.why: Refusal | None = None
-        self._bytes = 0
+        self.bytes = 0
+        self.draws = 0
+        self._from = draws.standing()
 
     def record(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any],
                inputs: Sequence[Tensor]) -> Any:  # fmt: skip
@@ -66,8 +71,21 @@ class Recording(Tape):
         with observe.observing(self):
             result = function(*args, **kwargs)
         if self.error is None and any(not np.array_equal(a, b._a) for a, (_, b) in zip(drawn, states(), strict=True)):
-            self._refuse(Refusal("the function draws random numbers"))
+            others = any(not np.array_equal(a, b._a) for a, (_, b) in zip(drawn[1:], states()[1:], strict=True))
+            at = None if self._from is None else (self._from[0], self._from[1] + self.draws)
+            if others or not self.draws or at != draws.standing():
+                self._refuse(Refusal("the function draws random numbers"))
         return result
+
+    def drawing(self, event: observe.OpEvent, params: dict[str, Any]) -> dict[str, Any]:
+        """Return what dropout is given, its numbers counted from the first that the call draws; refuse any other."""
+        if event.declared.name != "dropout" or self._from is None or params["seed"] != self._from[0]:
+            return super().drawing(event, params)
+        first = params["offset"] - self._from[1]
+        if first < 0:
+            return super().drawing(event, params)
+        self.draws = max(self.draws, first + event.inputs[0]._a.size)
+        return {**params, "seed": 0, "offset": first}
 
     def gradients(self, results: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
         """Record the gradients of the results with respect to all that they depend on."""
@@ -123,8 +141,9 @@ class Recording(Tape):
             if name in _CHECKED or (whole and isinstance(event.inputs[1], Tensor)):
                 self._refuse(at_line(f"runs {event.op}, which raises for some values", event.place))
         super().op(event)  # type: ignore[misc]
-        self._bytes += sum(t._a.nbytes for t in event.outputs if t._a.base is None)
-        if self._mine() and self._bytes > MOST_BYTES:
+        if not getattr(event.declared, "view", False):
+            self.bytes += sum(t._a.nbytes for t in event.outputs)
+        if self._mine() and self.bytes > MOST_BYTES:
             self._let_go()
 
     def _let_go(self) -> None:

@@ -8,11 +8,15 @@ from typing import Any
 
 from ..base.errors import text
 from ..events import observe
-from ..optim.optimizer import Optimizer
+from ..optim.optimizer import Optimizer, is_unheard
+from ..optim.stepping import Elementwise
 from ..tensors.tensor import Tensor
+from .draws import standing
 from .function import Compiled, unable
 from .structure import Described
 from .variant import Variant
+
+_STEP = Elementwise.step
 
 
 class CompiledStep(Compiled):
@@ -73,7 +77,7 @@ class CompiledStep(Compiled):
     def _replayed(self, v: Variant, args: tuple[Any, ...], kwargs: dict[str, Any], described: Described) -> Any:
         given = [*described.tensors, *v.held]
         try:
-            made = v.made(given)
+            _, made = v.drawn_and_made(given)
         except Exception as error:
             return self._failed(v, error, args, kwargs)
         self.optimizer.zero_grad()
@@ -83,18 +87,32 @@ class CompiledStep(Compiled):
         observe.tally.passes += 1
         for place, k in v.gradients:
             given[place]._grad = made[k]
-        self.optimizer.step()
+        self._update()
         return made[v.results[0]]
+
+    def _update(self) -> None:
+        """Make the optimizer's step; one of core's own of which nobody is told in as few calls as there are groups."""
+        optimizer = self.optimizer
+        kind, own = type(optimizer), optimizer.__dict__
+        if kind.step is not _STEP or not kind.__module__.startswith("core.optim.") or "step" in own \
+                or not is_unheard(optimizer):  # fmt: skip
+            optimizer.step()
+            return
+        observe.tally.steps += 1
+        optimizer.step_at_once()  # type: ignore[attr-defined]
+        if "_opt_called" in own:  # a schedule wants to know
+            optimizer._opt_called = True
 
     def _tried(self, v: Variant, args: tuple[Any, ...], kwargs: dict[str, Any], described: Described) -> Any:
         """Make a step by core's ops, and compare loss and gradients with what the program gives."""
         given = [*described.tensors, *v.held]
         self.optimizer.zero_grad()
         try:
-            v.made(given)
+            drawn = standing() or (0, 0)  # what eager is about to draw
+            v.made(given, drawn)
             start = clock()
             v.holds(Described(args, kwargs))
-            made = v.made(given)
+            made = v.made(given, drawn)
             compiled = clock() - start
         except Exception as error:
             v.refuse(f"{type(error).__name__}: {error}", "eager")

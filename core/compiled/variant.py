@@ -20,6 +20,7 @@ from ..tensors.tensor import Tensor
 from .bytecode import MAKERS
 from .calls import address
 from .checks import fit, spec_of
+from .draws import Drawn, stand_at, standing, take
 from .history import History
 from .lowered import Lowered
 from .parts import Part, Parts, parts_of
@@ -57,11 +58,12 @@ class Variant:
         self.count = 0  # results, then updates, then what is kept for the backward part
         self.updates: list[tuple[int, int]] = []  # number of what is written, of what it becomes
         self.history: History | None = None
+        self.draws = 0  # random numbers
         self.build: Rebuilt = lambda made: made
         self.known: list[Tensor | None] = []  # of each argument the tensor of `reads` that it is
         self.left, self.tried = TRIALS, 0
         self.times = [float("inf"), float("inf")]  # eager, compiled: of the shortest
-        self.memory = (0, 0)
+        self.memory = (0, 0)  # bytes: of all results of the ops of a call, and what the programs keep
         self.ready = threading.Event()
 
     # -- whether it may run --------------------------------------------------------------------------------------------
@@ -72,19 +74,24 @@ class Variant:
         for t, known in zip(described.tensors, self.known, strict=True):
             if tensors.get(id(t)) is not known:
                 return False
-        return self.reads.hold() and fit(self.held, self.specs)
+        return self._stands()
+
+    def _stands(self) -> bool:
+        """Return whether all besides the arguments is as it was."""
+        return self.reads.hold() and fit(self.held, self.specs) and not (self.draws and standing() is None)
 
     def fits(self, args: tuple[Any, ...], modes: tuple[Any, ...]) -> bool:
         """Return whether a call without names may run this variant, as far as that is seen at a glance."""
         if self.pattern is None or modes != self.modes or not fit(args, self.pattern):
             return False
-        tensors = [x for x in args if isinstance(x, Tensor)]
-        if len(tensors) > 1 and len(set(map(id, tensors))) < len(tensors):
-            return False
-        known = self.reads.tensors
-        if known and any(known.get(id(t)) is not was for t, was in zip(tensors, self.known, strict=True)):
-            return False
-        return self.reads.hold() and fit(self.held, self.specs)
+        if args:
+            tensors = [x for x in args if isinstance(x, Tensor)]
+            if len(tensors) > 1 and len(set(map(id, tensors))) < len(tensors):
+                return False
+            known = self.reads.tensors
+            if known and any(known.get(id(t)) is not was for t, was in zip(tensors, self.known, strict=True)):
+                return False
+        return self._stands()
 
     def note_pattern(self, args: tuple[Any, ...], modes: tuple[Any, ...]) -> None:
         """Note what `fits` looks for."""
@@ -115,6 +122,7 @@ class Variant:
             self._check_state(args, kwargs, described)
             parts = parts_of(tape, distinct, len(found), self.whole)
             self._adopt(parts, tape, found, described)
+            self.draws, self.memory = tape.draws, (tape.bytes, 0)
         except Refusal as why:
             self.refuse(str(why))
             return result, lambda: None
@@ -200,6 +208,7 @@ class Variant:
             self.forward = self._program(parts.forward, parts)
             if parts.backward is not None and self.history is not None:
                 self.backward = self.history.program(parts, self.constants)
+            self.memory = (self.memory[0], sum(p.bytes_kept() for p in (self.forward, self.backward) if p is not None))
             self.state = "trying"
         except Exception as error:  # whatever it is, eager runs on
             self.refuse(f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
@@ -218,12 +227,12 @@ class Variant:
 
     # -- running -------------------------------------------------------------------------------------------------------
 
-    def replay(self, given: Sequence[Tensor], made: Sequence[Tensor], call: Any) -> Any:
+    def replay(self, given: Sequence[Tensor], made: Sequence[Tensor], call: Any, drawn: Drawn) -> Any:
         """Return the function's result from what the forward part gave; what is written in place is written."""
         self.write(made, given)
         results = [made[k] for k in self.results]
         if self.history is not None:
-            self.history.connect(results, made, given, call)
+            self.history.connect(results, made, given, call, drawn)
         return self.build(results)
 
     def write(self, made: Sequence[Tensor], given: Sequence[Tensor]) -> None:
@@ -236,14 +245,25 @@ class Variant:
             finally:
                 mode.enabled = was
 
-    def made(self, given: Sequence[Tensor]) -> list[Tensor]:
+    def made(self, given: Sequence[Tensor], drawn: Drawn = (0, 0)) -> list[Tensor]:
         """Run the forward part; its outputs, without a history."""
         was, mode.enabled = mode.enabled, False
         try:
             assert self.forward is not None
-            return self.forward([given[k] for k in self.takes])
+            return self.forward([given[k] for k in self.takes], drawn)
         finally:
             mode.enabled = was
+
+    def drawn_and_made(self, given: Sequence[Tensor]) -> tuple[Drawn, list[Tensor]]:
+        """Draw what the function would, and run the forward part."""
+        if not self.draws:
+            return (0, 0), self.made(given)
+        drawn = take(self.draws)
+        try:
+            return drawn, self.made(given, drawn)
+        except BaseException:
+            stand_at(drawn)
+            raise
 
     # -- trying --------------------------------------------------------------------------------------------------------
 
@@ -255,12 +275,13 @@ class Variant:
             start = clock()
             self.holds(Described(args, kwargs))
             guards = clock() - start
-            self.made(given)
-            made, compiled = _timed(lambda: self.made(given))
+            drawn = standing() or (0, 0)  # what eager is about to draw
+            self.made(given, drawn)
+            made, compiled = _timed(lambda: self.made(given, drawn))
         except Exception as error:
             self.refuse(f"{type(error).__name__}: {error}", "eager")
             return function(*args, **kwargs)
-        if self.updates:
+        if self.updates or self.draws:
             start = clock()
             result = function(*args, **kwargs)
             eager = clock() - start
@@ -278,7 +299,7 @@ class Variant:
             wanted, more = _timed(lambda: grad(roots, sources, cotangents, retain_graph=True, allow_unused=True))
             eager += more
             try:
-                gradients, more = _timed(lambda: self.history.run(made, given, cotangents))  # type: ignore[union-attr]
+                gradients, more = _timed(lambda: self.history.run(made, given, cotangents, drawn))  # type: ignore[union-attr]
             except Exception as error:
                 self.refuse(f"{type(error).__name__}: {error}", "eager")
                 return result

@@ -4,6 +4,7 @@ reductions ask for."""
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from ..declare import expr
@@ -100,14 +101,27 @@ def statements(op: Any, params: tuple[Any, ...], operands: list[str], kind: str,
     return text, result
 
 
-class GroupWriter:
-    """Writes one group."""
+def near_lines(lines: list[str], tests: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Return lines of C with the quick functions in place of those for any operands, and what tells where an operand is
+    not for these: `tests` names them, ``sm_<name>_near_f32``, and which function says so."""
+    called = re.compile(rf"\bsm_({'|'.join(tests)})_f32\(([^()]*)\)")
+    found = dict.fromkeys(f"far_ |= {tests[m[1]]}({m[2]});" for line in lines for m in called.finditer(line))
+    return [called.sub(r"sm_\1_near_f32(\2)", line) for line in lines], list(found)
 
-    def __init__(self, group: Group, held: set[Buffer], pointer: Any) -> None:
-        self.group, self.held, self.pointer = group, held, pointer
+
+class GroupWriter:
+    """Writes one group.
+
+    near : the functions of which float32 has a quicker one for operands that are near, with the test that one is not:
+        a row is then made by these, and once more by the others where it has such an operand.
+    """
+
+    def __init__(self, group: Group, held: set[Buffer], pointer: Any, near: Mapping[str, str] | None = None) -> None:
+        self.group, self.held, self.pointer, self.near = group, held, pointer, near
         self.lead, self.row, self.items = self._collapsed()
         self.stage = self._stages()
         self.span: tuple[str, str] | None = None
+        self.fars = 0
         self.lines: list[str] = []
         self.pointers: dict[Any, str] = {}  # (buffer, offset, strides) -> name of its pointer
         self.scalars: dict[Any, str] = {}
@@ -317,6 +331,17 @@ class GroupWriter:
                 inside.append(f"{pointer}[{self._element(item.out, at)}] = {_stored(ready[item.out], item)};")
             if k in self.scratch:
                 inside.append(f"{self._scratch_at(k)} = {_stored(ready[item.out], item)};")
+        near, tests = near_lines(inside, self.near) if self.near and self.row else (inside, [])
+        if tests:
+            self.fars += 1
+            far = f"far{self.fars}_"
+            self.rows.append(f"int {far} = 0;")
+            self._pass(at, [*near, *(t.replace("far_", far, 1) for t in tests)])
+            self.rows.append(f"if ({far})")
+        self._pass(at, inside)
+
+    def _pass(self, at: list[str], inside: list[str]) -> None:
+        """Write the loops over the row around some lines."""
         for axis, n in enumerate(self.row):
             self.rows.append("    " * axis + self._turns(at[axis], n, axis == 0 and not self.lead))
         self.rows += ["    " * len(self.row) + line for line in inside]

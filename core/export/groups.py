@@ -164,11 +164,13 @@ def merged(steps: Sequence[Any]) -> list[Any]:
     """Return the steps with those groups in one that fit together, and that neither a call nor what they need keeps
     apart."""
     placed = list(steps)
-    at = 0
-    while at < len(placed):
-        if isinstance(placed[at], Group):
-            _merge_into(placed, at)
-        at += 1
+    before = -1
+    while before != len(placed):  # what is joined may fit where its parts did not
+        before, at = len(placed), 0
+        while at < len(placed):
+            if isinstance(placed[at], Group):
+                _merge_into(placed, at)
+            at += 1
     return placed
 
 

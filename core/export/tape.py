@@ -259,8 +259,7 @@ class Tape(observe.Observer):
             params = dict(zip(declared.params, event.params, strict=True))
         else:
             params = dict(event.params)
-            if "seed" in params and params.get("p", 1):
-                raise refused(f"draws random numbers ({event.op})", event.place, "module.eval(), or p=0")
+            params = self.drawing(event, params) if "seed" in params and params.get("p", 1) else params
         outputs = tuple(self.new_value(t) for t in event.outputs)
         hidden = self._hidden(event, declared, len(outputs))
         self.entries.append(Entry(declared.name, inputs, params, (*outputs, *hidden), event.place))
@@ -276,6 +275,9 @@ class Tape(observe.Observer):
                 self._note(t, source.memory, (*source.path, step), index)
             else:
                 self.register(t, index)
+
+    def drawing(self, event: observe.OpEvent, params: dict[str, Any]) -> dict[str, Any]:
+        raise refused(f"draws random numbers ({event.op})", event.place, "module.eval(), or p=0")
 
     def _hidden(self, event: observe.OpEvent, declared: Any, shown: int) -> list[int | None]:
         """Return the numbers of the outputs that an op keeps for its gradient alone, such as a norm's statistics."""
@@ -424,8 +426,7 @@ class Tape(observe.Observer):
 
     def shape_of(self, t: Tensor) -> Size:
         """Return a tensor's shape, in integers that remember whose they are."""
-        known = self._known.get(id(t))
-        if known is None or not self._mine():
+        if (known := self._known.get(id(t))) is None or not self._mine():
             return Size(t._a.shape)
         return Size([sizes.Dim(n, ("size", known.index, axis)) for axis, n in enumerate(t._a.shape)])
 
@@ -442,8 +443,8 @@ class Tape(observe.Observer):
         """Raise SizeLookedUp where the user's code looks a size up in a table."""
         if self.varies and self._mine():
             what = "looks a size that may vary up in a table (a dict, a set, a cache), which answers for this one alone"
-            said = refused(what, here(3), "what is kept in the table computed anew, or int(size), which fixes it")
-            raise SizeLookedUp(str(said))
+            remedy = "what is kept in the table computed anew, or int(size), which fixes it"
+            raise SizeLookedUp(str(refused(what, here(3), remedy)))
 
     def compared(self, symbol: str, left: Any, right: Any, truth: bool) -> None:
         """Note a comparison of sizes that the user's code makes. core's own are checks, or choose among equal ways, but
@@ -472,7 +473,6 @@ class _watched:
 
 
 def _sized(x: Any) -> bool:
-    """Return whether a size stands among numbers."""
     if isinstance(x, dict):
         return any(map(_sized, x.values()))
     return any(map(_sized, x)) if isinstance(x, list | tuple) else isinstance(x, sizes.Dim | sizes.Real)

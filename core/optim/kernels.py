@@ -139,6 +139,23 @@ def step(op: str, update: Update, on: frozenset[str], tensors: Sequence[Tensor],
     _written(op, tensors, settings, kernel, start, stop)
 
 
+_PLAIN = frozenset((float, int, bool))
+
+
+def step_tensors(op: str, update: Update, on: frozenset[str], params: list[Tensor], states: dict[Any, Any],
+                 names: tuple[str, ...], settings: dict[str, Any]) -> bool:  # fmt: skip
+    """Run one step over parameters by the C kernel, which finds gradients and states itself, and let their versions
+    move on; False, with nothing changed, where it takes them not."""
+    v = update.variants[on]
+    found = _c_kernel(v, [params[0]._a])
+    if isinstance(found, str) or native.module is None:
+        return False
+    if not _PLAIN.issuperset(map(type, settings.values())):
+        settings = {k: x.item() if isinstance(x, Tensor) else x for k, x in settings.items()}
+    numbers = v.scalars(**settings)
+    return native.module.step_tensors(found, numbers, params, states, names, (op, here()))
+
+
 def run(v: Variant, device_type: str, numbers: tuple[float, ...], lists: Lists) -> Kernel:
     """Run the first kernel that accepts; that one."""
     for kernel, reason in candidates(v, device_type, lists):

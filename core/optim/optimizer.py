@@ -42,6 +42,16 @@ def _hooks(optimizer: Any, which: str) -> tuple[Any, ...]:
     return tuple(optimizer.__dict__.get(which, {}).values())
 
 
+def is_unheard(optimizer: Optimizer) -> bool:
+    """Return whether nobody wants to know of the optimizer's next step: no hook, no observer, no follower."""
+    if observe.observers or _every_pre_hook or _every_post_hook:
+        return False
+    if observe.followers and observe.tally.steps >= observe.resting:
+        return False
+    own = optimizer.__dict__
+    return not (own.get("_optimizer_step_pre_hooks") or own.get("_optimizer_step_post_hooks"))
+
+
 def _around(step: Callable[..., Any]) -> Callable[..., Any]:
     """`step` with its hooks, in the phase "update" (a closure is again of the phase "forward"), told to observers."""
 

@@ -8,7 +8,7 @@ from typing import Any
 from ..tensors.tensor import Tensor
 from . import updates
 from .optimizer import Params, check_lr, check_setting, number
-from .stepping import Elementwise, Group, State, count, scalar
+from .stepping import Elementwise, Group, State, count, count_together, scalar
 
 
 class RMSprop(Elementwise):
@@ -52,6 +52,9 @@ class RMSprop(Elementwise):
     def _stages(self, group: Group, states: Sequence[State]) -> Sequence[Any]:
         count(states)  # of no account
         return [None] * len(states)
+
+    def _counted_together(self, group: Group) -> tuple[Any, ...]:
+        return (None,) if count_together(group, self.state) else ()
 
     def _settings(self, group: Group, stage: Any) -> tuple[dict[str, Any], frozenset[str]]:
         settings = {k: group[k] for k in ("lr", "alpha", "eps", "weight_decay", "momentum", "maximize")}

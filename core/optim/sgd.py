@@ -30,6 +30,7 @@ class SGD(Elementwise):
     """
 
     _update = updates.sgd
+    _counts = False
 
     def __init__(self, params: Params, lr: float | Tensor = 1e-3, momentum: float = 0, dampening: float = 0,
                  weight_decay: Any = 0,
@@ -56,6 +57,9 @@ class SGD(Elementwise):
     def _stages(self, group: Group, states: Sequence[State]) -> Sequence[Any]:
         """Return whether the buffer is yet to be filled, which the first step does with the gradient."""
         return [group["momentum"] != 0 and state.get("momentum_buffer") is None for state in states]
+
+    def _counted_together(self, group: Group) -> tuple[Any, ...]:
+        return (False,)  # where a buffer is yet to be filled it is not there, and C declines
 
     def _settings(self, group: Group, stage: Any) -> tuple[dict[str, Any], frozenset[str]]:
         settings = {k: group[k] for k in ("lr", "momentum", "dampening", "weight_decay", "nesterov", "maximize")}

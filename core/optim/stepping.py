@@ -43,11 +43,18 @@ def count(states: Sequence[State]) -> Sequence[Any]:
     return [float(a.item()) for a in counters]
 
 
+def count_together(group: Group, states: dict[Any, State]) -> tuple[Any, ...]:
+    """Count one more step of a group's parameters in C; the steps, in a tuple, or an empty one where they differ."""
+    at = native.module and native.module.count_together(group["params"], states, "step")
+    return () if at is None else (at,)
+
+
 class Elementwise(Optimizer):
     """A subclass names its formula and says what the state is, and what of a group's settings the formula takes."""
 
     _update: ClassVar[Update]
     _numbers: ClassVar[tuple[str, ...]] = ("step",)  # the entries of a state that are numbers
+    _counts: ClassVar[bool] = True  # whether `_stages` counts
 
     # -- what a subclass says ------------------------------------------------------------------------------------------
 
@@ -86,23 +93,48 @@ class Elementwise(Optimizer):
         """Change the parameters by their gradients; gives what `closure` gave."""
         loss = None if closure is None else closure()
         for group in self.param_groups:
-            params = [p for p in group["params"] if p._grad is not None]
-            if of_values.seen:
-                params = self._sparse_steps(group, params)
-            if not params:
-                continue
-            check_params(group, params)
-            states = self._states(group, params)
-            buckets: dict[Any, tuple[list[Tensor], list[State]]] = {}
-            for p, state, stage in zip(params, states, self._stages(group, states), strict=True):
-                bucket = buckets.get((p._kind, stage))
-                if bucket is None:
-                    bucket = buckets[p._kind, stage] = ([], [])
-                bucket[0].append(p)
-                bucket[1].append(state)
-            for (_, stage), (members, their) in buckets.items():
-                self._step(group, members, their, *self._settings(group, stage))
+            self._group_step(group)
         return loss
+
+    def _group_step(self, group: Group, counted: tuple[Any, ...] = ()) -> None:
+        """Make the step of a group; `counted` holds the stage of all its parameters where these are counted already."""
+        params = [p for p in group["params"] if p._grad is not None]
+        if of_values.seen:
+            params = self._sparse_steps(group, params)
+        if not params:
+            return
+        check_params(group, params)
+        states = self._states(group, params)
+        stages = counted * len(params) or self._stages(group, states)
+        buckets: dict[Any, tuple[list[Tensor], list[State]]] = {}
+        for p, state, stage in zip(params, states, stages, strict=True):
+            bucket = buckets.get((p._kind, stage))
+            if bucket is None:
+                bucket = buckets[p._kind, stage] = ([], [])
+            bucket[0].append(p)
+            bucket[1].append(state)
+        for (_, stage), (members, their) in buckets.items():
+            self._step(group, members, their, *self._settings(group, stage))
+
+    def _counted_together(self, group: Group) -> tuple[Any, ...]:
+        """Count the step of a group's parameters without a look at each in Python; what `_stages` gives for all of
+        them, in a tuple. An empty one, with nothing counted, where they are not alike."""
+        return count_together(group, self.state) if type(self)._stages is Elementwise._stages else ()
+
+    def step_at_once(self) -> None:
+        """Make a step of which nobody is told, and around which nobody has a hook: of each group by one call of C,
+        where its parameters are dense and alike."""
+        for group in self.param_groups:
+            params = group["params"]
+            plain = not (group["differentiable"] or group.get("capturable") or of_values.seen)
+            counted = self._counted_together(group) if plain and type(params) is list and params else ()
+            if not counted:
+                self._group_step(group)
+                continue
+            settings, on = self._settings(group, counted[0])
+            names = self._present(group)
+            if not kernels.step_tensors(self._op(group), self._update, on, params, self.state, names, settings):
+                self._group_step(group, counted if self._counts else ())
 
     def _sparse_steps(self, group: Group, params: list[Tensor]) -> list[Tensor]:
         """Make the step of those parameters whose gradient is sparse; the others."""

@@ -325,6 +325,8 @@ class Trace(CellSource):
     """Weights that held one value everywhere when their first gradient came."""
     optimized: dict[Leaf, None] = field(default_factory=dict)
     blocks: list[Block] = field(default_factory=list)
+    compiled: dict[int, Any] = field(default_factory=dict)
+    """The functions of `core.compile` that were called, by their ids."""
     events: list[tuple[Row, int, int, str]] = field(default_factory=list)
     """(row, start ns, length ns, phase) of single runs, up to a limit."""
     started_ns: int = 0

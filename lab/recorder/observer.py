@@ -84,6 +84,9 @@ class Recorder(observe.Observer):
             self._nested += spent
             self._window += spent
 
+    def compiled(self, function: Any) -> None:
+        self._guard(self.trace.compiled.setdefault, id(function), function)
+
     def op_failed(self, op: str, inputs: tuple[Any, ...], place: observe.Place, error: BaseException) -> None:
         self._guard(self._op_failed, op, inputs, place, error)
 
@@ -448,8 +451,7 @@ class Recorder(observe.Observer):
         self.steps.enter(module)
 
     def _before_update(self, optimizer: Any, parameters: list[Any]) -> None:
-        self._steps += 1
-        n = self._steps
+        n = self._steps = self._steps + 1
         sampled = n & (n - 1) == 0 or n % 64 == 0  # steps 1, 2, 4, 8, ...: copies cost memory traffic
         copies = [(p, self._some(p).copy()) for p in parameters] if sampled else []
         frame = users_frame(sys._getframe(1))
@@ -492,8 +494,7 @@ class Recorder(observe.Observer):
                 self.trace.steps.from_zero.add(self.fold.parameter(p))
             else:
                 leaf = self.fold.parameter(p)
-                ratio = moved / size
-                self.trace.updates[leaf] = ratio
+                ratio = self.trace.updates[leaf] = moved / size
                 # beside a weight that begins at (almost) nothing every step is large
                 if ratio == ratio and size > 1e-3 * before.size**0.5:
                     self.trace.largest[leaf] = max(ratio, self.trace.largest.get(leaf, 0.0))

@@ -39,6 +39,7 @@ from ..recorder.user_files import shown_name
 from ..recorder.variable_names import assigned, attributes, is_module, operand
 from .call_places import calls, sites
 from .called_functions import pages
+from .compiled_functions import compiled_functions
 from .kept_graphs import kept
 from .line_times import line_times, starved, timed
 from .memory_course import record_memory
@@ -244,6 +245,7 @@ def build(trace: Trace, title: str, error: ErrorRow | None, checks: Sequence[Any
         record.ops[number].via = way
     record.memory = record_memory(trace, numbers)
     record.kernels = kernel_choices.rows(trace)
+    record.compiled = compiled_functions(trace)
     for f in found:
         ops = [numbers[row] for row in f.rows if row in numbers]
         parameters = [leaf.name for leaf in f.leaves]

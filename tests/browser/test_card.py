@@ -298,12 +298,15 @@ def test_hostile_strings_are_shown_and_do_nothing(show, name):
         "Gradients (2)": card.locator("tbody tr").nth(1),
         "Timings": card.get_by_role("img", name="timeline of 2.50 ms").locator("rect").last,
         "Memory": card.get_by_role("row", name=re.compile("elsewhere")),
+        "Compiled": card.get_by_role("row").nth(1),
         "Changes (2)": card.get_by_role("row").nth(1),
     }
     assert [one.inner_text() for one in page.get_by_role("tab").all()] == list(inside)
     for one, place in inside.items():
         tab(page, one).click()
         place.click()
+    tab(page, "Compiled").click()
+    expect(inside["Compiled"].get_by_role("cell")).to_contain_text([start] * 3)
     tab(page, "Changes (2)").click()
     expect(card.locator(".lead b").last).to_contain_text(start)
     expect(inside["Changes (2)"].get_by_role("cell")).to_contain_text([start] * 5)

@@ -3,6 +3,7 @@
 import math
 import random
 
+from widgets.compiled_functions import CompiledFunction, CompiledPiece
 from widgets.record import (
     Change,
     Comparison,
@@ -337,6 +338,7 @@ def hostile(h=HOSTILE):
         memory=Memory(3, 1.0, 2, [0.0, 1.0], [2, 3], [MemoryRow(1, 3, 3, 2, 1), MemoryRow(None, 1, 1, 0, 1)], 1, h,
                       [Held(h, 0, 1, [2], h, 1, h, 3, 2)]),
         runs=[Run(0, 0.0, 1.0, h), Run(0, 1.0, 1.0, "backward"), Run(99, 0.0, 1.0, h), Run(1, 2.0, 0.5)],
+        compiled=[CompiledFunction(h, [h], [CompiledPiece(h, h, 1, h)])],
         comparison=Comparison(h, h, [Change(h, h, h, h, 1, h), Change("line", h, h, h, 99, h)]),
     )  # fmt: skip
 

@@ -66,7 +66,7 @@ def test_sources_are_lines_that_a_person_can_read(path):
 
 def test_what_is_inlined_stays_small():
     """Every saved card and panel holds a copy: these are the sizes of today, so that what is added is noticed."""
-    limits = {"card.js": 61_000, "tuner.js": 23_657, "tuner_widget.js": 28_872, "listener.js": 978, "card.css": 14_600,
+    limits = {"card.js": 61_700, "tuner.js": 23_657, "tuner_widget.js": 28_872, "listener.js": 978, "card.css": 14_600,
               "tuner.css": 7_180, "training.css": 4_800, "exported.css": 3_380,
               "run.css": 3_000, "shrunk.css": 4_750, "ranked.css": 5_000, "study.css": 4_480}  # fmt: skip
     sizes = {path.name: len(bundle(path.name).encode()) for path in BUNDLES}

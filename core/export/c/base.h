@@ -75,7 +75,14 @@ KERNEL float max_f32(const float *x, int64_t n) {
     float most = -INFINITY;
     if (whole) {
         vec m = load(x);
-        for (int64_t j = LANES; j < whole; j += LANES) m = vec_max(m, load(x + j));
+        int64_t j = LANES;
+        if (whole >= 8 * LANES) { /* in several at a time: one would wait for itself */
+            vec s[4] = {m, load(x + LANES), load(x + 2 * LANES), load(x + 3 * LANES)};
+            for (j = 4 * LANES; j + 4 * LANES <= whole; j += 4 * LANES)
+                for (int v = 0; v < 4; v++) s[v] = vec_max(s[v], load(x + j + v * LANES));
+            m = vec_max(vec_max(s[0], s[1]), vec_max(s[2], s[3]));
+        }
+        for (; j < whole; j += LANES) m = vec_max(m, load(x + j));
         for (int l = 0; l < LANES; l++) most = m[l] > most || m[l] != m[l] ? m[l] : most;
     }
     for (int64_t j = whole; j < n; j++) most = x[j] > most || x[j] != x[j] ? x[j] : most;

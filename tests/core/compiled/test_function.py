@@ -228,6 +228,21 @@ def test_checks_in_c_that_are_no_checks_are_errors():
     with pytest.raises(TypeError, match="a check has 4 parts"):
         first_changed([1], 0, ())
     assert first_changed([(3, {"a": 1}, None, None)], 0, None) == 0  # no tuple of keys: not as it was
+    check_runs, unchanged = native.module.check_runs, native.module.unchanged
+    for wrong in ([1], [({}, {}, 0, 0)]):
+        with pytest.raises(TypeError):
+            check_runs(wrong)
+    d, at = {"a": 1}, {"b": 2}
+    checks = [(0, d, "a", 1), (3, d, None, ("a",)), (0, at, "b", 2)]
+    runs = check_runs(checks)
+    assert unchanged(checks, runs, None) == unchanged(checks, runs, None) == -1
+    d["a"] = 2
+    assert unchanged(checks, runs, None) == 0
+    d["a"] = 1
+    at["b"] = 3
+    assert unchanged(checks, runs, None) == 2
+    with pytest.raises(ValueError, match="the runs are those of another list"):
+        unchanged([], runs, None)
     x = core.zeros(3, dtype=core.uint8)[:, None].expand(3, 1)
     with pytest.raises(TypeError):
         fit([x], (((3, 1), (object(), object()), x._kind, False, core.Tensor),))
@@ -272,7 +287,7 @@ def test_a_wrong_replay_is_noticed(monkeypatch):
     f(x)
     (v,) = f.explain().variants
     right = v.forward
-    v.forward = lambda given: [t + 1 for t in right(given)]
+    v.forward = lambda given, *drawn: [t + 1 for t in right(given, *drawn)]
     v.forward.loops = v.forward.kernels = 0
     with pytest.warns(RuntimeWarning, match="something else than the function"):
         y = f(x)

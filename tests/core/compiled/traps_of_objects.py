@@ -366,3 +366,59 @@ def calls_backward():
         return loss.detach() * 1
 
     return Trap(f, one, state=lambda: p.grad.clone())
+
+
+class Shaped(nn.Module):
+    """A module whose class has a number, and itself a set."""
+
+    factor = 2.0
+
+    def __init__(self):
+        super().__init__()
+        self.parts = {1}
+
+    def forward(self, x):
+        return core.exp(x) * self.factor + len(self.parts)
+
+
+@trap
+def attribute_of_a_module_class():
+    Shaped.factor = 2.0
+    return Trap(Shaped(), one, lambda n: setattr(Shaped, "factor", 2.0 + (n >= 6)))
+
+
+@trap
+def set_of_a_module():
+    Shaped.factor = 2.0
+    m = Shaped()
+    return Trap(m, one, at(6, lambda: m.parts.add(5)))
+
+
+@trap
+def number_written_back_and_forth():
+    h = Holder()
+    return Trap(h.apply, one, lambda n: setattr(h, "scale", 2.0 + n % 2))
+
+
+@trap
+def attribute_deleted_and_set_again():
+    h = Holder()
+
+    def before(n):
+        if n == 6:
+            del h.scale
+            h.scale = 9.0
+
+    return Trap(h.apply, one, before)
+
+
+@trap
+def method_replaced_on_the_class():
+    class Own(Holder):
+        pass
+
+    def change():
+        Own.apply = lambda self, x: x - self.scale
+
+    h = Own()
+    return Trap(lambda x: h.apply(x), one, at(6, change))

@@ -1,6 +1,8 @@
 /* The optimizers' steps as Python callables over lists of arrays: update(numbers, params, grads, *states). They give
-   None or, where an array lies so that the loops do not take it, the reason, with nothing changed. */
-#include "binding/module.h"
+   None or, where an array lies so that the loops do not take it, the reason, with nothing changed. `step_tensors` is the
+   same on tensors, whose states it finds where an optimizer keeps them. */
+#include "binding/fields.h"
+#include "binding/record.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -101,6 +103,18 @@ static int take_numbers(const update_kernel *kernel, PyObject *given, double *nu
     return 0;
 }
 
+static int take_tensors(update_call *call) {
+    call->count = PyTuple_GET_SIZE(call->list[0]);
+    call->tensors = PyMem_New(update_tensor, (size_t)call->count + 1);
+    if (!call->tensors) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    int state = 0;
+    for (Py_ssize_t i = 0; i < call->count && !state; i++) state = take_tensor(call, i);
+    return state;
+}
+
 static int begin(update_call *call, PyObject *const *lists) {
     const update_kernel *kernel = call->kernel;
     for (int k = 0; k < kernel->n_arrays; k++) {
@@ -111,15 +125,13 @@ static int begin(update_call *call, PyObject *const *lists) {
             return -1;
         }
     }
-    call->count = PyTuple_GET_SIZE(call->list[0]);
-    call->tensors = PyMem_New(update_tensor, (size_t)call->count + 1);
-    if (!call->tensors) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    int state = 0;
-    for (Py_ssize_t i = 0; i < call->count && !state; i++) state = take_tensor(call, i);
-    return state;
+    return take_tensors(call);
+}
+
+static void run_updates(update_call *call, const double *numbers) {
+    PyThreadState *state = call->items < GIL_COST / 8 ? NULL : PyEval_SaveThread();
+    update_run(call->kernel, call->tensors, call->count, numbers);
+    if (state) PyEval_RestoreThread(state);
 }
 
 static PyObject *update_vectorcall(PyObject *self, PyObject *const *args, size_t flags, PyObject *names) {
@@ -132,9 +144,7 @@ static PyObject *update_vectorcall(PyObject *self, PyObject *const *args, size_t
     PyObject *result = NULL;
     const int declined = take_numbers(call.kernel, args[0], numbers) < 0 ? -1 : begin(&call, args + 1);
     if (declined == 0) {
-        PyThreadState *state = call.items < GIL_COST / 8 ? NULL : PyEval_SaveThread();
-        update_run(call.kernel, call.tensors, call.count, numbers);
-        if (state) PyEval_RestoreThread(state);
+        run_updates(&call, numbers);
         result = Py_NewRef(Py_None);
     } else if (declined > 0) {
         result = PyUnicode_FromString(LAYOUT);
@@ -195,6 +205,121 @@ static PyObject *count_up(PyObject *module, PyObject *counters) {
     return counts;
 }
 
+/* -- tensors, and the states of an optimizer -- */
+
+/* A tensor's array, borrowed; NULL without an error for what is none in the processor's memory. */
+static PyArrayObject *array_in(PyObject *x) {
+    if (!x || !PyObject_TypeCheck(x, &TensorBase_Type)) return NULL;
+    PyObject *array = ((Tensor *)x)->array;
+    return array && PyArray_Check(array) ? (PyArrayObject *)array : NULL;
+}
+
+/* The array of an entry of a parameter's state, borrowed; NULL, without an error or with one, where there is none. */
+static PyArrayObject *state_of(PyObject *states, PyObject *param, PyObject *name) {
+    PyObject *state = PyDict_GetItemWithError(states, param);
+    return state && PyDict_CheckExact(state) ? array_in(PyDict_GetItemWithError(state, name)) : NULL;
+}
+
+/* The one float32 or float64 of an array, and set to a number that is not negative. */
+static double counted(PyArrayObject *array, double to) {
+    if (PyArray_TYPE(array) == NPY_FLOAT) return to < 0 ? *(float *)PyArray_DATA(array) : (*(float *)PyArray_DATA(array) = to);
+    return to < 0 ? *(double *)PyArray_DATA(array) : (*(double *)PyArray_DATA(array) = to);
+}
+
+/* count_together(params, states, name): one more in the counter of every parameter, and what all have come to; None, with
+   nothing changed, where they are not at the same count, or one has no gradient or no state. */
+static PyObject *count_together(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    if (nargs != 3 || !PyList_CheckExact(args[0]) || !PyDict_Check(args[1]))
+        return PyErr_Format(PyExc_TypeError, "count_together(params, states, name)");
+    PyObject *params = PyList_AsTuple(args[0]);
+    const Py_ssize_t n = params ? PyTuple_GET_SIZE(params) : 0;
+    PyObject *counters = params ? PyTuple_New(n) : NULL;
+    double count = -1;
+    int alike = n > 0;
+    for (Py_ssize_t i = 0; counters && alike && i < n; i++) {
+        PyObject *p = PyTuple_GET_ITEM(params, i);
+        PyArrayObject *array = array_in(p) && ((Tensor *)p)->grad != Py_None ? state_of(args[1], p, args[2]) : NULL;
+        alike = array && PyArray_SIZE(array) == 1 && PyArray_ISBEHAVED(array) &&
+                (PyArray_TYPE(array) == NPY_FLOAT || PyArray_TYPE(array) == NPY_DOUBLE);
+        if (!alike) break;
+        PyTuple_SET_ITEM(counters, i, Py_NewRef((PyObject *)array));
+        const double value = counted(array, -1);
+        alike = value >= 0 && (i == 0 || value == count);
+        count = value;
+    }
+    Py_ssize_t done = 0;
+    for (; counters && alike && !PyErr_Occurred() && done < n; done++) {
+        PyArrayObject *array = (PyArrayObject *)PyTuple_GET_ITEM(counters, done);
+        alike = counted(array, -1) == count && counted(array, count + 1) == count + 1; /* not where two are one */
+        if (!alike) break;
+    }
+    if (done < n)
+        while (done-- > 0) counted((PyArrayObject *)PyTuple_GET_ITEM(counters, done), count);
+    Py_XDECREF(counters);
+    Py_XDECREF(params);
+    if (!counters || PyErr_Occurred()) return NULL;
+    return alike ? PyFloat_FromDouble(count + 1) : Py_NewRef(Py_None);
+}
+
+/* Fills the lists of a call with the arrays of tensors, of their gradients and of their states: 0, -1 with an error, 1 where
+   one of them is none for this kernel. */
+static int gather(update_call *call, PyObject *params, PyObject *states, PyObject *names) {
+    const int type = call->kernel->type == 'f' ? NPY_FLOAT : NPY_DOUBLE;
+    const Py_ssize_t n = PyTuple_GET_SIZE(params);
+    for (int k = 0; k < call->kernel->n_arrays; k++)
+        if (!(call->list[k] = PyTuple_New(n))) return -1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *p = PyTuple_GET_ITEM(params, i);
+        for (int k = 0; k < call->kernel->n_arrays; k++) {
+            PyArrayObject *array = array_in(p);
+            if (array && k == 1) array = array_in(((Tensor *)p)->grad);
+            if (array && k > 1) array = state_of(states, p, PyTuple_GET_ITEM(names, k - 2));
+            if (!array || PyArray_TYPE(array) != type) return PyErr_Occurred() ? -1 : 1;
+            PyTuple_SET_ITEM(call->list[k], i, Py_NewRef((PyObject *)array));
+        }
+    }
+    return 0;
+}
+
+/* Notes that tensors were written, by (op, place); -1 on an error. */
+static int note_writes(PyObject *tensors, PyObject *write) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); i++) {
+        PyObject *storage = storage_for((Tensor *)PyTuple_GET_ITEM(tensors, i));
+        if (!storage) return -1;
+        if (!PyObject_TypeCheck(storage, &StorageBase_Type)) {
+            PyErr_SetString(PyExc_TypeError, "a tensor's version counter is no Storage");
+            Py_DECREF(storage);
+            return -1;
+        }
+        ((Storage *)storage)->version++;
+        Py_XSETREF(((Storage *)storage)->write, Py_NewRef(write));
+        Py_DECREF(storage);
+    }
+    return 0;
+}
+
+static PyObject *step_tensors(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    if (nargs != 6 || !Py_IS_TYPE(args[0], &Update_Type) || !PyList_CheckExact(args[2]) || !PyDict_Check(args[3]) ||
+        !PyTuple_CheckExact(args[4]) || !PyTuple_CheckExact(args[5]))
+        return PyErr_Format(PyExc_TypeError, "step_tensors(update, numbers, params, states, names, write)");
+    update_call call = {.kernel = ((Update *)args[0])->kernel};
+    if (call.kernel->n_arrays != 2 + PyTuple_GET_SIZE(args[4]))
+        return PyErr_Format(PyExc_TypeError, "%s takes %d states, got %zd", call.kernel->name, call.kernel->n_arrays - 2,
+                            PyTuple_GET_SIZE(args[4]));
+    double numbers[UPDATE_MAX_PARAMS];
+    PyObject *params = PyList_AsTuple(args[2]);
+    int declined = params && take_numbers(call.kernel, args[1], numbers) == 0 ? 0 : -1;
+    if (declined == 0) declined = gather(&call, params, args[3], args[4]);
+    if (declined == 0) declined = take_tensors(&call);
+    if (declined == 0) {
+        run_updates(&call, numbers);
+        declined = note_writes(params, args[5]);
+    }
+    finish(&call);
+    Py_XDECREF(params);
+    return declined < 0 ? NULL : PyBool_FromLong(!declined);
+}
+
 /* total(arrays, kind): a number, or None where an array is none of float32 or float64 like the first, or not dense. */
 static PyObject *total(PyObject *module, PyObject *args) {
     PyObject *list;
@@ -232,6 +357,11 @@ done:
 }
 
 static PyMethodDef update_methods[] = {
+    {"count_together", (PyCFunction)(void (*)(void))count_together, METH_FASTCALL,
+     "count_together(params, states, name)\n--\n\nAdd 1 to the counter of every parameter; what all have come to, or None."},
+    {"step_tensors", (PyCFunction)(void (*)(void))step_tensors, METH_FASTCALL,
+     "step_tensors(update, numbers, params, states, names, write)\n--\n\nMake a step of tensors with their gradients and "
+     "states; False, with nothing changed, where they are not dense, alike and all there."},
     {"total", total, METH_VARARGS,
      "total(arrays, kind)\n--\n\nThe sum of squares (kind 0), the sum of magnitudes (1) or the largest magnitude (2) of a "
      "list of arrays; None where they are not dense and all float32 or all float64."},

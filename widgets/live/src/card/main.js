@@ -5,6 +5,7 @@ import { sum } from '../shared/format.js';
 import { drawSaved } from '../shared/saved.js';
 import { tabBar } from '../shared/tabs.js';
 import { changesTab } from './changes.js';
+import { compiledTab } from './compiled.js';
 import { createFindings, createHeader } from './findings.js';
 import { fullScreenButton } from './full_screen.js';
 import { gradientsTab } from './gradients.js';
@@ -52,6 +53,9 @@ function createTabs(card) {
   }
   if (data.memory) {
     stages.push({ name: 'Memory', make: () => memoryTab(card) });
+  }
+  if (data.compiled_said.length) {
+    stages.push({ name: 'Compiled', make: () => compiledTab(card) });
   }
   if (data.beside !== null) {
     const changes = rows('changes');
