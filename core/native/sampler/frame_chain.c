@@ -77,17 +77,17 @@ static int peek_frame(page *known, const frame *from, frame *to) {
     return 1;
 }
 
-static int is_code(const PyCodeObject *code) {
-    PyObject head;
-    return peek(code, &head, sizeof head) && head.ob_type == &PyCode_Type;
-}
-
 static void note(frame_at *to, const frame *f) {
     to->code = code_of(f);
     to->lasti = (int)((const char *)instruction_of(f) - (const char *)to->code->co_code_adaptive); /* no memory is read */
 }
 
 #if PY_VERSION_HEX < 0x030D0000
+static int is_code(const PyCodeObject *code) {
+    PyObject head;
+    return peek(code, &head, sizeof head) && head.ob_type == &PyCode_Type;
+}
+
 int frame_chain(PyThreadState *thread, int within, frame_at *frames, int most) {
     _PyCFrame *loop = thread->cframe, inner, outer;
     if (loop == &thread->root_cframe) return 0;
@@ -122,6 +122,16 @@ PyCodeObject *frame_chain_first(PyThreadState *thread) {
     return at && runs_code(at) ? code_of(at) : NULL;
 }
 #else
+/* Whether a frame has begun: -1 where it has no code. One that has not may be the interpreter's own, around an `__init__`,
+   whose code object lacks most. */
+static int has_begun(const frame *f) {
+    PyCodeObject code;
+    const size_t bytes = offsetof(PyCodeObject, co_code_adaptive);
+    if (!peek(code_of(f), &code, bytes) || code.ob_base.ob_base.ob_type != &PyCode_Type) return -1;
+    const ptrdiff_t at = (const char *)instruction_of(f) - ((const char *)code_of(f) + bytes);
+    return f->owner == FRAME_OWNED_BY_GENERATOR || at >= (ptrdiff_t)(code._co_firsttraceable * sizeof(_Py_CODEUNIT));
+}
+
 int frame_chain(PyThreadState *thread, int within, frame_at *frames, int most) {
     (void)within;
     frame *at = thread->current_frame, f;
@@ -131,8 +141,9 @@ int frame_chain(PyThreadState *thread, int within, frame_at *frames, int most) {
     for (int seen = 0; at && count < most; at = f.previous) {
         if (++seen > 3 * most || !peek_frame(&known, at, &f)) return -1;
         if (!runs_code(&f)) continue;
-        if (!is_code(code_of(&f))) return -1;
-        note(&frames[count++], &f);
+        const int begun = has_begun(&f);
+        if (begun < 0) return -1;
+        if (begun) note(&frames[count++], &f);
     }
     return count;
 }
