@@ -228,7 +228,6 @@ VECTOR static void OF(forward_items)(void *context, ptrdiff_t begin, ptrdiff_t e
     for (ptrdiff_t item = begin; item < end; item++) {
         const ptrdiff_t panel = item / c->blocks, first = panel * PANEL, eight = item % c->blocks * c->eights_at_once;
         const ptrdiff_t last = eight + c->eights_at_once < c->eights ? eight + c->eights_at_once : c->eights;
-        const ptrdiff_t tiles = c->tiles - first < PANEL ? c->tiles - first : PANEL;
         if (panel != made) {
             ptrdiff_t at[PANEL];
             for (ptrdiff_t q = 0; q < PANEL; q++) {
@@ -242,7 +241,8 @@ VECTOR static void OF(forward_items)(void *context, ptrdiff_t begin, ptrdiff_t e
             const float *u = c->u ? c->u + e * POINTS * c->of_u : own;
             if (!c->u) OF(eight_kernels)(c, e, own);
             for (ptrdiff_t k = 0; k < POINTS; k++)
-                summed(u + k * c->of_u, v + k * c->of_v, s->channels, tiles, sums + k * 8 * PANEL, 0);
+                summed(u + k * c->of_u, v + k * c->of_v, s->channels, c->tiles - first,
+                       sums + k * 8 * PANEL, 0);
             OF(panel_outputs)(c, sums, first, e * 8);
         }
     }

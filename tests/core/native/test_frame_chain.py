@@ -18,8 +18,8 @@ SAMPLES = """
 #include "sampler/frame_chain.h"
 #include <string.h>
 
-/* A sample, by a signal or from beside, of a thread whose innermost loop says this of the one around it, or of which Python
-   3.13 says that this is its innermost frame. */
+/* A sample, by a signal or from beside, of a thread whose innermost loop says this of the one around it, or of
+   which Python 3.13 says that this is its innermost frame. */
 int sampled(int within, unsigned long previous) {
     static char whole[1 << 16];
     PyThreadState *thread = (PyThreadState *)whole;
