@@ -46,6 +46,10 @@ MAKERS = frozenset(("tensor", "scalar_tensor", "new_tensor", "linspace", "logspa
                     "kaiser_window", "empty", "empty_like", "new_empty", "range", "complex"))  # fmt: skip
 """Names of functions that make tensors of numbers without an event."""
 
+_LOADS = frozenset(("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_CONST",
+                    "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_SMALL_INT"))  # fmt: skip
+"""Instructions that load one plain value; the last two are Python 3.14's."""
+
 _COMPUTED = frozenset(("attrgetter", "methodcaller", "__getattribute__", "__getattr__"))
 
 
@@ -124,7 +128,7 @@ def _asks(code: CodeType) -> bool:
 
 def _loaded(steps: list[dis.Instruction], at: int) -> int:
     """Return where what follows the load of one plain value begins; -1 where something else stands there."""
-    if at >= len(steps) or steps[at].opname not in ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_CONST"):
+    if at >= len(steps) or steps[at].opname not in _LOADS:
         return -1
     at += 1
     while at < len(steps) and steps[at].opname == "LOAD_ATTR":

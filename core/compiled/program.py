@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import native
 from ..base.device import kind as kind_of
 from ..base.dtypes import from_numpy
 from ..declare import op as declarations
@@ -34,7 +35,8 @@ from .recording import short
 
 _NATIVE = Path(__file__).parents[1] / "native"
 _INCLUDED = (_NATIVE / "kernels", _NATIVE, Path(__file__).parents[1] / "export" / "c")
-_FLAGS = ("-std=gnu11", "-O3", "-g0", "-march=native", "-mprefer-vector-width=512", "-fPIC", "-shared", "-w",
+_MARCH = {1: "x86-64", 2: "x86-64-v2", 3: "x86-64-v3"}.get(getattr(native.module, "CPU_AT_MOST", 4), "native")
+_FLAGS = ("-std=gnu11", "-O3", "-g0", f"-march={_MARCH}", "-mprefer-vector-width=512", "-fPIC", "-shared", "-w",
           "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast",
           *(f"-I{p}" for p in _INCLUDED))  # fmt: skip
 _PRELUDE = r"""#include "kernels/gemm.h"

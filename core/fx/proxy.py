@@ -214,8 +214,9 @@ def public_form(func: Callable[..., Any]) -> Any:
 
 
 def _asserts(frame: Any) -> bool:
-    following = [i for i in dis.get_instructions(frame.f_code) if i.offset > frame.f_lasti][:2]
-    return any(i.opname == "LOAD_ASSERTION_ERROR" for i in following)
+    following = [i for i in dis.get_instructions(frame.f_code) if i.offset > frame.f_lasti and i.opname != "NOT_TAKEN"]
+    # as one of the constants that every function knows from Python 3.14 on
+    return any(i.opname == "LOAD_ASSERTION_ERROR" or i.argrepr == "AssertionError" for i in following[:2])
 
 
 class Attribute(Proxy):

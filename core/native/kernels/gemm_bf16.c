@@ -22,8 +22,7 @@ enum { ROWS = 12, COLUMNS = 32, BLOCK = 8 * ROWS, DEPTH = 256, SPAN = 2048 };
 int gemm_bf16_there(void) {
     static int there = -1;
     if (there < 0)
-        there = __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") &&
-                __builtin_cpu_supports("avx512vl");
+        there = CPU_HAS(4, "avx512bf16") && CPU_HAS(4, "avx512bw") && CPU_HAS(4, "avx512vl");
     return there;
 }
 

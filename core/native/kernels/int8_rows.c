@@ -17,12 +17,11 @@ static int chosen = -1;
 
 int int8_has_way(int way) {
 #if defined(__x86_64__) && (defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 11))
-    const int vnni = __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl") &&
-                     __builtin_cpu_supports("avx512bw");
+    const int vnni = CPU_HAS(4, "avx512vnni") && CPU_HAS(4, "avx512vl") && CPU_HAS(4, "avx512bw");
     switch (way) {
-    case INT8_AVX2: return __builtin_cpu_supports("avx2") != 0;
+    case INT8_AVX2: return CPU_HAS(3, "avx2");
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
-    case INT8_AVX_VNNI: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("avxvnni");
+    case INT8_AVX_VNNI: return CPU_HAS(4, "avx2") && CPU_HAS(4, "avxvnni");
 #endif
     case INT8_AVX512VL: return vnni;
     case INT8_AVX512: return vnni;

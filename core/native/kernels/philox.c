@@ -60,8 +60,8 @@ ROUNDS(rounds_256, __attribute__((target("avx2"))), 4, BY_256)
 /* The first `count` words of BLOCK counters. */
 static void block(uint64_t seed, uint64_t first, int count, uint32_t words[4][BLOCK]) {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) return rounds_512(seed, first, count, words);
-    if (__builtin_cpu_supports("avx2")) return rounds_256(seed, first, count, words);
+    if (CPU_HAS(4, "avx512f")) return rounds_512(seed, first, count, words);
+    if (CPU_HAS(3, "avx2")) return rounds_256(seed, first, count, words);
 #endif
     rounds(seed, first, count, words);
 }

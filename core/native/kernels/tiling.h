@@ -8,7 +8,7 @@ enum { TILE = 8 }; /* rows of a product that are summed in registers at once */
 
 INLINE int tile_is_wide(void) {
 #if defined(__x86_64__)
-    return __builtin_cpu_supports("avx512f");
+    return CPU_HAS(4, "avx512f");
 #else
     return 0;
 #endif

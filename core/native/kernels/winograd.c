@@ -182,9 +182,10 @@ INLINE void eight_beside(const v8 *from, const int m, float *to) {
     *(v8 *)(to + 24) = __builtin_shufflevector(r[2], r[3], 4, 5, 6, 7, 12, 13, 14, 15);
 }
 
-/* out (8, PANEL) = u (n, 8) by v (n, PANEL), or added to it; of a panel's columns so many. */
+/* out (8, PANEL) = u (n, 8) by v (n, PANEL), or added to it; of a panel's columns so many, where there are fewer. */
 INLINE void summed(const float *u, const float *v, ptrdiff_t n, ptrdiff_t columns, float *out, int add) {
     const ptrdiff_t depths = pieces_of(n, DEPTH), depth = pieces_of(n, depths);
+    columns = columns < PANEL ? columns : PANEL;
     for (ptrdiff_t i = 0; i < n; i += depth, add = 1) {
         const strip_f32 strip = {n - i < depth ? n - i : depth, 0, 1, 0, 1};
         const float *at = u + i * 8;

@@ -4,9 +4,9 @@
 
 #include <Python.h>
 
-/* The interpreter's frames are private and differ from version to version: known here are those of 3.11 and 3.12. */
-#if defined(__linux__) && defined(__GLIBC__) && PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030D0000 && \
-    !defined(Py_TRACE_REFS) && !defined(PYPY_VERSION)
+/* The interpreter's frames are private and differ from version to version: known here are those of 3.11 to 3.14. */
+#if defined(__linux__) && defined(__GLIBC__) && PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030F0000 && \
+    !defined(Py_TRACE_REFS) && !defined(Py_GIL_DISABLED) && !defined(PYPY_VERSION)
 #if __has_include(<internal/pycore_frame.h>)
 #define FRAMES_KNOWN 1
 #endif

@@ -18,15 +18,21 @@ SAMPLES = """
 #include "sampler/frame_chain.h"
 #include <string.h>
 
-/* A sample, by a signal or from beside, of a thread whose innermost loop says this of the one around it. */
+/* A sample, by a signal or from beside, of a thread whose innermost loop says this of the one around it, or of
+   which Python 3.13 says that this is its innermost frame. */
 int sampled(int within, unsigned long previous) {
     static char whole[1 << 16];
     PyThreadState *thread = (PyThreadState *)whole;
+    frame_at frames[4];
+#if PY_VERSION_HEX < 0x030D0000
     _PyCFrame loop;
     memset(&loop, 0, sizeof loop);
     loop.previous = (_PyCFrame *)previous;
     thread->cframe = &loop;
-    frame_at frames[4];
+#else /* one chain for all loops */
+    thread->current_frame = (struct _PyInterpreterFrame *)previous;
+    if (!previous) return -1;
+#endif
     return frame_chain(thread, within, frames, 4);
 }
 """

@@ -436,7 +436,7 @@ STREAMED = (16 << 20) // 4
 """Items of float32 that are written by streaming stores (copy.h)."""
 
 CPU = Path("/proc/cpuinfo")
-WIDE = CPU.exists() and "avx512f" in CPU.read_text()
+WIDE = CPU.exists() and "avx512f" in CPU.read_text() and getattr(native.module, "CPU_AT_MOST", 0) >= 4
 """Whether the tiles of products are of AVX-512's vectors: narrower ones do without vectors of terms."""
 
 

@@ -288,7 +288,8 @@ def injections(
 
 def left_behind() -> list[str]:
     """What of the recorder's is still in PyTorch, or in Python where warnings are shown."""
-    left = ["warnings"] * (getattr(warnings._showwarnmsg, "__module__", "") != "warnings")  # type: ignore[attr-defined]
+    shown_by = getattr(warnings._showwarnmsg, "__module__", "")  # type: ignore[attr-defined]
+    left = ["warnings"] * (shown_by not in ("warnings", "_py_warnings"))  # the latter from Python 3.14 on
     left += ["an adapter of tensors"] * bool(tensor_types.adapters)
     if "torch" not in sys.modules:
         return left

@@ -67,14 +67,21 @@ static PyObject *mode_of(PyObject *fields, PyObject *name) {
     return failed ? NULL : value;
 }
 
+/* What a thread's own variables hang from; at its end a new one is made for its last finalisers. */
+#if PY_VERSION_HEX < 0x030D0000
+#define OWN(thread) ((thread)->dict)
+#else
+#define OWN(thread) ((thread)->threading_local_key)
+#endif
+
 PyObject *mode_fields(void) {
     PyThreadState *thread = PyThreadState_Get();
     uint64_t now = PyThreadState_GetID(thread);
-    if (now != binding.now.thread || thread->dict != binding.now.own) {
+    if (now != binding.now.thread || OWN(thread) != binding.now.own) {
         PyObject *found = PyObject_GetAttrString(binding.mode, "__dict__"), *before = binding.now.fields;
         if (!found) return NULL;
         binding.now.fields = found;
-        binding.now.own = thread->dict;
+        binding.now.own = OWN(thread);
         binding.now.thread = now;
         binding.now.state = 0;
         Py_XDECREF(before);
