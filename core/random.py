@@ -19,7 +19,6 @@ from .declare.signature import Fast
 from .dispatch.autocast import behind
 from .dispatch.draws import normal_array, normals, source, uniform_array
 from .dispatch.publish import offer
-from .dispatch.type_errors import guarded
 from .events import observe
 from .ops import conversion
 from .ops.constant import constant
@@ -150,7 +149,6 @@ def randint(low: int, high: int, size: Sizes, *, generator: Generator | None = N
             **ignored: Any) -> Tensor: ...  # fmt: skip
 
 
-@guarded  # type: ignore[misc]
 def randint(
     low: int = 0,
     high: Any = None,
@@ -190,6 +188,10 @@ def randint(
     return finished(a.astype(d.numpy, copy=False).reshape(shape), kind_of(d, where), requires_grad, out)
 
 
+randint = offer(randint, home="drawing", state="quiet",  # type: ignore[assignment]
+                fast=[Fast(body="integers_between(low, high, size)", raw=("low", "high", "size"))])  # fmt: skip
+
+
 @behind
 def randint_like(
     input: Tensor,
@@ -226,7 +228,9 @@ def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None =
     return finished(a.astype(d.numpy, copy=False), kind_of(d, where), requires_grad, out)
 
 
-@behind
+randperm = offer(randperm, home="drawing", state="quiet", fast=[Fast(body="permutation_of(n)")])
+
+
 def normal(
     mean: float | Tensor,
     std: float | Tensor = 1.0,
@@ -268,3 +272,7 @@ def normal(
     for t in given if observe.observers else ():  # under no_grad: of Distribution.sample(), say
         left_graph("draw", t, y)
     return y
+
+
+normal = offer(normal, home="drawing", state="quiet",
+               fast=[Fast(body="normal_around(mean, std)", raw=("mean", "std"))])  # fmt: skip

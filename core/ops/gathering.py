@@ -245,7 +245,9 @@ def scatter_add(input: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor:
     return y if input.ndim else reshape(y, ())
 
 
-@public()
+@public(home="index",
+        fast=[Fast(op="gather(input, indices, dim)", types={"input": "piece", "indices": "index"}, given=("dim",),
+                   check=("goes_beside({input}, {dim}, {indices})",))])  # fmt: skip
 def take_along_dim(input: Tensor, indices: Tensor, dim: Dim | None = None) -> Tensor:
     """As `gather`, with `indices` and `input` broadcast in the other dimensions; without `dim` on the flattened input.
 
@@ -368,7 +370,9 @@ def index_copy(input: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor
     return _with_slices("index_copy", input, dim, index, source, False)
 
 
-@public(inplace=True)
+@public(inplace=True, home="index", state="quiet",
+        fast=[Fast(body="slices_filled(input, dim, index, value)", types={"input": "piece", "index": "index"},
+                   raw=("value",), check=("is_list_for({input}, {dim}, {index})",))])  # fmt: skip
 def index_fill(input: Tensor, dim: Dim, index: Tensor, value: Tensor | Scalar) -> Tensor:
     """Return a copy of `input` with the slices at `index` set to a number.
 
@@ -413,7 +417,9 @@ def take(input: Tensor, index: Tensor) -> Tensor:
 # -- masks -------------------------------------------------------------------------------------------------------------
 
 
-@public()
+@public(home="index", state="quiet",
+        fast=[Fast(body="masked_items(input, mask)", types={"input": "piece", "mask": "piece"},
+                   check=("PyArray_TYPE({mask}) == NPY_BOOL",))])  # fmt: skip
 def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the elements where `mask` is true, as a vector; both broadcast.
 
@@ -429,7 +435,10 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
     return into(out, y)
 
 
-@public(inplace=True)
+@public(inplace=True, home="index", state="quiet",
+        fast=[Fast(body="filled_in_order(input, mask, source)",
+                   types={"input": "piece", "mask": "piece", "source": "piece"},
+                   check=("PyArray_TYPE({mask}) == NPY_BOOL",))])  # fmt: skip
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Return a copy of `input` with the elements of `source`, in order, where `mask` is true.
 
@@ -484,7 +493,9 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
     return into(out, y)
 
 
-@public()
+@public(home="index", state="quiet",
+        fast=[Fast(body="rows_of_true(input)", types={"input": "piece"},
+                   check=("PyArray_TYPE({input}) == NPY_BOOL",))])  # fmt: skip
 def argwhere(input: Tensor) -> Tensor:
     """Return where `input` is not 0, the indices as rows.
 

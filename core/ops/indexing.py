@@ -466,7 +466,9 @@ def index_put_(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, 
     return _put(input, to(values, input._kind), _given(input, indices), accumulate, "index_put_")
 
 
-@public()
+@public(home="index", state="quiet",
+        fast=[Fast(body="put_at(input, indices, values, accumulate)", types={"input": "piece", "values": "piece"},
+                   raw=("indices", "accumulate"))])  # fmt: skip
 def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
     """As `index_put_`, on a copy.
 

@@ -105,7 +105,8 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     return _unfold(input, dim=d, size=size, step=step)
 
 
-@public()
+@public(home="rearranged", state="quiet",
+        fast=[Fast(body="diagonal_filled(input, offset)", types={"input": "piece"})])  # fmt: skip
 def diag_embed(input: Tensor, offset: int = 0, dim1: Dim = -2, dim2: Dim = -1) -> Tensor:
     """Zeros with `input` on the diagonal of two new dimensions.
 

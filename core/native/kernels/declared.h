@@ -6,6 +6,7 @@
 #include "kernels/classes.h"
 #include "kernels/convert.h"
 #include "kernels/copy.h"
+#include "kernels/dense.h"
 #include "kernels/einsum.h"
 #include "kernels/gather.h"
 #include "kernels/gemm_stack.h"

@@ -125,6 +125,19 @@ static PyObject *norm_of(PyObject *op, PyObject *input, PyObject *p, PyObject *o
     return operate_on(op, args, 1);
 }
 
+/* The root of a matrix's squares. */
+static PyObject *frobenius(PyObject *op, PyObject *matrix) {
+    return norm_of(op, matrix, NULL, dims.all[2], 0);
+}
+
+/* One of the results of an op with one parameter. */
+static PyObject *result_of(PyObject *op, PyObject *input, PyObject *parameter, int which) {
+    PyObject *args[] = {input, parameter}, *all = operate_on(op, args, 1);
+    PyObject *one = all && PyTuple_CheckExact(all) && PyTuple_GET_SIZE(all) > which ? Py_NewRef(PyTuple_GET_ITEM(all, which)) : NULL;
+    Py_XDECREF(all);
+    return one;
+}
+
 /* -- order ---------------------------------------------------------------------------------------------------------- */
 
 static PyObject *order_of(PyObject *op, PyObject *input, int dim, int descending) {
