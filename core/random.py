@@ -256,6 +256,7 @@ def normal(
         raise RuntimeError(text(f"normal expects std >= 0.0, but found std {low}", op="normal"))
     given = [t for t in (mean, std) if isinstance(t, Tensor)]
     if given:
+        _kind("normal", given[0].dtype, None)  # refuses whole numbers
         kind, shape = given[0]._kind, broadcast_shapes(*(t._a.shape for t in given), op="normal")
     else:
         if size is None:
@@ -266,7 +267,8 @@ def normal(
         return finished(scaled(z, std, mean).astype(kind.dtype.numpy, copy=False), kind, requires_grad, out)
     m, s = (t._a if isinstance(t, Tensor) else kind.dtype.numpy.type(t) for t in (mean, std))
     z = z.astype(kind.dtype.numpy, copy=False)
-    y = finished((z * s + m).astype(kind.dtype.numpy, copy=False), kind, requires_grad, out)
+    drawn = backends.array_module(kind.device.type).asarray(z * s + m)  # of no dimensions NumPy gives a number
+    y = finished(drawn.astype(kind.dtype.numpy, copy=False), kind, requires_grad, out)
     if out is not None or mode.enabled:
         return y if out is not None else constant(y, *given)
     for t in given if observe.observers else ():  # under no_grad: of Distribution.sample(), say

@@ -1,5 +1,5 @@
-"""The CPU's kernels of decompositions of small matrices (native/kernels/dense.c); larger ones, and what these leave, are
-NumPy's LAPACK."""
+"""The CPU's kernels of decompositions of small matrices (native/kernels/dense.c); larger ones, and what these
+leave, are NumPy's LAPACK."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ _declared(
 _declared(
     "svd",
     "x: real[*batch, m, n], full_matrices: flag",
-    gives="u: real[*batch, m, dense_few(m, n)], s: real[*batch, dense_few(m, n)],"
-    " vh: real[*batch, dense_few(m, n), n]",
+    gives="u: real[*batch, m, dense_few(m, n)], s: real[*batch, dense_few(m, n)], vh: real[*batch, dense_few(m, n), n]",
     call="dense_svd.T(x, u, s, vh, batch, m, n)",
     takes=("x.size", "not full_matrices or m == n", *_TURNED),
 )

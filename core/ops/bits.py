@@ -132,6 +132,9 @@ bitwise_not.elementwise_call = logical_not.elementwise_call  # type: ignore[attr
 bind(bitwise_not, "bitwise_not", inplace=True)
 
 
+operators: dict[str, Callable[..., Any]] = {}
+
+
 def _operators() -> None:
     def binary(f: Callable[..., Any], swap: bool) -> Any:
         def operator(self: Tensor, other: Operand) -> Any:
@@ -148,7 +151,8 @@ def _operators() -> None:
         fast = _fast(f.__name__, "self")
         key = register(operator, f"operator_{name}", method=False, namespace=None, fast=fast, state="quiet",
                        home="counting").key if fast else None  # fmt: skip
-        bind_operator(name, behind(operator, key), binary(f, True))
+        operators[name] = behind(operator, key)
+        bind_operator(name, operators[name], binary(f, True))
         setattr(Tensor, f"__i{name}__", getattr(Tensor, f.__name__ + "_"))
     bind_operator("invert", declarations.functions["bitwise_not"])
 

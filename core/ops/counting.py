@@ -312,7 +312,8 @@ _histc = operation("histc", _histc_forward, params={"bins": 100, "low": 0.0, "hi
 
 
 @public(home="counting", state="quiet",
-        fast=[Fast(body="histogram_of(input, bins, min, max)", types={"input": "piece"}, raw=("min", "max"))])  # fmt: skip
+        fast=[Fast(body="histogram_of(input, bins, min, max)", types={"input": "piece"},
+                   raw=("min", "max"))])  # fmt: skip
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None) -> Tensor:
     """Return how many elements fall in each of `bins` equal parts from `min` to `max` (by default of the data).
 
@@ -474,7 +475,7 @@ _isin = operation("isin", lambda xp, x, among, invert: xp.isin(wide(x), wide(amo
 
 
 @public(method=False, home="counting", state="quiet",
-        fast=[Fast(body="among(elements, test_elements)", types={"elements": "piece", "test_elements": "piece"})])
+        fast=[Fast(body="among(elements, test_elements)", types=dict.fromkeys(("elements", "test_elements"), "piece"))])  # fmt: skip
 def isin(
     elements: Tensor | Scalar, test_elements: Tensor | Scalar, *, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:

@@ -219,7 +219,8 @@ def bernoulli_(input: Tensor, p: float | Tensor = 0.5, *, generator: Generator |
     return _fill(input, "bernoulli_", bernoulli_array(probabilities, input.device, generator).astype(input._a.dtype))
 
 
-@public(namespace=None, home="drawing", state="any", fast=[Fast(body="filled_exponential(input)", types={"input": "any"})])
+@public(namespace=None, home="drawing", state="any",
+        fast=[Fast(body="filled_exponential(input)", types={"input": "any"})])  # fmt: skip
 def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers of the exponential distribution of rate `lambd`.
 

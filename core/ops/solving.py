@@ -37,7 +37,7 @@ class LinAlgError(RuntimeError):
 
 
 def linalg(function: Any, *, fast: Sequence[Fast] = (), home: str = "") -> Any:
-    """Decorator: make a written function public in `core.linalg`, with ``out=``; `fast`: the plain calls that C takes."""
+    """Decorator: make a function public in `core.linalg`, with ``out=``; `fast`: the plain calls that C takes."""
 
     @wraps(function)
     def with_out(*args: Any, out: Any = None, **kwargs: Any) -> Any:
@@ -258,15 +258,16 @@ def _triangular_vjp(g: Tensor, a: Tensor, y: Tensor, a_shape: Any, b_shape: Any,
 _triangular = operation(
     "solve_triangular", _triangular_forward, inputs="a b", params={"upper": True, "unitriangular": False},
     vjp=_triangular_vjp, shape="(n,n),(n,k)->(n,k)", label="linalg_solve_triangular",
-    samples=lambda rng: [((*matrices(rng, (3, 3)), rng.uniform(-1, 1, (2, 3, 2))), {"upper": u, "unitriangular": not u})
-                         for u in (True, False)],
+    samples=lambda rng: [((*matrices(rng, s), rng.uniform(-1, 1, (2, 3, 2))), {"upper": u, "unitriangular": not u})
+                         for s, u in (((3, 3), True), ((3, 3), False), ((2, 3, 3), False))],
 )  # fmt: skip
 
 
 @partial(
     linalg,
     fast=[Fast(op="solve_triangular(A, B, upper, unitriangular)", types={"A": "real", "B": "real"},
-               check=(square_matrices("A"), "PyArray_NDIM({A}) == PyArray_NDIM({B})", "same_kind(A, B)"))],
+               check=(square_matrices("A"), "PyArray_NDIM({A}) == PyArray_NDIM({B})", "same_kind(A, B)",
+                      "PyArray_DIM({A}, PyArray_NDIM({A}) - 1) == PyArray_DIM({B}, PyArray_NDIM({B}) - 2)"))],
 )  # fmt: skip
 def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
     """Return the X with ``A @ X = B`` (or ``X @ A = B``), where of A only one triangle counts; no check of its

@@ -118,7 +118,8 @@ HISTOGRAM(double, f64)
 /* How many items fall in equal parts of a range, up to as many as a float counts by ones. */
 static PyObject *histogram_of(PyObject *input, npy_intp bins, PyObject *min, PyObject *max) {
     PyArrayObject *x = plain_array(input);
-    const double low = left_out(min) ? 0 : PyFloat_AsDouble(min), high = left_out(max) ? 0 : PyFloat_AsDouble(max);
+    if ((min && !is_number(min)) || (max && !is_number(max))) return NULL;
+    const double low = min ? PyFloat_AsDouble(min) : 0, high = max ? PyFloat_AsDouble(max) : 0;
     if (!x || !real_contiguous((PyObject *)x) || PyErr_Occurred() || !is_unnoted(input) || PyArray_SIZE(x) > 1 << 12 || bins < 1 ||
         bins > 1 << 16 || !(low <= high) || !(high - low < 1e30))
         return overlook(PyExc_OverflowError), NULL;

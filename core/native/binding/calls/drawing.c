@@ -88,8 +88,8 @@ PRODUCTS_APART VECTOR static void spread(float *to, const float *mean, float wid
 
 /* Normal numbers around the items of a tensor. */
 static PyObject *normal_around(PyObject *mean, PyObject *std) {
-    if (!is_tensor(mean) || !is_number(std) || !array_of(mean, FLOAT_TYPE) || !is_unnoted(mean)) return NULL;
-    const double width = PyFloat_AsDouble(std);
+    if (!is_tensor(mean) || (std && !is_number(std)) || !array_of(mean, FLOAT_TYPE) || !is_unnoted(mean)) return NULL;
+    const double width = std ? PyFloat_AsDouble(std) : 1;
     if (!(width >= 0 && width < 1e30)) return overlook(PyExc_OverflowError), NULL;
     PyObject *y = drawn_beside(array_in(mean), philox_normal);
     if (!y) return NULL;

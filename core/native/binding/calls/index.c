@@ -233,7 +233,7 @@ static PyObject *slices_filled(PyObject *input, int dim, PyObject *index, PyObje
 }
 
 /* Values, or one value everywhere, at the places that index tensors of the first axes name. */
-static PyObject *put_at(PyObject *input, PyObject *indices, PyObject *values, PyObject *accumulate) {
+static PyObject *put_at(PyObject *input, PyObject *indices, PyObject *values, int accumulate) {
     PyArrayObject *x = array_in(input), *from = array_in(values);
     Brackets b = {.lead = 0};
     PyObject *args[INDICES + 4] = {input}, *source = NULL, *found = NULL;
@@ -262,7 +262,7 @@ static PyObject *put_at(PyObject *input, PyObject *indices, PyObject *values, Py
     for (; made < b.found; made++)
         if (!(args[made + 2] = (PyObject *)tensor_over(Py_NewRef(b.arrays[made]), b.kind))) break;
     args[INDICES + 2] = where_of(0, b.found);
-    args[INDICES + 3] = accumulate;
+    args[INDICES + 3] = accumulate ? Py_True : Py_False;
     if (made == b.found && args[INDICES + 2]) found = operate_on(binding.ops[OP_INDEX_PUT].structured, args, INDICES + 2);
     for (int k = 0; k < made; k++) Py_DECREF(args[k + 2]);
     Py_DECREF(source);
