@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, overload
 
 from . import backends, native
@@ -149,6 +150,8 @@ def randint(low: int, high: int, size: Sizes, *, generator: Generator | None = N
             **ignored: Any) -> Tensor: ...  # fmt: skip
 
 
+@partial(offer, home="drawing", state="quiet",  # type: ignore[misc]
+         fast=[Fast(body="integers_between(low, high, size)", raw=("low", "high", "size"))])  # fmt: skip
 def randint(
     low: int = 0,
     high: Any = None,
@@ -186,10 +189,6 @@ def randint(
     a = source(generator, where).integers(backends.array_module(where.type), math.prod(shape), high - low)
     a = a + low if low else a
     return finished(a.astype(d.numpy, copy=False).reshape(shape), kind_of(d, where), requires_grad, out)
-
-
-randint = offer(randint, home="drawing", state="quiet",  # type: ignore[assignment]
-                fast=[Fast(body="integers_between(low, high, size)", raw=("low", "high", "size"))])  # fmt: skip
 
 
 @behind

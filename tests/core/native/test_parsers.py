@@ -68,7 +68,8 @@ PLAIN: dict[str, tuple[Any, ...]] = {
     "nn_functional_cross_entropy": (X, CLASSES), "nn_functional_nll_loss": (X, CLASSES),
     "nn_functional_pad": (X, (1, 2), "constant", 0.5), "nn_functional_max_pool1d": (SERIES, 2, 2, 1, 1),
     "nn_functional_max_pool2d": (IMAGE, 2, 2, 1, 1), "nn_functional_avg_pool1d": (SERIES, 2, 2, 1),
-    "nn_functional_avg_pool2d": (IMAGE, (2, 2), 2, 1),
+    "nn_functional_avg_pool2d": (IMAGE, (2, 2), 2, 1), "nn_functional_avg_pool3d": (real(1, 2, 4, 4, 4), (2, 1, 2), 2, 0),
+    "nn_functional_max_pool3d": (real(1, 2, 4, 4, 4), 2, 2, 1, 1),
     "randn": (2, 3), "randn_like": (X,), "linspace": (-1, 2.5, 7), "from_numpy": (X.numpy(),), "equal": (X, real(4, 3)),
     "hstack": ([X, X],), "vstack": ([X, X],), "cumprod": (X, 1), "cummax": (X, 0), "cummin": (X, 1),
     "nn_functional_conv1d": (SERIES, real(4, 1, 3), real(4), 2, 1, 1, 2),
@@ -90,6 +91,7 @@ PLAIN: dict[str, tuple[Any, ...]] = {
     "bincount": (CLASSES,), "histc": (X, 5, -1, 1), "isin": (AT, ROWS), "uniform_": (X,), "normal_": (X,),
     "exponential_": (X,), "bernoulli": (core.tensor([0.0, 0.5, 1.0]),), "gcd": (AT, AT + 2),
     **{f"{kind}_{name}": (TRUTHS, X > 1) for kind in ("bitwise", "operator") for name in ("and", "or", "xor")},
+    "diagonal": (SQUARE, 1, 0, 1), "prelu": (X, real(3)), "nansum": (core.where(TRUTHS, X, float("nan")), 1, True),
     "linalg_solve_triangular": (SQUARE, real(3, 2)), "linalg_cholesky": (SQUARE @ SQUARE.T + core.eye(3),),
     "linalg_qr": (X,), "linalg_svdvals": (X,), "linalg_eigvalsh": (SQUARE,), "linalg_matrix_norm": (X,),
 }  # fmt: skip

@@ -9,6 +9,33 @@ static PyObject *reshaped(PyObject *x, int ndim, const npy_intp *shape) {
     return reshaped_to(x, &sizes);
 }
 
+/* The same where nothing of it is noted: without views that know their way. */
+static PyObject *of_plain_vectors(PyObject *op, PyObject *const *given) {
+    PyObject *sides[2] = {NULL, NULL}, *y = NULL, *result = NULL, *kind = ((Tensor *)given[0])->kind;
+    npy_intp shape[2];
+    int ndim = 0;
+    for (int k = 0; k < 2; k++) {
+        PyArrayObject *x = array_in(given[k]);
+        if (PyArray_NDIM(x) > 1) {
+            sides[k] = Py_NewRef(given[k]);
+            shape[ndim++] = PyArray_DIM(x, k);
+            continue;
+        }
+        const npy_intp size = PyArray_DIM(x, 0), step = PyArray_STRIDE(x, 0), own[] = {k ? size : 1, k ? 1 : size};
+        const npy_intp steps[] = {k ? step : size * step, k ? PyArray_ITEMSIZE(x) : step};
+        sides[k] = (PyObject *)tensor_over(view_over(x, 2, own, steps, PyArray_BYTES(x), 0), kind);
+        if (!sides[k]) goto done;
+    }
+    if (!(y = operate_on(op, sides, 2))) goto done;
+    const npy_intp item = PyArray_ITEMSIZE(array_in(y));
+    result = (PyObject *)tensor_over(view_over(array_in(y), ndim, shape, &item, PyArray_BYTES(array_in(y)), NPY_ARRAY_WRITEABLE), kind);
+done:
+    Py_XDECREF(sides[0]);
+    Py_XDECREF(sides[1]);
+    Py_XDECREF(y);
+    return result;
+}
+
 /* The products of vectors with vectors and matrices: the steps that matmul takes in Python, ops on views. */
 static PyObject *of_vectors(PyObject *op, PyObject *const *given) {
     PyObject *sides[2] = {NULL, NULL}, *y = NULL, *result = NULL;
@@ -17,6 +44,8 @@ static PyObject *of_vectors(PyObject *op, PyObject *const *given) {
     if (!PyArray_SIZE((PyArrayObject *)((Tensor *)given[0])->array) || !PyArray_SIZE((PyArrayObject *)((Tensor *)given[1])->array))
         return NULL;
     if (quick_now() <= 0) return NULL;
+    if (PyArray_NDIM(array_in(given[0])) < 3 && PyArray_NDIM(array_in(given[1])) < 3 && is_unnoted(given[0]) && is_unnoted(given[1]))
+        return of_plain_vectors(op, given);
     for (int k = 0; k < 2; k++) {
         PyArrayObject *x = (PyArrayObject *)((Tensor *)given[k])->array;
         const npy_intp size = PyArray_NDIM(x) == 1 ? PyArray_DIM(x, 0) : 0, row[] = {1, size}, column[] = {size, 1};

@@ -214,6 +214,57 @@ static PyObject *kronecker(PyObject *input, PyObject *other) {
     return (PyObject *)tensor_over(y, ((Tensor *)input)->kind);
 }
 
+/* -- chosen items --------------------------------------------------------------------------------------------------- */
+
+#define SLOPES(T, S)                                                                                                          \
+    VECTOR static void slopes_##S(const T *x, const T *w, T *y, ptrdiff_t n) {                                                \
+        for (ptrdiff_t k = 0; k < n; k++) y[k] = x[k] > 0 ? x[k] : w[k] * x[k];                                               \
+    }                                                                                                                         \
+    VECTOR static void slope_##S(const T *x, T w, T *y, ptrdiff_t n) {                                                        \
+        for (ptrdiff_t k = 0; k < n; k++) y[k] = x[k] > 0 ? x[k] : w * x[k];                                                  \
+    }                                                                                                                         \
+    static void channels_sloped_##S(const T *x, const T *w, T *y, ptrdiff_t outer, ptrdiff_t channels, ptrdiff_t inner) {     \
+        for (ptrdiff_t o = 0; o < outer; o++, x += channels * inner, y += channels * inner) {                                 \
+            if (inner == 1) slopes_##S(x, w, y, channels);                                                                    \
+            else for (ptrdiff_t c = 0; c < channels; c++) slope_##S(x + c * inner, w[c], y + c * inner, inner);               \
+        }                                                                                                                     \
+    }                                                                                                                         \
+    VECTOR static void numbers_only_##S(const T *x, T *y, ptrdiff_t n) {                                                      \
+        for (ptrdiff_t k = 0; k < n; k++) y[k] = x[k] == x[k] ? x[k] : 0;                                                     \
+    }
+SLOPES(float, f32)
+SLOPES(double, f64)
+
+/* x above 0, below it x by the weight of its channel. */
+static PyObject *sloped(PyObject *input, PyObject *weight) {
+    PyArrayObject *x = array_in(input), *w = array_in(weight);
+    const int ndim = PyArray_NDIM(x);
+    npy_intp shape[MOST_AXES], inner = 1;
+    if (!real_pair(input, weight) || ndim < 2 || PyArray_NDIM(w) > 1 || (PyArray_SIZE(w) != 1 && PyArray_SIZE(w) != PyArray_DIM(x, 1))) return NULL;
+    npy_intp outer = shape_before(x, 1, shape), channels = PyArray_SIZE(w);
+    for (int k = 1 + (channels == PyArray_DIM(x, 1)); k < ndim; k++) inner *= shape[k];
+    PyObject *y = new_array(PyArray_TYPE(x), ndim, shape, NULL);
+    if (!y) return NULL;
+    void *to = PyArray_DATA((PyArrayObject *)y);
+    if (PyArray_TYPE(x) == NPY_FLOAT) channels_sloped_f32(PyArray_DATA(x), PyArray_DATA(w), to, outer, channels, inner);
+    else channels_sloped_f64(PyArray_DATA(x), PyArray_DATA(w), to, outer, channels, inner);
+    return (PyObject *)tensor_over(y, ((Tensor *)input)->kind);
+}
+
+/* The sum of what is not NaN. */
+static PyObject *sum_of_numbers(PyObject *op, PyObject *input, PyObject *over, int keepdim) {
+    PyArrayObject *x = array_in(input);
+    if (!real_contiguous((PyObject *)x) || !is_unnoted(input)) return NULL;
+    PyObject *y = new_array(PyArray_TYPE(x), PyArray_NDIM(x), PyArray_DIMS(x), NULL);
+    if (!y) return NULL;
+    if (PyArray_TYPE(x) == NPY_FLOAT) numbers_only_f32(PyArray_DATA(x), PyArray_DATA((PyArrayObject *)y), PyArray_SIZE(x));
+    else numbers_only_f64(PyArray_DATA(x), PyArray_DATA((PyArrayObject *)y), PyArray_SIZE(x));
+    PyObject *clean = (PyObject *)tensor_over(y, ((Tensor *)input)->kind), *args[] = {clean, over, keepdim ? Py_True : Py_False};
+    PyObject *found = clean ? operate_on(op, args, 1) : NULL;
+    Py_XDECREF(clean);
+    return found;
+}
+
 /* -- differences, pairs --------------------------------------------------------------------------------------------- */
 
 /* What lies one further along an axis, less what lies before it. */
