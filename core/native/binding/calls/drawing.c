@@ -119,39 +119,37 @@ static PyObject *integers_between(PyObject *low_, PyObject *high_, PyObject *siz
     return tensor_of_array(y);
 }
 
-typedef struct {
-    uint64_t key;
-    int64_t at;
-} drawn_key;
-
-/* 0 to n - 1 in the order of n random keys: dealt by their first bits to as many places, where a few are sorted. */
+/* 0 to n - 1 in the order of n random keys: dealt by the first bits of their first words to as many places, where the few are
+   sorted by these and, where two are equal, by their second words. */
 static int order_of_keys(unsigned long long seed, unsigned long long offset, npy_intp n, int64_t *to) {
     int bits = 1;
     while ((npy_intp)1 << bits < n) bits++;
     const npy_intp places = (npy_intp)1 << bits;
     uint32_t *words = malloc(sizeof *words * (size_t)(2 * n)), *begins = calloc((size_t)places + 1, sizeof *begins);
-    drawn_key *keys = malloc(sizeof *keys * (size_t)n);
-    const int there = words && begins && keys;
+    uint64_t *keys = (uint64_t *)to; /* a word and where it stood */
+    const int there = words && begins;
     if (there) {
-        uint32_t *const both[4] = {words, words + n};
+        uint32_t *const both[4] = {words, words + n}, *const second = words + n;
         philox_words(seed, offset, n, 2, both);
         for (npy_intp k = 0; k < n; k++) begins[(words[k] >> (32 - bits)) + 1]++;
         for (npy_intp k = 0; k < places; k++) begins[k + 1] += begins[k];
-        for (npy_intp k = 0; k < n; k++) {
-            const uint64_t key = (uint64_t)words[k] << 32 | words[n + k];
-            keys[begins[words[k] >> (32 - bits)]++] = (drawn_key){key, k};
-        }
+        for (npy_intp k = 0; k < n; k++) keys[begins[words[k] >> (32 - bits)]++] = (uint64_t)words[k] << 32 | (uint64_t)k;
         for (npy_intp k = 1; k < n; k++) { /* each is near its place */
-            const drawn_key one = keys[k];
+            const uint64_t one = keys[k];
             npy_intp j = k;
-            for (; j > 0 && keys[j - 1].key > one.key; j--) keys[j] = keys[j - 1];
+            for (; j > 0 && keys[j - 1] > one; j--) keys[j] = keys[j - 1];
             keys[j] = one;
         }
-        for (npy_intp k = 0; k < n; k++) to[k] = keys[k].at;
+        for (npy_intp k = 1; k < n; k++) {
+            const uint64_t one = keys[k];
+            npy_intp j = k;
+            for (; j > 0 && keys[j - 1] >> 32 == one >> 32 && second[(uint32_t)keys[j - 1]] > second[(uint32_t)one]; j--) keys[j] = keys[j - 1];
+            keys[j] = one;
+        }
+        for (npy_intp k = 0; k < n; k++) to[k] = (int64_t)(uint32_t)keys[k];
     }
     free(words);
     free(begins);
-    free(keys);
     return there;
 }
 

@@ -62,11 +62,13 @@ static int places_in(PyArrayObject *mask, PyObject **arrays) {
     }
     const npy_intp last = ndim && n ? PyArray_DIM(mask, ndim - 1) : 0;
     for (npy_intp k = 0; k < n && row < many; k += last) {
-        for (npy_intp j = 0; j < last; j++) {
-            if (!truths[k + j]) continue;
-            for (int d = 0; d < ndim - 1; d++) to[d][row] = at[d];
-            to[ndim - 1][row++] = j;
+        const npy_intp began = row;
+        for (npy_intp j = 0; j < last && row < many; j++) { /* a mask is noise to a processor: no branch asks it */
+            to[ndim - 1][row] = j;
+            row += truths[k + j] != 0;
         }
+        for (int d = 0; d < ndim - 1; d++)
+            for (npy_intp r = began; r < row; r++) to[d][r] = at[d];
         for (int d = ndim - 2; d >= 0 && ++at[d] == PyArray_DIM(mask, d); d--) at[d] = 0;
     }
     return 0;
@@ -279,14 +281,15 @@ static PyObject *masked_items(PyObject *input, PyObject *mask) {
     return one_shape(array_in(input), array_in(mask)) && PyArray_NDIM(array_in(mask)) ? items_at(input, mask) : NULL;
 }
 
-/* y = x, with the items of `from`, in order, where the mask is true. A mask is noise to a processor: no branch asks it. */
+/* y = x, with the items of `from`, in order, where the mask is true; no branch asks it. */
 #define PUT_MASKED(T)                                                                      \
     do {                                                                                   \
         const T *const next = (const T *)from;                                             \
         T *const to = (T *)y;                                                              \
         for (npy_intp k = 0, at = 0; at < many; k++) {                                     \
-            to[k] = truths[k] ? next[at] : to[k];                                          \
-            at += truths[k] != 0;                                                          \
+            const T truth = truths[k] != 0;                                                \
+            to[k] ^= (to[k] ^ next[at]) & (T)(0 - truth);                                  \
+            at += truth;                                                                   \
         }                                                                                  \
     } while (0)
 
