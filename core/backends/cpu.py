@@ -22,6 +22,7 @@ from . import (
     convolve,
     declared,
     decomposing,  # noqa: F401  declares kernels
+    folding,  # noqa: F401  declares kernels
     gammas,  # noqa: F401  declares kernels
     gathering,  # noqa: F401  declares kernels
     half,

@@ -8,6 +8,7 @@
 #include "kernels/copy.h"
 #include "kernels/dense.h"
 #include "kernels/einsum.h"
+#include "kernels/fold.h"
 #include "kernels/gather.h"
 #include "kernels/gemm_stack.h"
 #include "kernels/int8.h"

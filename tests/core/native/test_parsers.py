@@ -91,11 +91,12 @@ PLAIN: dict[str, tuple[Any, ...]] = {
     "bincount": (CLASSES,), "histc": (X, 5, -1, 1), "isin": (AT, ROWS), "uniform_": (X,), "normal_": (X,),
     "exponential_": (X,), "bernoulli": (core.tensor([0.0, 0.5, 1.0]),), "gcd": (AT, AT + 2),
     **{f"{kind}_{name}": (TRUTHS, X > 1) for kind in ("bitwise", "operator") for name in ("and", "or", "xor")},
-    "diagonal": (SQUARE, 1, 0, 1), "prelu": (X, real(3)), "nansum": (core.where(TRUTHS, X, float("nan")), 1, True),
+    "nn_functional_grid_sample": (IMAGE, real(1, 5, 4, 2)), "diagonal": (SQUARE, 1, 0, 1), "prelu": (X, real(3)), "nansum": (core.where(TRUTHS, X, float("nan")), 1, True),
     "linalg_solve_triangular": (SQUARE, real(3, 2)), "linalg_cholesky": (SQUARE @ SQUARE.T + core.eye(3),),
     "linalg_qr": (X,), "linalg_svdvals": (X,), "linalg_eigvalsh": (SQUARE,), "linalg_matrix_norm": (X,),
 }  # fmt: skip
 KEYWORDS: dict[str, dict[str, Any]] = {
+    "nn_functional_grid_sample": {"align_corners": True},
     "backward": {"gradient": core.ones(4, 3), "retain_graph": False},
     "addcmul": {"value": 0.5}, "addcdiv": {"value": 2}, "addmm": {"beta": 1, "alpha": 1.0},
     "var": {"correction": 2}, "nn_functional_cross_entropy": {"reduction": "sum", "label_smoothing": 0.1},

@@ -1,5 +1,6 @@
 /* Layers and losses: what must hold of their arguments, and the steps of those that are several ops. */
 #include "generated/parsers.h"
+#include "kernels/grid.h"
 #include "kernels/kernel.h"
 
 /* Whether a shape is that of x's last dimensions; whether a weight or bias, if there is one, has it. */
@@ -213,6 +214,25 @@ static PyObject *bordered(PyObject *op, PyObject *input, const Sizes *pad, PyObj
     if (border) y = operate_on(op, args, 1);
     Py_XDECREF(border);
     return y;
+}
+
+/* Images at places between their pixels, where no gradient is wanted. */
+static PyObject *read_at(PyObject *input, PyObject *grid, PyObject *align) {
+    PyArrayObject *x = array_in(input), *g = array_in(grid);
+    if (!is_bool(align) || !align || PyArray_NDIM(x) != 4 || PyArray_NDIM(g) != 4 || !same_kind(input, grid) || !PyArray_SIZE(x) ||
+        !PyArray_SIZE(g) || PyArray_DIM(g, 0) != PyArray_DIM(x, 0) || PyArray_DIM(g, 3) != 2 || !PyArray_ISCARRAY_RO(x) ||
+        !PyArray_ISCARRAY_RO(g) || PyArray_DIM(x, 2) * PyArray_DIM(x, 3) > 1 << 24 || !is_unnoted(input) || !is_unnoted(grid))
+        return NULL;
+    const grid_shape s = {PyArray_DIM(x, 0), PyArray_DIM(x, 1), {PyArray_DIM(x, 2), PyArray_DIM(x, 3)},
+                          PyArray_DIM(g, 1) * PyArray_DIM(g, 2), align == Py_True};
+    const npy_intp shape[] = {s.batch, s.channels, PyArray_DIM(g, 1), PyArray_DIM(g, 2)};
+    PyObject *y = new_array(PyArray_TYPE(x), 4, shape, NULL);
+    if (!y) return NULL;
+    void *to = PyArray_DATA((PyArrayObject *)y);
+    const int read = PyArray_TYPE(x) == NPY_FLOAT ? grid_read_f32(&s, PyArray_DATA(x), PyArray_DATA(g), to)
+                                                  : grid_read_f64(&s, PyArray_DATA(x), PyArray_DATA(g), to);
+    if (!read) Py_CLEAR(y);
+    return (PyObject *)tensor_over(y, ((Tensor *)input)->kind);
 }
 
 #include "generated/parse_layers.h"
