@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, overload
 
 from . import backends, native
@@ -19,7 +20,6 @@ from .declare.signature import Fast
 from .dispatch.autocast import behind
 from .dispatch.draws import normal_array, normals, source, uniform_array
 from .dispatch.publish import offer
-from .dispatch.type_errors import guarded
 from .events import observe
 from .ops import conversion
 from .ops.constant import constant
@@ -150,7 +150,8 @@ def randint(low: int, high: int, size: Sizes, *, generator: Generator | None = N
             **ignored: Any) -> Tensor: ...  # fmt: skip
 
 
-@guarded  # type: ignore[misc]
+@partial(offer, home="drawing", state="quiet",  # type: ignore[misc]
+         fast=[Fast(body="integers_between(low, high, size)", raw=("low", "high", "size"))])  # fmt: skip
 def randint(
     low: int = 0,
     high: Any = None,
@@ -226,7 +227,9 @@ def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None =
     return finished(a.astype(d.numpy, copy=False), kind_of(d, where), requires_grad, out)
 
 
-@behind
+randperm = offer(randperm, home="drawing", state="quiet", fast=[Fast(body="permutation_of(n)")])
+
+
 def normal(
     mean: float | Tensor,
     std: float | Tensor = 1.0,
@@ -252,6 +255,7 @@ def normal(
         raise RuntimeError(text(f"normal expects std >= 0.0, but found std {low}", op="normal"))
     given = [t for t in (mean, std) if isinstance(t, Tensor)]
     if given:
+        _kind("normal", given[0].dtype, None)  # refuses whole numbers
         kind, shape = given[0]._kind, broadcast_shapes(*(t._a.shape for t in given), op="normal")
     else:
         if size is None:
@@ -262,9 +266,14 @@ def normal(
         return finished(scaled(z, std, mean).astype(kind.dtype.numpy, copy=False), kind, requires_grad, out)
     m, s = (t._a if isinstance(t, Tensor) else kind.dtype.numpy.type(t) for t in (mean, std))
     z = z.astype(kind.dtype.numpy, copy=False)
-    y = finished((z * s + m).astype(kind.dtype.numpy, copy=False), kind, requires_grad, out)
+    drawn = backends.array_module(kind.device.type).asarray(z * s + m)  # of no dimensions NumPy gives a number
+    y = finished(drawn.astype(kind.dtype.numpy, copy=False), kind, requires_grad, out)
     if out is not None or mode.enabled:
         return y if out is not None else constant(y, *given)
     for t in given if observe.observers else ():  # under no_grad: of Distribution.sample(), say
         left_graph("draw", t, y)
     return y
+
+
+normal = offer(normal, home="drawing", state="quiet",
+               fast=[Fast(body="normal_around(mean, std)", raw=("mean", "std"))])  # fmt: skip

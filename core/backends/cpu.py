@@ -21,6 +21,8 @@ from . import (
     contraction,
     convolve,
     declared,
+    decomposing,  # noqa: F401  declares kernels
+    folding,  # noqa: F401  declares kernels
     gammas,  # noqa: F401  declares kernels
     gathering,  # noqa: F401  declares kernels
     half,

@@ -33,55 +33,15 @@ _NOTHING = "takes no empty tensors"
 _DIMENSIONS = {"len(kernel) <= 3": "takes windows over one to three dimensions"}
 
 
-# -- three dimensions: the planes of each volume, then rows of the planes' items one behind another --------------------
-
-
-def _max_of_volumes(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> Any:
-    entry = c.entries["max_pool"]
-    if len(kernel) < 3:
-        return left(kernels["max_pool"], (x, kernel, stride, padding, dilation, out))
-    flat, of_planes = entry(np.ascontiguousarray(x), kernel[1:], stride[1:], padding[1:], dilation[1:], out[1:])
-    beside = flat.shape[-1] * flat.shape[-2]
-    shape = (*x.shape[:-3], x.shape[-3], beside)
-    y, rows = entry(flat.reshape(shape), (kernel[0], 1), (stride[0], 1), (padding[0], 0), (dilation[0], 1),
-                    (out[0], beside))  # fmt: skip
-    depth = rows // beside
-    places = np.take_along_axis(of_planes.reshape(shape), depth, -2) + depth * math.prod(x.shape[-2:])
-    return y.reshape(*x.shape[:-3], *out), places.reshape(*x.shape[:-3], *out)
-
-
-def _sum_of_volumes(name: str) -> Any:
-    entry: Any = c and c.entries[name]
-
-    def run(x: Any, kernel: Any, stride: Any, padding: Any, out: Any = None, sizes: Any = None) -> Any:
-        sizes = out if sizes is None else sizes
-        if len(kernel) < 3:
-            return left(kernels[name], (x, kernel, stride, padding, sizes))
-        flat = entry(np.ascontiguousarray(x), kernel[1:], stride[1:], padding[1:], sizes[1:])
-        lead, beside = flat.shape[:-3], flat.shape[-1] * flat.shape[-2]
-        y = entry(flat.reshape(*lead, flat.shape[-3], beside), (kernel[0], 1), (stride[0], 1), (padding[0], 0),
-                  (sizes[0], beside))  # fmt: skip
-        return y.reshape(*lead, sizes[0], *flat.shape[-2:])
-
-    return run
-
-
-def _back_of_volumes(g: Any, x_shape: Any, kernel: Any, stride: Any, padding: Any) -> Any:
-    if len(kernel) < 3:
-        return left(kernels["window_sum.backward"], (g, x_shape, kernel, stride, padding))
-    return _sum_of_volumes("window_spread")(g, kernel, stride, padding, sizes=x_shape[-3:])
-
-
 kernel(
     "max_pool",
     "x: real[...], kernel: ints, stride: ints, padding: ints, dilation: ints, out: ints",
     plan=f"window_plan: window_planned(address(plan), x.shape, x.ndim, {_settings('dilation', 'out')}, 0)"
-    " and plan.window.size[0] * plan.window.size[1] <= INT32_MAX",
+    " and plan.window.size[0] * plan.window.size[1] <= INT32_MAX and plan.depth.size[0] * plan.depth.size[1] <= INT32_MAX",
     gives="y: real[plan], places: int64[plan]",
-    call="max_pool.T(x, y, places, plan.planes, address(plan.window))",
+    call="max_pool_planned.T(address(plan), x, y, places)",
+    fails="memory",
     requires={**_DIMENSIONS, "x.size": _NOTHING},
-    takes=("len(kernel) <= 2",),
-    run=_max_of_volumes,
     say=_plane,
 )
 _WINDOW = f"kernel[-1] <= {_SPAN} and stride[-1] <= {_SPAN}"
@@ -96,7 +56,8 @@ for _name, _x, _more, _made, _spreads in (
         f"{_x}: real[...]{_sizes}, kernel: ints, stride: ints, padding: ints{_more}",
         plan=f"window_plan: window_planned(address(plan), {_x}.shape, {_x}.ndim, {_settings('', *_made)}, {_spreads})",
         gives="y: real[plan]",
-        call=f"window_{'spread' if _spreads else 'sum'}.T({_x}, y, plan.planes, address(plan.window))",
+        call=f"window_{'spread' if _spreads else 'sum'}_planned.T(address(plan), {_x}, y)",
+        fails="memory",
         quiet=f"{_x}.size + sizes_multiplied(plan.shape, plan.ndim) >= 8192",
         requires={
             **_DIMENSIONS,
@@ -104,8 +65,7 @@ for _name, _x, _more, _made, _spreads in (
             "len(kernel)": "takes a window",
             _WINDOW: f"takes windows of up to {_SPAN} columns",
         },
-        run=_back_of_volumes if _sizes else _sum_of_volumes(_name),
-        takes=("len(kernel) <= 2", "len(stride)", *(("len(x_shape) >= len(kernel)",) if _sizes else ())),
+        takes=("len(stride)", *(("len(x_shape) >= len(kernel)",) if _sizes else ())),
     )
 kernel(
     "scatter_planes",

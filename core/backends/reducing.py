@@ -26,7 +26,7 @@ def _says(name: str, types: str) -> Callable[..., str | None]:
     return say
 
 
-_FEW_INTEGERS = "x.type != NPY_INT64 or (0 < x.size <= 4096 and x.whole and are_neighbours(dim, len(dim)))"
+_FEW_INTEGERS = "x.type != NPY_INT64 or (0 < x.size <= {} and x.whole and are_neighbours(dim, len(dim)))"
 for _name, _kind, _mean, _type in (
     ("sum", "SUM", 0, "number"),
     ("mean", "SUM", 1, "real"),
@@ -42,7 +42,7 @@ for _name, _kind, _mean, _type in (
         fails="memory",
         quiet="x.size >= 65536",
         requires={"x.size": "has no value for an empty tensor"} if _kind != "SUM" else None,
-        takes=(_FEW_INTEGERS,) if _type == "number" else (),
+        takes=(_FEW_INTEGERS.format(65536 if _name == "sum" else 4096),) if _type == "number" else (),
         say=_says(_name, _type),
         row={"amax": "max_forward", "amin": "min_forward"}.get(_name, ""),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from .. import native
@@ -20,6 +21,16 @@ def _run(x: Any, tables: Any) -> Any:
     return x
 
 
+@lru_cache(256)
+def _tables(sizes: Any, out: Any, mode: str, align: bool, scales: Any) -> tuple[Any, ...]:
+    return tuple(taps(m, o, mode, align, f) for m, o, f in zip(sizes, out, scales, strict=True))
+
+
+@lru_cache(256)
+def _transposed(sizes: Any, out: Any, mode: str, align: bool, scales: Any) -> tuple[Any, ...]:
+    return tuple(transposed_taps(m, o, mode, align, f) for m, o, f in zip(sizes, out, scales, strict=True))
+
+
 def _declines(x: Any, tables: Any) -> str | None:
     if x.dtype.char not in "fd":
         return f"takes float32 and float64, got {x.dtype}"
@@ -29,13 +40,11 @@ def _declines(x: Any, tables: Any) -> str | None:
 
 
 def _forward(x: Any, out: Any, mode: str, align: bool, scales: Any) -> Any:
-    table, sizes = taps, x.shape[x.ndim - len(out) :]
-    return [table(m, o, mode, align, f) for m, o, f in zip(sizes, out, scales, strict=True)]
+    return _tables(x.shape[x.ndim - len(out) :], out, mode, align, scales)
 
 
 def _backward(g: Any, sizes: Any, mode: str, align: bool, scales: Any) -> Any:
-    table, out = transposed_taps, g.shape[g.ndim - len(sizes) :]
-    return [table(m, o, mode, align, f) for m, o, f in zip(sizes, out, scales, strict=True)]
+    return _transposed(tuple(sizes), g.shape[g.ndim - len(sizes) :], mode, align, scales)
 
 
 def _back(g: Any, x_shape: Any, out: Any, mode: str, align: bool, scales: Any) -> Any:

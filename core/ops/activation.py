@@ -9,6 +9,7 @@ import numpy as np
 from ..base.errors import text
 from ..base.shape import normalize_dim
 from ..declare.expr import s
+from ..declare.signature import Fast
 from ..dispatch.declare import elementwise
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
@@ -123,7 +124,8 @@ def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
     return softshrink_(input, lambd, out=out)  # type: ignore[no-any-return]
 
 
-@public()
+@public(home="rearranged", state="quiet",
+        fast=[Fast(body="sloped(input, weight)", types={"input": "real", "weight": "real"})])  # fmt: skip
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """x above 0, weight x below; one weight, or one a channel (dimension 1). Source: arXiv 1502.01852.
 

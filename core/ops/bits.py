@@ -13,6 +13,7 @@ from ..base.errors import text
 from ..base.shape import broadcast_shapes
 from ..declare import op as declarations
 from ..declare.kinds import Operand
+from ..declare.signature import Fast, register
 from ..dispatch.autocast import behind
 from ..dispatch.declare import operation
 from ..dispatch.operands import need_tensors
@@ -68,6 +69,17 @@ def _sample_integers(rng: Any) -> Any:
     return rng.integers(0, 9, (3, 4)), rng.integers(1, 5, (3, 4))
 
 
+def _fast(name: str, first: str) -> list[Fast]:
+    """Return the plain calls of a function of two operands: of bools, where these have an op, and of whole numbers."""
+    bools = {"bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor"}
+    which = {"bitwise_and": "BITS_AND", "bitwise_or": "BITS_OR", "bitwise_xor": "BITS_XOR", "gcd": "DIVISOR"}.get(name)
+    whole = Fast(body=f"numbers_combined({first}, other, {which})", types={first: "piece"}, raw=("other",),
+                 check=(f"PyArray_TYPE({{{first}}}) == NPY_INT64",))  # fmt: skip
+    if which is None or name not in bools:
+        return [whole] if which else []
+    return [Fast(elementwise=f"{bools[name]}({first}, other)", types={first: "bool", "other": "bool"}), whole]
+
+
 def _declare(name: str, function: Callable[..., Any], doc: str, example: str, *aliases: str) -> Callable[..., Any]:
     op = operation(name, lambda xp, a, b: function(xp, a, b).astype(a.dtype), inputs="a b",
                    samples=lambda rng: [(_sample_integers(rng), {})])  # fmt: skip
@@ -81,14 +93,12 @@ def _declare(name: str, function: Callable[..., Any], doc: str, example: str, *a
             return on_bools(input, other, out=out)  # type: ignore[no-any-return] # it has kernels of its own
         return into(out, op(*_both(name, input, other)), name)
 
-    if on_bools is not None:
-        public.elementwise_call = on_bools.elementwise_call  # type: ignore[attr-defined] # core.dispatch.autocast.public_function asks it first
     public.__name__ = public.__qualname__ = name
     public.__doc__ = (
         f"{doc} Shapes broadcast, dtypes promote.\n\n    *Raises*: NotImplementedError for floating dtypes.\n\n"
         f"    >>> import core\n    >>> core.{name}(core.tensor([12, 5]), core.tensor([10, 3]))\n    {example}\n    "
     )
-    return bind(public, name, aliases, inplace=True)
+    return bind(public, name, aliases, inplace=True, fast=_fast(name, "input"), state="quiet", home="counting")
 
 
 bitwise_and = _declare("bitwise_and", lambda xp, a, b: xp.bitwise_and(a, b), "The bits set in both.", "tensor([8, 1])")
@@ -122,6 +132,9 @@ bitwise_not.elementwise_call = logical_not.elementwise_call  # type: ignore[attr
 bind(bitwise_not, "bitwise_not", inplace=True)
 
 
+operators: dict[str, Callable[..., Any]] = {}
+
+
 def _operators() -> None:
     def binary(f: Callable[..., Any], swap: bool) -> Any:
         def operator(self: Tensor, other: Operand) -> Any:
@@ -135,9 +148,11 @@ def _operators() -> None:
     for name, f in {"and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor, "lshift": bitwise_left_shift,
                     "rshift": bitwise_right_shift}.items():  # fmt: skip
         operator = binary(f, False)
-        if hasattr(f, "elementwise_call"):
-            operator.elementwise_call = f.elementwise_call
-        bind_operator(name, behind(operator), binary(f, True))
+        fast = _fast(f.__name__, "self")
+        key = register(operator, f"operator_{name}", method=False, namespace=None, fast=fast, state="quiet",
+                       home="counting").key if fast else None  # fmt: skip
+        operators[name] = behind(operator, key)
+        bind_operator(name, operators[name], binary(f, True))
         setattr(Tensor, f"__i{name}__", getattr(Tensor, f.__name__ + "_"))
     bind_operator("invert", declarations.functions["bitwise_not"])
 

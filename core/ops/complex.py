@@ -18,6 +18,7 @@ from ..base.shape import broadcast_shapes
 from ..declare import op as declarations
 from ..declare.kinds import MemoryFormat
 from ..declare.op import Elementwise
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.operands import need_tensors
 from ..dispatch.publish import public
@@ -166,7 +167,8 @@ def view_as_complex(input: Tensor) -> Tensor:
     return _view_as_complex(input)
 
 
-@public(method=False)
+@public(method=False, home="rearranged", state="quiet",
+        fast=[Fast(body="complex_of(real, imag)", types={"real": "real", "imag": "real"})])  # fmt: skip
 def complex(real: Tensor, imag: Tensor) -> Tensor:
     """``real + imag i``; the two broadcast and have one dtype, float32 or float64.
 
@@ -318,7 +320,7 @@ for _name, _kind in (("cfloat", complex64), ("cdouble", complex128)):
 # -- elementwise ops of complex numbers --------------------------------------------------------------------------------
 
 _AS_THEY_ARE = (
-    "mul true_divide neg square reciprocal add sub pow_tensor pow_scalar scalar_pow lerp exp expm1 log log2 log10 "
+    "mul true_divide neg square cube reciprocal add sub pow_tensor pow_scalar scalar_pow lerp exp expm1 log log2 log10 "
     "log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh atanh eq ne where isnan isinf isfinite "
     "logical_and logical_or logical_xor logical_not add_product add_quotient sinc tanh_gradient tanh_curve"
 )

@@ -14,6 +14,7 @@ from ..base import dtypes
 from ..base.errors import text, truth
 from ..base.shape import normalize_dim
 from ..declare.kinds import Dim, Scalar
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.out import into
 from ..dispatch.publish import public
@@ -110,7 +111,8 @@ def unique(
     return_counts: Literal[True],
     dim: Dim | None = None,
 ) -> tuple[Tensor, ...]: ...
-@public(python=True)
+@public(python=True, home="counting", state="quiet",
+        fast=[Fast(body="distinct_of(input)", types={"input": "piece"}, ignored=("sorted",))])  # fmt: skip
 def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
            dim: Dim | None = None) -> Any:  # fmt: skip
     """Return the distinct elements (or slices along `dim`) in order; on request where each went, and how often it came.
@@ -263,7 +265,7 @@ _bincount = operation("bincount", _bincount_forward, inputs="x weights?", params
                       samples=lambda rng: [((_sample_ints(rng).reshape(-1), None), {"minlength": 6})])  # fmt: skip
 
 
-@public()
+@public(home="counting", state="quiet", fast=[Fast(body="counts_of(input, minlength)", types={"input": "piece"})])
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each number from 0 to the greatest comes, or the sum of its `weights`.
 
@@ -309,7 +311,9 @@ _histc = operation("histc", _histc_forward, params={"bins": 100, "low": 0.0, "hi
                    samples=lambda rng: [((rng.uniform(-2, 2, (3, 4)),), {"bins": 4})])  # fmt: skip
 
 
-@public()
+@public(home="counting", state="quiet",
+        fast=[Fast(body="histogram_of(input, bins, min, max)", types={"input": "piece"},
+                   raw=("min", "max"))])  # fmt: skip
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None) -> Tensor:
     """Return how many elements fall in each of `bins` equal parts from `min` to `max` (by default of the data).
 
@@ -470,7 +474,8 @@ _isin = operation("isin", lambda xp, x, among, invert: xp.isin(wide(x), wide(amo
                   samples=lambda rng: [((_sample_ints(rng), np.array([1, 3])), {})])  # fmt: skip
 
 
-@public(method=False)
+@public(method=False, home="counting", state="quiet",
+        fast=[Fast(body="among(elements, test_elements)", types=dict.fromkeys(("elements", "test_elements"), "piece"))])  # fmt: skip
 def isin(
     elements: Tensor | Scalar, test_elements: Tensor | Scalar, *, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:

@@ -26,7 +26,6 @@ from ..dispatch.autocast import behind
 from ..dispatch.out import into
 from ..dispatch.publish import offer
 from ..dispatch.sparse import SparseTensor
-from ..dispatch.type_errors import guarded
 from ..events import observe
 from ..tensors.tensor import Tensor, wrap
 from .conversion import as_dtype, as_tensor, asarray, available, from_numpy, placed, tensor
@@ -346,7 +345,6 @@ def _even_in_ops(lo: Any, hi: Any, steps: int, d: Dtype, device: Device | None) 
     return declarations.functions["where"](i < half, rising, falling).to(d)  # type: ignore[no-any-return]
 
 
-@behind
 def logspace(
     start: Number | Tensor,
     end: Number | Tensor,
@@ -369,6 +367,10 @@ def logspace(
     lo, hi, n = _number(start), _number(end), _count("logspace", steps)
     return _made("logspace", lambda xp: xp.power(float(base), _even(xp, lo, hi, n, dtypes.float64)).astype(d.numpy),
                  d, device, requires_grad, out, ignored)  # fmt: skip
+
+
+logspace = offer(logspace, home="creation", state="quiet",
+                 fast=[Fast(body="powers_of(start, end, steps, base)", raw=("start", "end"))])  # fmt: skip
 
 
 def eye(
@@ -408,7 +410,6 @@ def _sized(op: str, row: int, col: int) -> None:
             raise RuntimeError(text(f"{name} must be non-negative, got {size}", op=op))
 
 
-@guarded
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Device | None = None,
                  layout: Layout | None = None, pin_memory: bool = False,
                  requires_grad: bool = False) -> Tensor:  # fmt: skip
@@ -424,7 +425,9 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.i
                  device, requires_grad, None, {})  # fmt: skip
 
 
-@guarded
+tril_indices = _offered(tril_indices, "triangle_of(row, col, offset, 0)")
+
+
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Device | None = None,
                  layout: Layout | None = None, pin_memory: bool = False,
                  requires_grad: bool = False) -> Tensor:  # fmt: skip
@@ -438,3 +441,6 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.i
     _sized("triu_indices", row, col)
     return _made("triu_indices", lambda xp: xp.stack(xp.nonzero(1 - xp.tri(row, col, offset - 1))).astype(dtype.numpy),
                  dtype, device, requires_grad, None, {})  # fmt: skip
+
+
+triu_indices = _offered(triu_indices, "triangle_of(row, col, offset, 1)")

@@ -173,7 +173,8 @@ def logcumsumexp(input: Tensor, dim: Dim, *, out: Tensor | None = None) -> Tenso
 # -- differences and integrals -----------------------------------------------------------------------------------------
 
 
-@public()
+@public(home="rearranged", state="quiet",
+        fast=[Fast(body="differences(elementwise.sub, input, dim)", types={"input": "piece"})])  # fmt: skip
 def diff(input: Tensor, n: int = 1, dim: Dim = -1, prepend: Tensor | None = None, append: Tensor | None = None, *,
          out: Tensor | None = None) -> Tensor:  # fmt: skip
     """Return the `n`-th differences of neighbours along `dim`, with `prepend` and `append` put to the ends first.

@@ -8,6 +8,7 @@ application in optimum experimental design" (2010), and I. Murray, "Differentiat
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from .. import return_types
 from ..autograd.function import Function
 from ..base.errors import text, truth
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.publish import bind, public
 from ..return_types import return_type
@@ -23,7 +25,7 @@ from .creation import eye
 from .joining import cat
 from .linalg import matmul
 from .precision import rounded, wide
-from .solving import LinAlgError, _triangular, check, constant, host, linalg, matrices, single
+from .solving import LinAlgError, _triangular, check, constant, host, linalg, matrices, single, square_matrices
 from .where import where
 
 
@@ -104,7 +106,7 @@ _cholesky = declare("cholesky", _cholesky_forward, params={"mirror": "L"}, vjp=_
                                          for s in ((3, 3), (2, 2, 2))])  # fmt: skip
 
 
-@linalg
+@partial(linalg, fast=[Fast(op="cholesky(A, word.L)", types={"A": "real"}, check=(square_matrices("A"),))])
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     """Return the lower-triangular L with ``A = L @ L.mH`` of positive-definite matrices, or the upper ``L.mH``.
 
@@ -235,7 +237,11 @@ _qr = declare(
 )  # fmt: skip
 
 
-@linalg
+_ReturnQR = return_type("linalg_qr", "Q R")
+
+
+@partial(linalg, fast=[Fast(op="qr(A, word.reduced)", types={"A": "real"}, check=("PyArray_NDIM({A}) >= 2",),
+                            result="linalg_qr")])  # fmt: skip
 def qr(A: Tensor, mode: str = "reduced") -> return_types.linalg_qr:
     """Q with orthonormal columns and upper-triangular R with ``A = Q @ R``; mode "reduced", "complete" or "r".
 
@@ -249,7 +255,7 @@ def qr(A: Tensor, mode: str = "reduced") -> return_types.linalg_qr:
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(text(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', "
                                 "or 'complete'", op="linalg.qr"))  # fmt: skip
-    return return_type("linalg_qr", "Q R")(*_qr(A, mode=mode))
+    return _ReturnQR(*_qr(A, mode=mode))
 
 
 def _torch_cholesky(input: Tensor, upper: bool = False) -> Tensor:

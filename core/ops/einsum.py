@@ -166,7 +166,7 @@ def _of_sublists(given: tuple[Any, ...]) -> tuple[Any, ...]:
 @public(
     method=False,
     home="einsum",
-    fast=[Fast(body="product_by_letters(op.einsum, equation, operands)", raw=("operands",))],
+    fast=[Fast(body="product_by_letters(op.einsum, op.sum, equation, operands)", raw=("operands",))],
 )
 def einsum(equation: str | Tensor, *operands: Tensor | Sequence[Any]) -> Tensor:
     """Sums of products by Einstein's convention: letters that the output lacks are summed over.

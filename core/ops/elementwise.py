@@ -55,6 +55,8 @@ abs = elementwise("abs", lambda x: s.abs(x), vjp=lambda g, x: g * signum(x), ali
                   example=("core.tensor([-1.5, 2.0])", "tensor([1.5000, 2.0000])"))  # fmt: skip
 square = elementwise("square", lambda x: x * x, out="number", vjp=lambda g, x: g * (2.0 * x), label="pow", doc="The square.",
                      example=("core.tensor([-2.0, 3.0])", "tensor([4., 9.])"))  # fmt: skip
+_cube = elementwise("cube", lambda x: x * x * x, out="float", vjp=lambda g, x: g * (3.0 * (x * x)), public=False, label="pow",
+                    doc="The third power.")  # fmt: skip
 reciprocal = elementwise("reciprocal", lambda x: 1.0 / x, out="float", vjp=lambda g, y: -g * y * y, domain=(0.5, 3.0),
                          doc="One over x.", example=("core.tensor([2.0, 4.0])", "tensor([0.5000, 0.2500])"))  # fmt: skip
 _add = elementwise("add", lambda a, b: a + b, vjp=(lambda g: g, lambda g: g), doc="The sum.",
@@ -391,7 +393,7 @@ def _integer_power(a: Tensor, b: Tensor) -> Tensor:
 
 
 @public(inplace=True, home="choice",
-        fast=[Fast(body="powered(elementwise.square, elementwise.pow_half, elementwise.pow_scalar, "
+        fast=[Fast(body="powered(elementwise.square, elementwise.cube, elementwise.pow_half, elementwise.pow_scalar, "
                         "elementwise.pow_tensor, input, exponent)", types={"input": "real"}),
               Fast(elementwise="scalar_pow(exponent, input)", types={"exponent": "real"},
                    check=("is_number(input)",))])  # fmt: skip
@@ -425,6 +427,8 @@ def pow(input: Operand, exponent: Operand, *, out: Tensor | None = None) -> Tens
         return pow_tensor(input, exponent, out=out)
     if exponent == 2:
         return square(input, out=out)
+    if exponent == 3:
+        return _cube(input, out=out)  # type: ignore[no-any-return]
     if exponent == 0.5:
         return _square_root(input, out=out)  # type: ignore[no-any-return]
     return pow_scalar(input, exponent, out=out)

@@ -245,7 +245,8 @@ def scatter_add(input: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor:
     return y if input.ndim else reshape(y, ())
 
 
-@public()
+@public(home="index", fast=[Fast(op="gather(input, indices, dim)", types={"input": "piece", "indices": "index"},
+                                 given=("dim",), check=("goes_beside({input}, {dim}, {indices})",))])  # fmt: skip
 def take_along_dim(input: Tensor, indices: Tensor, dim: Dim | None = None) -> Tensor:
     """As `gather`, with `indices` and `input` broadcast in the other dimensions; without `dim` on the flattened input.
 
@@ -310,8 +311,7 @@ def index_select(input: Tensor, dim: Dim, index: Tensor, *, out: Tensor | None =
     d = _vector("index_select", input, dim, index)
     x = reshape(input, 1) if not input.ndim else input
     y = _advanced(_index, x, (), _on(d, index))
-    y = reshape(y, ()) if not input.ndim else y
-    return into(out, y)
+    return into(out, reshape(y, ()) if not input.ndim else y)
 
 
 def _with_slices(op: str, input: Tensor, dim: int, index: Tensor, source: Tensor, accumulate: bool) -> Tensor:
@@ -368,7 +368,9 @@ def index_copy(input: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor
     return _with_slices("index_copy", input, dim, index, source, False)
 
 
-@public(inplace=True)
+@public(inplace=True, home="index", state="quiet",
+        fast=[Fast(body="slices_filled(input, dim, index, value)", types={"input": "piece", "index": "index"},
+                   raw=("value",), check=("is_list_for({input}, {dim}, {index})",))])  # fmt: skip
 def index_fill(input: Tensor, dim: Dim, index: Tensor, value: Tensor | Scalar) -> Tensor:
     """Return a copy of `input` with the slices at `index` set to a number.
 
@@ -410,10 +412,14 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     return reshape(input, -1)[index]
 
 
+_MASK = ("PyArray_TYPE({mask}) == NPY_BOOL",)
+_TRUE_ROWS = [Fast(body="rows_of_true(input)", types={"input": "piece"}, check=("PyArray_TYPE({input}) == NPY_BOOL",))]
+
 # -- masks -------------------------------------------------------------------------------------------------------------
 
 
-@public()
+@public(home="index", state="quiet",
+        fast=[Fast(body="masked_items(input, mask)", types={"input": "piece", "mask": "piece"}, check=_MASK)])  # fmt: skip
 def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the elements where `mask` is true, as a vector; both broadcast.
 
@@ -425,11 +431,12 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
         raise RuntimeError(text("masked_select: expected BoolTensor for mask", op="masked_select", came=f"{mask.dtype}",
                                 remedy="mask.bool()"))  # fmt: skip
     shape = broadcast_shapes(input._a.shape, mask._a.shape, op="masked_select")
-    y = expand(input, shape)[expand(mask, shape)] if shape else reshape(input, 1)[reshape(mask, 1)]
-    return into(out, y)
+    return into(out, expand(input, shape)[expand(mask, shape)] if shape else reshape(input, 1)[reshape(mask, 1)])
 
 
-@public(inplace=True)
+@public(inplace=True, home="index", state="quiet",
+        fast=[Fast(body="filled_in_order(input, mask, source)", check=_MASK,
+                   types=dict.fromkeys(("input", "mask", "source"), "piece"))])  # fmt: skip
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Return a copy of `input` with the elements of `source`, in order, where `mask` is true.
 
@@ -459,9 +466,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 def nonzero(input: Tensor, *, as_tuple: Literal[False] = False, out: Tensor | None = None) -> Tensor: ...
 @overload
 def nonzero(input: Tensor, *, as_tuple: Literal[True], out: Tensor | None = None) -> tuple[Tensor, ...]: ...
-@public(home="index", state="quiet",
-        fast=[Fast(body="rows_of_true(input)", types={"input": "piece"},
-                   check=("PyArray_TYPE({input}) == NPY_BOOL",))])  # fmt: skip
+@public(home="index", state="quiet", fast=_TRUE_ROWS)
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
     """Return where `input` is not 0: the indices as rows, or with `as_tuple` a vector for each dimension.
 
@@ -484,7 +489,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
     return into(out, y)
 
 
-@public()
+@public(home="index", state="quiet", fast=_TRUE_ROWS)
 def argwhere(input: Tensor) -> Tensor:
     """Return where `input` is not 0, the indices as rows.
 

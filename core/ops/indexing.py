@@ -466,7 +466,9 @@ def index_put_(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, 
     return _put(input, to(values, input._kind), _given(input, indices), accumulate, "index_put_")
 
 
-@public()
+@public(home="index", state="quiet",
+        fast=[Fast(body="put_at(input, indices, values, accumulate)", types={"input": "piece", "values": "piece"},
+                   raw=("indices",))])  # fmt: skip
 def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
     """As `index_put_`, on a copy.
 
@@ -485,8 +487,7 @@ Tensor.__getitem__ = offer(  # type: ignore[method-assign]
     namespace=None,
     home="views",
     state="quiet",
-    fast=[Fast(body="picked(self, index)", types={"self": "any"})],
-)
+    fast=[Fast(body="picked(self, index)", types={"self": "any"})])  # fmt: skip
 bind_operator("getitem", Tensor.__getitem__)
 Tensor.__setitem__ = offer(  # type: ignore[method-assign]
     setitem,
@@ -494,7 +495,6 @@ Tensor.__setitem__ = offer(  # type: ignore[method-assign]
     namespace=None,
     home="setitem",
     state="any",
-    fast=[Fast(body="assigned(self, index, value)", types={"self": "any"})],
-)
+    fast=[Fast(body="assigned(self, index, value)", types={"self": "any"})])  # fmt: skip
 if native.module is not None:
     native.module.set_setitem()  # native/binding/calls/inplace.c takes what is plain

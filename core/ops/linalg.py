@@ -248,7 +248,8 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     return _product("dot", input, tensor)
 
 
-@public("ger")
+@public("ger", home="rearranged", state="quiet",
+        fast=[Fast(body="outer_of(input, vec2)", types={"input": "real", "vec2": "real"})])  # fmt: skip
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """Return the outer product of two vectors.
 

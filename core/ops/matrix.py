@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import normalize_dim, normalize_dims
 from ..declare.kinds import Dims, Sizes
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.publish import bind
 from ..tensors.tensor import Tensor
@@ -65,7 +67,9 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Dims | None = None, keepdim: boo
     return _norm(x, p=float(ord), dim=dims, keepdim=keepdim)  # type: ignore[no-any-return]
 
 
-@linalg
+@partial(linalg, home="reduce",
+         fast=[Fast(body="frobenius(op.vector_norm, A)", types={"A": "real"},
+                    check=("PyArray_NDIM({A}) == 2",))])  # fmt: skip
 def matrix_norm(A: Tensor, ord: float | str = "fro", dim: Sizes = (-2, -1), keepdim: bool = False, *,
                 dtype: Dtype | None = None) -> Tensor:  # fmt: skip
     """Return the norm of matrices: "fro", "nuc" (the sum of the singular values), 2 or -2 (the greatest or least of

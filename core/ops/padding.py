@@ -67,7 +67,10 @@ def _known_source(n: int, before: int, after: int, mode: str) -> Any:
     method=False,
     namespace="nn.functional",
     home="layers",
-    fast=[Fast(body="bordered(op.constant_pad, input, pad, value)", types={"input": "real"})],
+    fast=[
+        Fast(body="bordered(op.constant_pad, input, pad, value)", types={"input": "real"}),
+        Fast(body="bordered_by_itself(input, pad, mode)", types={"input": "piece"}, raw=("mode",)),
+    ],
 )
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """`input` with a border. `pad` is (left, right, top, bottom, ...), the last dimension first; negative crops.

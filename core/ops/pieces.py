@@ -65,7 +65,8 @@ def select(input: Tensor, dim: Dim, index: int | Tensor) -> Tensor:
     return _select(input, key=(*(slice(None),) * d, i, Ellipsis))
 
 
-@public()
+@public(home="views", state="quiet",
+        fast=[Fast(body="diagonal_view(input, offset, dim1, dim2)", types={"input": "any"})])  # fmt: skip
 def diagonal(input: Tensor, offset: int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor:
     """Return a view of the diagonal of two dimensions, which becomes the last one.
 
@@ -105,7 +106,8 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     return _unfold(input, dim=d, size=size, step=step)
 
 
-@public()
+@public(home="rearranged", state="quiet",
+        fast=[Fast(body="diagonal_filled(input, offset)", types={"input": "piece"})])  # fmt: skip
 def diag_embed(input: Tensor, offset: int = 0, dim1: Dim = -2, dim2: Dim = -1) -> Tensor:
     """Zeros with `input` on the diagonal of two new dimensions.
 

@@ -195,7 +195,7 @@ def _make_max(n: int) -> tuple[Any, Any]:
     """
     plain = f"greatest(op.max_pool, {n}, input, kernel_size, stride, padding, dilation, return_indices)"
     raw = ("kernel_size", "stride", "padding", "dilation")
-    shown = _show(function, name, doc, fast=[Fast(body=plain, types={"input": "real"}, raw=raw)] if n < 3 else [])
+    shown = _show(function, name, doc, fast=[Fast(body=plain, types={"input": "real"}, raw=raw)])
     doc = f"""The values of `{name}` and their places.
 
     >>> import core
@@ -326,7 +326,7 @@ def _make_avg(n: int) -> Any:
     tensor([2., 1.])
     """,
         n == 1,
-        [Fast(body=plain, types={"input": "real"}, raw=("kernel_size", "stride", "padding"))] if n < 3 else [],
+        [Fast(body=plain, types={"input": "real"}, raw=("kernel_size", "stride", "padding"))],
     )
 
 

@@ -76,7 +76,8 @@ def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] = 2, out
     return y
 
 
-@public()
+@public(home="matmul", fast=[Fast(body="inner_products(op.matmul, input, other)",
+                                   types={"input": "real", "other": "real"})])  # fmt: skip
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Return the sum of products over the last dimensions; a scalar multiplies.
 
@@ -114,7 +115,8 @@ def vecdot(x: Tensor, y: Tensor, *, dim: Dim = -1) -> Tensor:
     return (x.conj() * y).sum(dim)  # type: ignore[attr-defined, no-any-return]
 
 
-@public()
+@public(home="rearranged", state="quiet",
+        fast=[Fast(body="kronecker(input, other)", types={"input": "real", "other": "real"})])  # fmt: skip
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """Return the Kronecker product: every element of `input` times the whole of `other`.
 
@@ -228,7 +230,10 @@ _linalg_cross.__name__ = _linalg_cross.__qualname__ = "cross"
 linalg(_linalg_cross)
 
 
-@public()
+@public(fast=[Fast(op="cross(input, other, dim)", types={"input": "real", "other": "real"}, given=("dim",),
+                   check=("PyArray_NDIM({input}) == PyArray_NDIM({other})", "PyArray_DIM({input}, {dim}) == 3",
+                          "PyArray_CompareLists(PyArray_DIMS({input}), PyArray_DIMS({other}), PyArray_NDIM({input}))",
+                          "same_kind(input, other)"))])  # fmt: skip
 def cross(input: Tensor, other: Tensor, dim: Dim | None = None) -> Tensor:
     """Return the vector products along `dim`, without which it is the first dimension of size 3.
 
@@ -341,7 +346,8 @@ def renorm(input: Tensor, p: float, dim: Dim, maxnorm: float) -> Tensor:
 # -- joined along the diagonal; covariances ----------------------------------------------------------------------------
 
 
-@public(method=False)
+@public(method=False, home="rearranged", state="quiet",
+        fast=[Fast(body="blocks_along(tensors)", raw=("tensors",))])  # fmt: skip
 def block_diag(*tensors: Tensor) -> Tensor:
     """Return the matrices along the diagonal of a larger one, zeros elsewhere; vectors are rows.
 

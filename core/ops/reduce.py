@@ -105,7 +105,8 @@ def sum(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype:
     return _sum(x, dim=normalize_dims(dim, input.ndim, "sum"), keepdim=keepdim)
 
 
-@public()
+@public(home="rearranged", state="quiet",
+        fast=[Fast(body="sum_of_numbers(op.sum, input, dim, keepdim)", types={"input": "real"})])  # fmt: skip
 def nansum(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
     """Return the sum of what is not NaN.
 

@@ -8,10 +8,9 @@ from typing import Any
 from ..base.errors import text
 from ..base.source import warn
 from ..declare.kinds import Ints
-from ..dispatch.autocast import behind
-from ..dispatch.publish import public
+from ..declare.signature import Fast
+from ..dispatch.publish import namespaces, public
 from ..tensors.tensor import Tensor
-from .conv import _both
 from .resample_ops import _resample, sizes_by
 
 _KIND = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}  # the dimensions that each is for
@@ -174,7 +173,6 @@ def upsample_bilinear(
 # -- between channels and pixels ---------------------------------------------------------------------------------------
 
 
-@behind
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Channels into pixels: ``(..., C r², H, W) -> (..., C, H r, W r)``. Source: arXiv 1609.05158.
 
@@ -208,7 +206,6 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     return x.reshape(*lead, c // (r * r), h * r, w * r)
 
 
-@behind
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """Pixels into channels, the reverse of `pixel_shuffle`.
 
@@ -244,7 +241,6 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     return x.reshape(*lead, c * r * r, h // r, w // r)
 
 
-@behind
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Return the channels of `groups` groups dealt in turn: ``(N, g, C / g, ...)`` becomes ``(N, C / g, g, ...)``.
 
@@ -277,7 +273,6 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     return input.reshape(n, groups, c // groups, *rest).transpose(1, 2).reshape(n, c, *rest)
 
 
-@behind
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """`channel_shuffle` under another of PyTorch's names.
 
@@ -288,5 +283,15 @@ def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
     return channel_shuffle(input, groups)
 
 
-for _function in (pixel_shuffle, pixel_unshuffle, channel_shuffle, native_channel_shuffle):
-    _both(_function)
+def _moved(function: Any, body: str) -> Any:
+    """Public in nn.functional, and like PyTorch's in `core` too; `body`: the C function of plain calls."""
+    fast = [Fast(body=body, types={"input": "piece"})]
+    known = public(namespace="nn.functional", method=False, home="rearranged", state="quiet", fast=fast)(function)
+    namespaces[""][function.__name__] = known
+    return known
+
+
+pixel_shuffle = _moved(pixel_shuffle, "pixels_of_channels(input, upscale_factor)")
+pixel_unshuffle = _moved(pixel_unshuffle, "channels_of_pixels(input, downscale_factor)")
+channel_shuffle = _moved(channel_shuffle, "channels_dealt(input, groups)")
+native_channel_shuffle = _moved(native_channel_shuffle, "channels_dealt(input, groups)")

@@ -15,6 +15,7 @@ from ..base.device import kind as kind_of
 from ..base.errors import text
 from ..base.modes import state as mode
 from ..base.source import here
+from ..declare.signature import Fast
 from ..dispatch.draws import bernoulli_array, normals, source, uniform_array
 from ..dispatch.inplace import write
 from ..dispatch.out import into
@@ -35,7 +36,7 @@ def finished(a: Any, kind: Kind, requires_grad: bool, out: Tensor | None) -> Ten
     return t.requires_grad_() if requires_grad else t
 
 
-@public()
+@public(home="drawing", state="quiet", fast=[Fast(body="ones_with(input)", types={"input": "real"})])
 def bernoulli(
     input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None
 ) -> Tensor:
@@ -171,7 +172,7 @@ def scaled(u: Any, width: Any, low: Any) -> Any:
     return total + (((product - (total - part)) + (low - part)) + error)
 
 
-@public(namespace=None)
+@public(namespace=None, home="drawing", state="any", fast=[Fast(body="filled_uniform(input)", types={"input": "any"})])
 def uniform_(
     input: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generator | None = None, **bounds: Any
 ) -> Tensor:
@@ -191,7 +192,7 @@ def uniform_(
     return _fill(input, "uniform_", scaled(u.astype(wide, copy=False), wide(b) - wide(a), a).astype(input._a.dtype))
 
 
-@public(namespace=None)
+@public(namespace=None, home="drawing", state="any", fast=[Fast(body="filled_normal(input)", types={"input": "any"})])
 def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers.
 
@@ -218,7 +219,8 @@ def bernoulli_(input: Tensor, p: float | Tensor = 0.5, *, generator: Generator |
     return _fill(input, "bernoulli_", bernoulli_array(probabilities, input.device, generator).astype(input._a.dtype))
 
 
-@public(namespace=None)
+@public(namespace=None, home="drawing", state="any",
+        fast=[Fast(body="filled_exponential(input)", types={"input": "any"})])  # fmt: skip
 def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers of the exponential distribution of rate `lambd`.
 

@@ -13,6 +13,7 @@ from typing import Any
 from ..base.errors import text
 from ..base.shape import Size as Shape
 from ..base.source import warn
+from ..declare.signature import Fast
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
 from .constant import piecewise
@@ -122,7 +123,9 @@ def _check(input: Tensor, grid: Tensor, mode: str, padding_mode: str) -> int:
     return n
 
 
-@public(namespace="nn.functional", method=False)
+@public(namespace="nn.functional", method=False, home="layers", state="quiet",
+        fast=[Fast(body="read_at(input, grid, align_corners)", types={"input": "real", "grid": "real"},
+                   raw=("align_corners",))])  # fmt: skip
 def grid_sample(
     input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:

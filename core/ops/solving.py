@@ -7,7 +7,8 @@ Gradients: M. B. Giles, "Collected matrix derivative results for forward and rev
 from __future__ import annotations
 
 import math
-from functools import wraps
+from collections.abc import Sequence
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from .. import return_types
 from ..base import dtypes
 from ..base.errors import text
 from ..base.shape import broadcast_shapes
+from ..declare.signature import Fast, register
 from ..dispatch.autocast import public_function
 from ..dispatch.declare import operation
 from ..dispatch.out import into
@@ -34,8 +36,8 @@ class LinAlgError(RuntimeError):
     """A matrix that cannot be factored or inverted, as PyTorch's ``torch.linalg.LinAlgError``."""
 
 
-def linalg(function: Any) -> Any:
-    """Decorator: make a written function public in `core.linalg`, with ``out=``."""
+def linalg(function: Any, *, fast: Sequence[Fast] = (), home: str = "") -> Any:
+    """Decorator: make a function public in `core.linalg`, with ``out=``; `fast`: the plain calls that C takes."""
 
     @wraps(function)
     def with_out(*args: Any, out: Any = None, **kwargs: Any) -> Any:
@@ -46,8 +48,17 @@ def linalg(function: Any) -> Any:
             return type(y)(*(into(o, t, function.__name__) for o, t in zip(out, y, strict=True)))
         return into(out, y, function.__name__)
 
-    known = namespaces["linalg"][function.__name__] = public_function(with_out, function.__name__)
+    name, key = function.__name__, None
+    if fast:
+        key = register(with_out, name, namespace="linalg", method=False, fast=fast, home=home).key
+    known = namespaces["linalg"][name] = public_function(with_out, name, key)
     return known
+
+
+def square_matrices(name: str) -> str:
+    """Return the condition in C that an array holds square matrices."""
+    last = f"PyArray_NDIM({{{name}}})"
+    return f"{last} >= 2 && PyArray_DIM({{{name}}}, {last} - 1) == PyArray_DIM({{{name}}}, {last} - 2)"
 
 
 def check(op: str, x: Any, *, name: str = "A", square: bool = False, ndim: int = 2) -> None:
@@ -247,12 +258,17 @@ def _triangular_vjp(g: Tensor, a: Tensor, y: Tensor, a_shape: Any, b_shape: Any,
 _triangular = operation(
     "solve_triangular", _triangular_forward, inputs="a b", params={"upper": True, "unitriangular": False},
     vjp=_triangular_vjp, shape="(n,n),(n,k)->(n,k)", label="linalg_solve_triangular",
-    samples=lambda rng: [((*matrices(rng, (3, 3)), rng.uniform(-1, 1, (2, 3, 2))), {"upper": u, "unitriangular": not u})
-                         for u in (True, False)],
+    samples=lambda rng: [((*matrices(rng, s), rng.uniform(-1, 1, (2, 3, 2))), {"upper": u, "unitriangular": not u})
+                         for s, u in (((3, 3), True), ((3, 3), False), ((2, 3, 3), False))],
 )  # fmt: skip
 
 
-@linalg
+@partial(
+    linalg,
+    fast=[Fast(op="solve_triangular(A, B, upper, unitriangular)", types={"A": "real", "B": "real"},
+               check=(square_matrices("A"), "PyArray_NDIM({A}) == PyArray_NDIM({B})", "same_kind(A, B)",
+                      "PyArray_DIM({A}, PyArray_NDIM({A}) - 1) == PyArray_DIM({B}, PyArray_NDIM({B}) - 2)"))],
+)  # fmt: skip
 def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
     """Return the X with ``A @ X = B`` (or ``X @ A = B``), where of A only one triangle counts; no check of its
     diagonal.

@@ -8,6 +8,7 @@ is infinite or NaN); the values still have theirs.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from .. import return_types
 from ..base import dtypes
 from ..base.errors import text, truth
+from ..declare.signature import Fast
 from ..dispatch.publish import bind, public
 from ..return_types import return_type
 from ..tensors.tensor import Tensor
@@ -22,7 +24,7 @@ from .creation import eye
 from .decomposition import declare, hermitian, positive
 from .linalg import matmul
 from .precision import rounded, wide
-from .solving import LinAlgError, _solve, check, constant, host, linalg, matrices, one_dtype
+from .solving import LinAlgError, _solve, check, constant, host, linalg, matrices, one_dtype, square_matrices
 from .where import where
 
 
@@ -120,7 +122,9 @@ _linalg_svd.__name__ = _linalg_svd.__qualname__ = "svd"
 linalg(_linalg_svd)
 
 
-@linalg
+@partial(linalg, home="reduce",
+         fast=[Fast(body="result_of(op.svd, A, Py_False, 1)", types={"A": "real"},
+                    check=("PyArray_NDIM({A}) >= 2",))])  # fmt: skip
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """Return the singular values, descending.
 
@@ -188,7 +192,9 @@ def eigh(A: Tensor, UPLO: str = "L") -> return_types.linalg_eigh:
     return return_type("linalg_eigh", "eigenvalues eigenvectors")(*_eigh(A, mirror=UPLO.upper()))
 
 
-@linalg
+@partial(linalg, home="reduce",
+         fast=[Fast(body="result_of(op.eigh, A, word.L, 0)", types={"A": "real"},
+                    check=(square_matrices("A"),))])  # fmt: skip
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """Return the eigenvalues of symmetric (Hermitian) matrices, ascending.
 

@@ -24,6 +24,7 @@ SPELT: dict[str, Callable[..., Any]] = {
     "clamp_below": lambda lib, x, low: lib.clamp(x, min=low),
     "clamp_above": lambda lib, x, high: lib.clamp(x, max=high),
     "pow_half": lambda lib, x: x**0.5,
+    "cube": lambda lib, x: x**3,
     "clip_between": lambda lib, x: lib.clamp(x, -0.5, 0.7),
     "gelu_erf": lambda lib, x: lib.nn.functional.gelu(x),
     "gelu_tanh": lambda lib, x: lib.nn.functional.gelu(x, approximate="tanh"),

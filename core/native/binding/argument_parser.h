@@ -58,6 +58,13 @@ static inline int may_be_recorded(PyObject *tensor) {
     return (t->requires_grad || t->base != Py_None) && recording_now() != 0;
 }
 
+/* Whether a tensor is on the CPU, and what is made of it is noted in no graph. */
+static inline int is_unnoted(PyObject *tensor) {
+    if (on_cpu(((Tensor *)tensor)->kind) <= 0) return 0;
+    const int recording = recording_now();
+    return !recording || (recording > 0 && up_to_date((Tensor *)tensor) >= 0 && !((Tensor *)tensor)->requires_grad);
+}
+
 /* Tensors of one kind and dtype in a list or tuple. */
 typedef struct {
     Py_ssize_t count;
@@ -110,6 +117,23 @@ static inline int sizes_in(PyObject *const *args, Py_ssize_t count, Sizes *sizes
 PyObject *reshaped_to(PyObject *input, const Sizes *sizes);
 PyObject *expanded_to(PyObject *input, const Sizes *sizes);
 PyObject *items_at(PyObject *input, PyObject *key);
+
+/* Matrices with zeros but for a diagonal, and a border of the tensor's own items (calls/rearranged.c). */
+PyObject *diagonal_filled(PyObject *input, npy_intp offset);
+PyObject *bordered_by_itself(PyObject *input, const Sizes *pad, PyObject *mode);
+
+/* Whether tensors are made on the CPU where nothing else is said; the seed and the offset of n numbers that the default
+   generator sets aside, 0 where another engine makes them (calls/creation.c). */
+int made_here(void);
+int numbers_taken(npy_intp n, unsigned long long *seed, unsigned long long *offset);
+
+/* A tensor over an array, whose reference it takes; NULL gives NULL. */
+static inline PyObject *tensor_of_array(PyObject *array) {
+    PyObject *kind = array ? kind_of_array((PyArrayObject *)array) : NULL;
+    if (kind) return (PyObject *)tensor_over(array, kind);
+    Py_XDECREF(array);
+    return NULL;
+}
 
 /* The NumPy dtype of a dtype of the package (borrowed), NULL of what is none. */
 PyArray_Descr *descr_of(PyObject *dtype);

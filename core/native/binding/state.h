@@ -8,7 +8,8 @@
    come first. */
 #define KNOWN_OPS(op)                                                                                                       \
     op(VIEW, "view") op(PERMUTE, "permute") op(TRANSPOSE, "transpose") op(T, "t") op(SQUEEZE, "squeeze")                    \
-    op(UNSQUEEZE, "unsqueeze") op(SLICE, "slice") op(SELECT, "select") op(EXPAND, "expand") op(SPLIT, "split")              \
+    op(UNSQUEEZE, "unsqueeze") op(SLICE, "slice") op(SELECT, "select") op(EXPAND, "expand") op(DIAGONAL, "diagonal")        \
+    op(SPLIT, "split")                                                                                                      \
     op(UNBIND, "unbind") op(CAT, "cat") op(STACK, "stack")                                                                  \
     op(CAST, "cast") op(AMAX, "amax") op(AMIN, "amin") op(MAX_DIM, "max_dim") op(MIN_DIM, "min_dim")                        \
     op(ARGMAX, "argmax") op(ARGMIN, "argmin") op(ALL, "all") op(ANY, "any") op(SUM, "sum") op(SORT, "sort")                 \

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/copy.h"
+#include "kernels/kernel.h"
 #include "kernels/kernels.h"
 
 int memory_order(const strided *a, int *order) {
@@ -121,7 +122,13 @@ REDUCE_AXES(float, f32)
 REDUCE_AXES(double, f64)
 
 /* Sums wrap around, as NumPy's do. */
-static int reduce_i64(int kind, const int64_t *x, int64_t *y, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner) {
+VECTOR static int reduce_i64(int kind, const int64_t *x, int64_t *y, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner) {
+    for (ptrdiff_t o = 0; kind == REDUCE_SUM && inner == 1 && o < outer; o++) {
+        uint64_t sum = 0;
+        for (ptrdiff_t k = 0; k < n; k++) sum += (uint64_t)x[o * n + k];
+        y[o] = (int64_t)sum;
+    }
+    if (kind == REDUCE_SUM && inner == 1) return 1;
     for (ptrdiff_t o = 0; o < outer; o++)
         for (ptrdiff_t i = 0; i < inner; i++) {
             const int64_t *row = x + o * n * inner + i;

@@ -1,6 +1,8 @@
 /* Items of one type as those of another, and how many are not 0. */
 #include "kernels/convert.h"
 
+#include "kernels/kernel.h"
+
 /* The loops from one type: `item` is x[i], or whether it is not 0. */
 #define TO(letter, T, item)                                        \
     case letter: {                                                 \
@@ -9,7 +11,7 @@
         return 1;                                                  \
     }
 #define FROM(name, S, item)                                                                             \
-    static int from_##name(char to, const S *restrict x, void *restrict out, ptrdiff_t n) {             \
+    VECTOR static int from_##name(char to, const S *restrict x, void *restrict out, ptrdiff_t n) {             \
         switch (to) {                                                                                   \
             TO('?', uint8_t, x[i] != 0)                                                                 \
             TO('i', int32_t, item)                                                                      \

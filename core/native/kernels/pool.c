@@ -5,6 +5,7 @@
 #ifndef REAL
 #include "runtime/paths.h"
 #include "kernels/real.h"
+#include "kernels/window_plan.h"
 
 /* Items of a row at a time; rows so short go item by item; items of which a loop of known length is made. */
 enum { STRETCH = 256, SHORT_ROW = 24, AT_ONCE = 16 };
@@ -174,6 +175,26 @@ void NAME(max_pool)(const REAL *x, REAL *y, int64_t *places, ptrdiff_t planes, c
     NAME(pooling) context = {x, y, places, w, planes * w->size[0] * w->size[1]};
     const ptrdiff_t rows = planes * w->out[0];
     parallel_for(rows, 4.0 * (double)(rows * w->out[1] * w->kernel[0] * w->kernel[1]), NAME(pool_rows), &context);
+}
+
+int NAME(max_pool_planned)(const window_plan *plan, const REAL *x, REAL *y, int64_t *places) {
+    const pool_window *w = &plan->window, *d = &plan->depth;
+    if (!d->size[0]) return NAME(max_pool)(x, y, places, plan->planes, w), 1;
+    const ptrdiff_t items = d->size[1], outer = plan->planes / d->size[0], all = plan->planes * items;
+    REAL *flat = malloc(sizeof(REAL) * (size_t)all);
+    int64_t *of_planes = malloc(sizeof(int64_t) * (size_t)all);
+    const int there = flat && of_planes;
+    if (there) {
+        NAME(max_pool)(x, flat, of_planes, plan->planes, w);
+        NAME(max_pool)(flat, y, places, outer, d);
+        const ptrdiff_t each = d->out[0] * items, size = w->size[0] * w->size[1];
+        for (ptrdiff_t o = 0; o < outer; o++)
+            for (ptrdiff_t k = o * each; k < (o + 1) * each; k++)
+                places[k] = of_planes[o * d->size[0] * items + places[k]] + places[k] / items * size;
+    }
+    free(flat);
+    free(of_planes);
+    return there;
 }
 
 typedef struct {

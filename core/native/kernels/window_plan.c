@@ -12,23 +12,34 @@ static int numbers(const ptrdiff_t *given, int count, ptrdiff_t least, ptrdiff_t
 }
 
 int window_planned(window_plan *plan, const ptrdiff_t *shape, int ndim, const window_settings *s, int spreads) {
-    pool_window *w = &plan->window;
-    const int n = s->count;
+    pool_window *w = &plan->window, *d = &plan->depth;
+    const int n = s->count, deep = n == 3, flat = n - deep;
     ptrdiff_t *mine = spreads ? w->out : w->size, *made = spreads ? w->size : w->out;
-    if (n < 1 || n > 2 || ndim < n || ndim > WINDOW_AXES) return 0;
+    if (n < 1 || n > 3 || ndim < n || ndim > WINDOW_AXES) return 0;
     for (int k = 0; k < 4; k++)
         if (s->counts[k] != n) return 0;
-    if (!numbers(s->kernel, n, 1, 1, w->kernel) || !numbers(s->stride, n, 1, 1, w->stride) ||
-        !numbers(s->padding, n, 0, 0, w->padding) || !numbers(s->made, n, 1, 1, made) ||
-        (s->dilation && !numbers(s->dilation, n, 1, 1, w->dilation)))
+    if (!numbers(s->kernel + deep, flat, 1, 1, w->kernel) || !numbers(s->stride + deep, flat, 1, 1, w->stride) ||
+        !numbers(s->padding + deep, flat, 0, 0, w->padding) || !numbers(s->made + deep, flat, 1, 1, made) ||
+        (s->dilation && !numbers(s->dilation + deep, flat, 1, 1, w->dilation)))
         return 0;
-    mine[0] = n == 2 ? shape[ndim - 2] : 1;
+    mine[0] = n > 1 ? shape[ndim - 2] : 1;
     mine[1] = shape[ndim - 1];
-    plan->planes = sizes_multiplied(shape, ndim - n);
+    *d = (pool_window){.size = {0}};
+    if (deep) {
+        const ptrdiff_t items = made[0] * made[1], own = shape[ndim - 3];
+        if (s->made[0] < 1) return 0;
+        *d = (pool_window){.size = {spreads ? s->made[0] : own, items}, .kernel = {s->kernel[0], 1}, .stride = {s->stride[0], 1},
+                           .padding = {s->padding[0], 0}, .dilation = {s->dilation ? s->dilation[0] : 1, 1},
+                           .out = {spreads ? own : s->made[0], items}};
+        for (int k = 0; k < 2; k++)
+            if (d->kernel[k] < 1 || d->stride[k] < 1 || d->padding[k] < 0 || d->dilation[k] < 1 || d->size[k] > INT32_MAX) return 0;
+    }
+    plan->planes = sizes_multiplied(shape, ndim - flat);
     plan->ndim = ndim;
     plan->strides_there = 0;
     for (int k = 0; k < ndim; k++) plan->shape[k] = shape[k];
-    for (int k = 0; k < n; k++) plan->shape[ndim - 1 - k] = made[1 - k];
+    for (int k = 0; k < flat; k++) plan->shape[ndim - 1 - k] = made[1 - k];
+    if (deep) plan->shape[ndim - 3] = s->made[0];
     return 1;
 }
 

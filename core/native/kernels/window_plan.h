@@ -8,11 +8,12 @@
 
 enum { WINDOW_AXES = 16 };
 
-/* Windows over the last one or two axes, and the shape of the result. */
+/* Windows over the last one or two axes, and the shape of the result. Of three axes `window` is over the planes of each
+   volume, and `depth` over the planes' items, one row of them behind another; else depth.size[0] is 0. */
 typedef struct {
     int ndim, strides_there;
     ptrdiff_t shape[WINDOW_AXES], strides[1], planes;
-    pool_window window;
+    pool_window window, depth;
 } window_plan;
 
 /* Settings of `count` dimensions. made: the sizes of the result; with `spreads` those of the planes that it is. */
@@ -21,6 +22,15 @@ typedef struct {
     const ptrdiff_t *kernel, *stride, *padding, *dilation, *made; /* dilation may be NULL */
 } window_settings;
 int window_planned(window_plan *plan, const ptrdiff_t *shape, int ndim, const window_settings *settings, int spreads);
+
+/* Pooling as it is planned (pool.c, windows.c); 0 without memory. */
+#define DECLARE_PLANNED(T, S)                                                                    \
+    int max_pool_planned_##S(const window_plan *plan, const T *x, T *y, int64_t *places);        \
+    int window_sum_planned_##S(const window_plan *plan, const T *x, T *y);                       \
+    int window_spread_planned_##S(const window_plan *plan, const T *x, T *y);
+DECLARE_PLANNED(float, f32)
+DECLARE_PLANNED(double, f64)
+#undef DECLARE_PLANNED
 
 /* A convolution of x, or its transpose, and the shape of its result; the gradient of its weight. */
 typedef struct {

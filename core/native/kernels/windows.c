@@ -4,6 +4,7 @@
 #ifndef REAL
 #include "runtime/paths.h"
 #include "kernels/real.h"
+#include "kernels/window_plan.h"
 
 enum { SPAN = 2048 }; /* items of a row at a time */
 
@@ -98,5 +99,21 @@ void NAME(window_spread)(const REAL *x, REAL *y, ptrdiff_t planes, const pool_wi
     const ptrdiff_t rows = planes * w->size[0], taps = w->kernel[0] / w->stride[0] + 1;
     parallel_for(rows, 2.0 * (double)rows * (double)(w->out[1] * (taps + w->kernel[1])), NAME(spread_rows), &c);
 }
+
+/* Over the planes, then over the rows that their results make, where there are three dimensions. */
+#define PLANNED(name, items_of_plane)                                                              \
+    int NAME(name##_planned)(const window_plan *plan, const REAL *x, REAL *y) {                    \
+        const pool_window *w = &plan->window, *d = &plan->depth;                                   \
+        if (!d->size[0]) return NAME(name)(x, y, plan->planes, w), 1;                              \
+        REAL *flat = malloc(sizeof(REAL) * (size_t)(plan->planes * d->size[1]));                   \
+        if (!flat) return 0;                                                                       \
+        NAME(name)(x, flat, plan->planes, w);                                                      \
+        NAME(name)(flat, y, plan->planes / items_of_plane, d);                                     \
+        free(flat);                                                                                \
+        return 1;                                                                                  \
+    }
+PLANNED(window_sum, d->size[0])
+PLANNED(window_spread, d->out[0])
+#undef PLANNED
 
 #endif

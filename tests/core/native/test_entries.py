@@ -23,9 +23,10 @@ MORE = {
     "softmax": [((0, 3),), ((3, 4, 5),)],
 }
 
-# entries that leave some of what their row takes to it: several index arrays, vectors, volumes, dimensions but the last
-NARROWER = {"index", "index_put", "linear", "logsumexp", "max_pool", "prod", "roll", "scatter_add",
-            "scatter_reduce", "std", "var"}  # fmt: skip
+# entries that leave some of what their row takes to it: several index arrays, vectors, volumes, dimensions but the
+# last, modes, stacks that are repeated
+NARROWER = {"index", "index_put", "linear", "logsumexp", "max_pool", "prod", "qr", "roll", "scatter_add",
+            "scatter_reduce", "solve_triangular", "std", "var"}  # fmt: skip
 
 
 def _sets(name: str, dtype: str):

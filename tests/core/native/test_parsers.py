@@ -22,6 +22,7 @@ from core.declare.signature import Public, registered
 from core.dispatch.publish import namespaces
 from core.dispatch.type_errors import guarded
 from core.events import observe
+from core.ops import bits
 from core.ops.quantised import int8_linear
 from core.tensors.tensor import Tensor
 
@@ -67,7 +68,8 @@ PLAIN: dict[str, tuple[Any, ...]] = {
     "nn_functional_cross_entropy": (X, CLASSES), "nn_functional_nll_loss": (X, CLASSES),
     "nn_functional_pad": (X, (1, 2), "constant", 0.5), "nn_functional_max_pool1d": (SERIES, 2, 2, 1, 1),
     "nn_functional_max_pool2d": (IMAGE, 2, 2, 1, 1), "nn_functional_avg_pool1d": (SERIES, 2, 2, 1),
-    "nn_functional_avg_pool2d": (IMAGE, (2, 2), 2, 1),
+    "nn_functional_avg_pool2d": (IMAGE, (2, 2), 2, 1), "nn_functional_avg_pool3d": (real(1, 2, 4, 4, 4), (2, 1, 2), 2, 0),
+    "nn_functional_max_pool3d": (real(1, 2, 4, 4, 4), 2, 2, 1, 1),
     "randn": (2, 3), "randn_like": (X,), "linspace": (-1, 2.5, 7), "from_numpy": (X.numpy(),), "equal": (X, real(4, 3)),
     "hstack": ([X, X],), "vstack": ([X, X],), "cumprod": (X, 1), "cummax": (X, 0), "cummin": (X, 1),
     "nn_functional_conv1d": (SERIES, real(4, 1, 3), real(4), 2, 1, 1, 2),
@@ -78,21 +80,39 @@ PLAIN: dict[str, tuple[Any, ...]] = {
     "nn_functional_conv_transpose3d": (real(1, 2, 3, 3, 3), real(2, 3, 2, 2, 2), real(3), 2, 1),
     "backward": (X,),
     "int8_linear": (X, core.tensor([[1, -2, 127], [-128, 0, 3]], dtype=core.int8), real(2), real(2)),
+    "take_along_dim": (X, core.tensor([[0, 2], [1, 1], [2, 0], [0, 0]]), 1), "index_fill": (X, 1, ROWS, 1.5),
+    "masked_select": (X, TRUTHS), "masked_scatter": (X, TRUTHS, real(4, 3)), "argwhere": (TRUTHS,),
+    "index_put": (X, (ROWS, ROWS), core.tensor(0.5), False), "diag_embed": (X, 1), "kron": (X, SQUARE),
+    "inner": (X, SQUARE), "block_diag": (X, SQUARE), "cross": (X, real(4, 3), 1), "outer": (real(3), real(4)), "diff": (X,),
+    "complex": (X, real(4, 3)), "nn_functional_pixel_shuffle": (real(1, 4, 2, 3), 2),
+    "nn_functional_pixel_unshuffle": (IMAGE, 2), "nn_functional_channel_shuffle": (IMAGE, 2),
+    "nn_functional_native_channel_shuffle": (IMAGE, 2), "logspace": (-1, 2, 7, 2.0), "tril_indices": (3, 4, 1),
+    "triu_indices": (3, 4, -1), "randint": (2, 9, (2, 3)), "randperm": (9,), "normal": (X, 0.5), "unique": (AT, True),
+    "bincount": (CLASSES,), "histc": (X, 5, -1, 1), "isin": (AT, ROWS), "uniform_": (X,), "normal_": (X,),
+    "exponential_": (X,), "bernoulli": (core.tensor([0.0, 0.5, 1.0]),), "gcd": (AT, AT + 2),
+    **{f"{kind}_{name}": (TRUTHS, X > 1) for kind in ("bitwise", "operator") for name in ("and", "or", "xor")},
+    "nn_functional_grid_sample": (IMAGE, real(1, 5, 4, 2)), "diagonal": (SQUARE, 1, 0, 1), "prelu": (X, real(3)), "nansum": (core.where(TRUTHS, X, float("nan")), 1, True),
+    "linalg_solve_triangular": (SQUARE, real(3, 2)), "linalg_cholesky": (SQUARE @ SQUARE.T + core.eye(3),),
+    "linalg_qr": (X,), "linalg_svdvals": (X,), "linalg_eigvalsh": (SQUARE,), "linalg_matrix_norm": (X,),
 }  # fmt: skip
 KEYWORDS: dict[str, dict[str, Any]] = {
+    "nn_functional_grid_sample": {"align_corners": True},
     "backward": {"gradient": core.ones(4, 3), "retain_graph": False},
     "addcmul": {"value": 0.5}, "addcdiv": {"value": 2}, "addmm": {"beta": 1, "alpha": 1.0},
     "var": {"correction": 2}, "nn_functional_cross_entropy": {"reduction": "sum", "label_smoothing": 0.1},
     "nn_functional_nll_loss": {"reduction": "sum", "ignore_index": -7}, "full": {"dtype": core.float64},
     "zeros": {"dtype": core.int64}, "ones_like": {"dtype": core.bool}, "eye": {"dtype": core.float64},
-    "int8_linear": {"activation": "relu"},
+    "int8_linear": {"activation": "relu"}, "bincount": {"minlength": 7}, "linalg_solve_triangular": {"upper": False},
 }  # fmt: skip
 # The same of functions that have a second plain call.
 SECOND: dict[str, tuple[Any, ...]] = {
     "sum": (TRUTHS, 0), "max": (X,), "min": (X,), "argmax": (X,), "argmin": (X,), "pow": (2.0, X),
+    "nn_functional_pad": (IMAGE, (1, 2), "reflect"),
+    **{f"{kind}_{name}": (AT, 3) for kind in ("bitwise", "operator") for name in ("and", "or", "xor")},
 }  # fmt: skip
-WRITES = {"copy_", "fill_", "zero_", "masked_fill_", "setitem", "backward"}
-UNNAMED = {"setitem", "getitem", "_mT", "_T"}  # nobody gives their arguments by name
+WRITES = {"copy_", "fill_", "zero_", "masked_fill_", "setitem", "backward", "uniform_", "normal_", "exponential_"}
+# nobody gives their arguments by name
+UNNAMED = {"setitem", "getitem", "_mT", "_T", *(f"operator_{name}" for name in bits.operators)}
 WRONG = (None, "x", 1.5, True, 1, -1, 99, -99, 2**70, (), (0,), (0, 0), [1], object, np.float32(1), 1e300, core.float64,
          X, AT, TRUTHS, real(0, 3), real(5), core.tensor(2.0), core.ones(4, 3, dtype=core.float16))  # fmt: skip
 
@@ -107,6 +127,8 @@ def public(f: Public) -> Any:
         return getattr(Tensor, f"__{f.symbol}__")
     if f.namespace is not None and f.name in namespaces[f.namespace]:
         return namespaces[f.namespace][f.name]
+    if f.symbol.startswith("operator_"):
+        return bits.operators[f.symbol.removeprefix("operator_")]
     if f.symbol == "int8_linear":
         return int8_linear
     return getattr(Tensor if hasattr(Tensor, f.name) else core, f.name)

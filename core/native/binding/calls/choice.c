@@ -50,7 +50,7 @@ static int fills_in_rows(PyArrayObject *input, PyObject *mask) {
     return PyArray_IS_C_CONTIGUOUS(input) && m && (PyArray_IS_C_CONTIGUOUS(m) || PyArray_SIZE((PyArrayObject *)m) <= PyArray_SIZE(input));
 }
 
-static PyObject *powered(PyObject *square, PyObject *root, PyObject *by_number, PyObject *by_tensor, PyObject *base,
+static PyObject *powered(PyObject *square, PyObject *cube, PyObject *root, PyObject *by_number, PyObject *by_tensor, PyObject *base,
                          PyObject *exponent) {
     PyObject *args[] = {base, exponent};
     if (array_of(exponent, REAL_TYPES)) return elementwise_try(by_tensor, args, 2);
@@ -58,6 +58,7 @@ static PyObject *powered(PyObject *square, PyObject *root, PyObject *by_number, 
     const double number = PyFloat_AsDouble(exponent);
     if (number == -1.0 && PyErr_Occurred()) return overlook(PyExc_OverflowError), NULL; /* an int past all floats */
     if (number == 2.0) return elementwise_try(square, args, 1);
+    if (number == 3.0) return elementwise_try(cube, args, 1);
     if (number == 0.5) return elementwise_try(root, args, 1);
     return elementwise_try(by_number, args, 2);
 }

@@ -39,8 +39,7 @@ typedef struct {
     PyArray_Descr *descr; /* borrowed */
 } Plan;
 
-/* Whether tensors are made on the CPU where nothing else is said. */
-static int here(void) {
+int made_here(void) {
     return from.device && binding.tensor_type && PyList_GET_SIZE(from.device) == 1 &&
            PyList_GET_ITEM(from.device, 0) == binding.cpu;
 }
@@ -71,7 +70,7 @@ static int plan_shape(const Sizes *sizes, Plan *plan) {
 static int plan_like(PyObject *input, PyArray_Descr *dtype, Plan *plan) {
     const Tensor *t = (Tensor *)input;
     PyArrayObject *a = array_in(input);
-    if (!here() || on_cpu(t->kind) <= 0 || PyArray_NDIM(a) > MOST_AXES || PyArray_SIZE(a) > MOST_ITEMS) return 0;
+    if (!made_here() || on_cpu(t->kind) <= 0 || PyArray_NDIM(a) > MOST_AXES || PyArray_SIZE(a) > MOST_ITEMS) return 0;
     plan->descr = dtype ? dtype : PyArray_DESCR(a);
     plan->ndim = PyArray_NDIM(a);
     for (int k = 0; k < plan->ndim; k++) plan->shape[k] = PyArray_DIM(a, k); /* of no axes there is no list */
@@ -91,13 +90,7 @@ static PyArrayObject *planned_array(const Plan *plan) {
     return (PyArrayObject *)new_array_of(plan->descr, plan->ndim, plan->shape, NULL);
 }
 
-/* A tensor over an array, whose reference it takes. */
-static PyObject *made(PyArrayObject *a) {
-    PyObject *kind = a ? kind_of_array(a) : NULL;
-    if (kind) return (PyObject *)tensor_over((PyObject *)a, kind);
-    Py_XDECREF((PyObject *)a);
-    return NULL;
-}
+static PyObject *made(PyArrayObject *a) { return tensor_of_array((PyObject *)a); }
 
 /* -- of one number ---------------------------------------------------------------------------------------------------- */
 
@@ -128,7 +121,7 @@ static PyObject *filled(const Plan *plan, int value) {
 static PyObject *filled_sizes(const Sizes *args, const Sizes *size, PyArray_Descr *dtype, int value) {
     Plan plan; /* whose shape is read and not cleared */
     plan.descr = dtype;
-    if ((args && size) || !here() || !plan_shape(args ? args : size, &plan)) return NULL;
+    if ((args && size) || !made_here() || !plan_shape(args ? args : size, &plan)) return NULL;
     return dtype || (plan.descr = descr_named(name_default)) ? filled(&plan, value) : NULL;
 }
 
@@ -174,7 +167,7 @@ static PyObject *full_sizes(const Sizes *size, PyObject *fill_value, PyArray_Des
     Plan plan;
     double real;
     long long whole;
-    if (!here() || !plan_shape(size, &plan) || !read_number(fill_value, &real, &whole, &plan.descr)) return NULL;
+    if (!made_here() || !plan_shape(size, &plan) || !read_number(fill_value, &real, &whole, &plan.descr)) return NULL;
     if (dtype) plan.descr = dtype;
     return filled_by(&plan, fill_value, real, whole);
 }
@@ -224,7 +217,7 @@ static PyObject *floats_of(PyObject *start_, PyObject *end, PyObject *step_) {
     Plan plan;
     plan.ndim = 1;
     double bounds[3] = {0, 0, 1};
-    if (!start_ || !here() || !read_real(start_, &bounds[left_out(end)]) || (!left_out(end) && !read_real(end, &bounds[1])) ||
+    if (!start_ || !made_here() || !read_real(start_, &bounds[left_out(end)]) || (!left_out(end) && !read_real(end, &bounds[1])) ||
         (step_ && !read_real(step_, &bounds[2])))
         return NULL;
     const double start = bounds[0], step = bounds[2], n = ceil((bounds[1] - start) / step);
@@ -245,7 +238,7 @@ static PyObject *range_of(PyObject *start_, PyObject *end, PyObject *step_) {
     Plan plan;
     plan.ndim = 1;
     long long bounds[3] = {0, 0, 1};
-    if (!start_ || !here() || !read_bound(start_, &bounds[left_out(end)]) || (!left_out(end) && !read_bound(end, &bounds[1])) ||
+    if (!start_ || !made_here() || !read_bound(start_, &bounds[left_out(end)]) || (!left_out(end) && !read_bound(end, &bounds[1])) ||
         (step_ && !read_bound(step_, &bounds[2])))
         return NULL;
     const long long start = bounds[0], span = bounds[1] - start, step = bounds[2];
@@ -273,7 +266,7 @@ static PyObject *even_of(PyObject *start, PyObject *end, npy_intp steps) {
     plan.ndim = 1;
     plan.shape[0] = steps;
     double low, high;
-    if (!here() || steps < 1 || steps > MOST_RANGE || !read_real(start, &low) || !read_real(end, &high) ||
+    if (!made_here() || steps < 1 || steps > MOST_RANGE || !read_real(start, &low) || !read_real(end, &high) ||
         !(plan.descr = descr_named(name_default)))
         return NULL;
     const int type = plan.descr->type_num;
@@ -289,7 +282,7 @@ static PyObject *identity(npy_intp n, PyObject *m, PyArray_Descr *dtype) {
     plan.ndim = 2;
     plan.shape[0] = plan.shape[1] = n;
     plan.descr = dtype;
-    if (!here() || n < 0 || n > MOST_ITEMS || (!left_out(m) && !exact_int(m, &plan.shape[1])) || plan.shape[1] < 0 ||
+    if (!made_here() || n < 0 || n > MOST_ITEMS || (!left_out(m) && !exact_int(m, &plan.shape[1])) || plan.shape[1] < 0 ||
         plan.shape[1] > MOST_ITEMS || plan.shape[0] * plan.shape[1] > MOST_ITEMS ||
         (!dtype && !(plan.descr = descr_named(name_default))) ||
         (plan.descr->type_num != NPY_FLOAT && plan.descr->type_num != NPY_DOUBLE))
@@ -303,6 +296,48 @@ static PyObject *identity(npy_intp n, PyObject *m, PyArray_Descr *dtype) {
         else *(double *)item = 1;
     }
     return made(a);
+}
+
+/* The powers of a base whose exponents lie evenly. */
+static PyObject *powers_of(PyObject *start, PyObject *end, npy_intp steps, PyObject *base) {
+    enum { MOST_POWERS = 1024 }; /* more, NumPy makes in vectors */
+    double low, high, number, exponents[MOST_POWERS];
+    Plan plan;
+    plan.ndim = 1;
+    plan.shape[0] = steps;
+    if (!made_here() || steps < 1 || steps > MOST_POWERS || !read_real(start, &low) || !read_real(end, &high) ||
+        !read_real(base, &number) || !(plan.descr = descr_named(name_default)))
+        return NULL;
+    const int type = plan.descr->type_num;
+    PyArrayObject *a = type == NPY_FLOAT || type == NPY_DOUBLE ? planned_array(&plan) : NULL;
+    if (!a) return NULL;
+    even_double(exponents, steps, low, high);
+    for (npy_intp k = 0; k < steps; k++) {
+        const double power = pow(number, exponents[k]);
+        if (type == NPY_FLOAT) ((float *)PyArray_DATA(a))[k] = (float)power;
+        else ((double *)PyArray_DATA(a))[k] = power;
+    }
+    return made(a);
+}
+
+/* The rows and columns of a matrix's triangle, which begins or ends at a diagonal. */
+static PyObject *triangle_of(npy_intp rows, npy_intp columns, npy_intp offset, int upper) {
+    if (!made_here() || rows < 0 || columns < 0 || rows > MOST_ITEMS || columns > MOST_ITEMS || rows * columns > MOST_ITEMS ||
+        offset > MOST_ITEMS || offset < -MOST_ITEMS)
+        return NULL;
+    npy_intp shape[] = {2, 0};
+    for (npy_intp i = 0; i < rows; i++) { /* the items of row i before the diagonal, and it if that is counted */
+        const npy_intp low = Py_MIN(Py_MAX(i + offset + !upper, 0), columns);
+        shape[1] += upper ? columns - low : low;
+    }
+    PyObject *a = new_array(NPY_INT64, 2, shape, NULL);
+    if (!a) return NULL;
+    int64_t *row = PyArray_DATA((PyArrayObject *)a), *column = row + shape[1];
+    for (npy_intp i = 0; i < rows; i++) {
+        const npy_intp low = Py_MIN(Py_MAX(i + offset + !upper, 0), columns);
+        for (npy_intp j = upper ? low : 0; j < (upper ? columns : low); j++) *row++ = i, *column++ = j;
+    }
+    return made((PyArrayObject *)a);
 }
 
 /* -- numbers ---------------------------------------------------------------------------------------------------------- */
@@ -344,7 +379,7 @@ static int write_numbers(PyObject *data, const Plan *plan, int depth, PyTypeObje
 static PyObject *tensor_of(PyObject *data) {
     Plan plan;
     PyTypeObject *type;
-    if (!here() || !nested(data, &plan, &type)) return NULL;
+    if (!made_here() || !nested(data, &plan, &type)) return NULL;
     plan.descr = descr_named(type == &PyFloat_Type ? name_default : type == &PyLong_Type ? name_long : name_bool);
     if (!plan.descr || (type == &PyFloat_Type && plan.descr->type_num != NPY_FLOAT && plan.descr->type_num != NPY_DOUBLE))
         return NULL;
@@ -356,15 +391,14 @@ static PyObject *tensor_of(PyObject *data) {
 
 /* A tensor over a plain array of the commonest types. */
 static PyObject *over_array(PyObject *array) {
-    if (!PyArray_CheckExact(array) || !here()) return NULL;
+    if (!PyArray_CheckExact(array) || !made_here()) return NULL;
     PyArrayObject *a = (PyArrayObject *)array;
     return PyArray_ISCARRAY(a) && PyArray_NDIM(a) <= MOST_AXES && is_filled(PyArray_DESCR(a)) ? made((PyArrayObject *)Py_NewRef(array)) : NULL;
 }
 
 /* -- draws ------------------------------------------------------------------------------------------------------------ */
 
-/* The seed and the offset of n numbers that the default generator sets aside; 0 where another engine makes them. */
-static int take(npy_intp n, unsigned long long *seed, unsigned long long *offset) {
+int numbers_taken(npy_intp n, unsigned long long *seed, unsigned long long *offset) {
     PyObject *generator = PyDict_GetItemWithError(from.generators, name_generator);
     PyObject *engine = generator ? PyObject_GetAttr(generator, name_engine) : NULL, *pair = NULL;
     int done = 0;
@@ -392,7 +426,7 @@ static PyObject *drawn(const Plan *plan, drawing draw) {
     if (plan->descr->type_num != NPY_FLOAT) return NULL;
     PyArrayObject *a = planned_array(plan);
     if (!a) return NULL;
-    if (!take(PyArray_SIZE(a), &seed, &offset)) {
+    if (!numbers_taken(PyArray_SIZE(a), &seed, &offset)) {
         Py_DECREF(a);
         return NULL;
     }
@@ -402,7 +436,7 @@ static PyObject *drawn(const Plan *plan, drawing draw) {
 
 static PyObject *drawn_sizes(const Sizes *args, const Sizes *size, drawing draw) {
     Plan plan;
-    if ((args && size) || !here() || !plan_shape(args ? args : size, &plan) || !(plan.descr = descr_named(name_default)))
+    if ((args && size) || !made_here() || !plan_shape(args ? args : size, &plan) || !(plan.descr = descr_named(name_default)))
         return NULL;
     return drawn(&plan, draw);
 }

@@ -62,11 +62,13 @@ static int places_in(PyArrayObject *mask, PyObject **arrays) {
     }
     const npy_intp last = ndim && n ? PyArray_DIM(mask, ndim - 1) : 0;
     for (npy_intp k = 0; k < n && row < many; k += last) {
-        for (npy_intp j = 0; j < last; j++) {
-            if (!truths[k + j]) continue;
-            for (int d = 0; d < ndim - 1; d++) to[d][row] = at[d];
-            to[ndim - 1][row++] = j;
+        const npy_intp began = row;
+        for (npy_intp j = 0; j < last && row < many; j++) { /* a mask is noise to a processor: no branch asks it */
+            to[ndim - 1][row] = j;
+            row += truths[k + j] != 0;
         }
+        for (int d = 0; d < ndim - 1; d++)
+            for (npy_intp r = began; r < row; r++) to[d][r] = at[d];
         for (int d = ndim - 2; d >= 0 && ++at[d] == PyArray_DIM(mask, d); d--) at[d] = 0;
     }
     return 0;
@@ -84,12 +86,33 @@ static PyObject *listed(PyObject *list) {
     return array;
 }
 
-/* What stands in brackets: index arrays side by side, or one mask, after `lead` whole axes. `owned`: those that were made of
-   lists. */
+/* What stands in brackets: index arrays side by side, or one mask, after `lead` whole axes; among arrays a number stands for
+   an array of it. `owned`: those that were made of lists and numbers. */
 typedef struct {
     PyObject *arrays[INDICES], *owned[INDICES], *kind;
+    npy_intp numbers[INDICES];
     int lead, found, masked, ended, used;
 } Brackets;
+
+/* The first index array, NULL where only numbers have come. */
+static PyArrayObject *first_array(const Brackets *b) {
+    int k = 0;
+    while (k < b->found && !b->arrays[k]) k++;
+    return k < b->found ? (PyArrayObject *)b->arrays[k] : NULL;
+}
+
+/* Numbers become arrays of the first one's shape; 0 where there is none, or no memory. */
+static int numbers_spread(Brackets *b) {
+    PyArrayObject *first = first_array(b);
+    for (int k = 0; first && k < b->found; k++) {
+        if (b->arrays[k]) continue;
+        PyObject *array = b->arrays[k] = b->owned[k] = new_array(NPY_INT64, PyArray_NDIM(first), PyArray_DIMS(first), NULL);
+        if (!array) return 0;
+        int64_t *to = PyArray_DATA((PyArrayObject *)array);
+        for (npy_intp j = 0; j < PyArray_SIZE(first); j++) to[j] = b->numbers[k];
+    }
+    return first != NULL;
+}
 
 /* Reads the next item of brackets; 0 where Python has to. */
 static int read_item(Brackets *b, PyArrayObject *x, PyObject *item) {
@@ -103,6 +126,12 @@ static int read_item(Brackets *b, PyArrayObject *x, PyObject *item) {
     }
     if (b->ended || b->masked || b->found == INDICES) return 0;
     const npy_intp n = b->used < PyArray_NDIM(x) ? PyArray_DIM(x, b->used) : -1;
+    if (exact_int(item, &b->numbers[b->found])) {
+        if (n < 0 || b->numbers[b->found] < -n || b->numbers[b->found] >= n) return 0;
+        b->arrays[b->found++] = NULL;
+        b->used++;
+        return 1;
+    }
     const int is_list = PyList_CheckExact(item);
     PyArrayObject *a = is_list ? (PyArrayObject *)(b->owned[b->found] = listed(item)) : plain_array(item);
     if (!a || !PyArray_NDIM(a)) return 0;
@@ -118,7 +147,7 @@ static int read_item(Brackets *b, PyArrayObject *x, PyObject *item) {
         b->used += ndim;
         return 1;
     }
-    PyArrayObject *first = b->found ? (PyArrayObject *)b->arrays[0] : a;
+    PyArrayObject *first = first_array(b) ? first_array(b) : a;
     if (PyArray_TYPE(a) != NPY_INT64 || n < 0 || !indices_within(PyArray_DATA(a), PyArray_SIZE(a), -n, n) ||
         PyArray_NDIM(a) != PyArray_NDIM(first) ||
         !PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(first), PyArray_NDIM(a)))
@@ -143,6 +172,7 @@ PyObject *items_at(PyObject *input, PyObject *key) {
         PyArrayObject *mask = (PyArrayObject *)b.arrays[0];
         if (!(b.kind = index_kind) || places_in(mask, b.arrays) < 0) goto leave;
     } else {
+        if (!numbers_spread(&b)) goto leave;
         for (int k = 0; k < b.found; k++) Py_INCREF(b.arrays[k]);
     }
     result = indexed(input, b.lead, b.found, b.arrays, b.kind);
@@ -181,6 +211,104 @@ static PyObject *put_slices(PyObject *input, int dim, PyObject *index, PyObject 
     return found;
 }
 
+/* A tensor like one that is given, all of whose items are a number (a new reference); NULL where its dtype does not plainly
+   hold it. */
+static PyObject *filled_like_index(PyObject *input, int ndim, const npy_intp *shape, PyObject *value) {
+    const int type = PyArray_TYPE(array_in(input));
+    char item[WRITE_ITEM];
+    PyObject *array = item_of(value, type, item) ? new_array(type, ndim, shape, NULL) : NULL;
+    if (!array) return NULL;
+    fill_items(PyArray_BYTES((PyArrayObject *)array), PyArray_SIZE((PyArrayObject *)array), item, PyArray_ITEMSIZE((PyArrayObject *)array));
+    return (PyObject *)tensor_over(array, ((Tensor *)input)->kind);
+}
+
+/* The slices at the index become a number. */
+static PyObject *slices_filled(PyObject *input, int dim, PyObject *index, PyObject *value) {
+    PyArrayObject *x = array_in(input);
+    npy_intp shape[PICK_AXES];
+    if (is_tensor(value)) return NULL;
+    for (int k = 0; k < PyArray_NDIM(x); k++) shape[k] = k == dim ? PyArray_SIZE(array_in(index)) : PyArray_DIM(x, k);
+    PyObject *source = filled_like_index(input, PyArray_NDIM(x), shape, value);
+    PyObject *found = source ? put_slices(input, dim, index, source, Py_False) : NULL;
+    Py_XDECREF(source);
+    return found;
+}
+
+/* Values, or one value everywhere, at the places that index tensors of the first axes name. */
+static PyObject *put_at(PyObject *input, PyObject *indices, PyObject *values, int accumulate) {
+    PyArrayObject *x = array_in(input), *from = array_in(values);
+    Brackets b = {.lead = 0};
+    PyObject *args[INDICES + 4] = {input}, *source = NULL, *found = NULL;
+    npy_intp shape[2 * PICK_AXES];
+    int ndim = 0, made = 0;
+    if (!binding.ops[OP_INDEX_PUT].structured || (!PyTuple_CheckExact(indices) && !PyList_CheckExact(indices)) ||
+        !same_kind(input, values) || on_cpu(((Tensor *)input)->kind) <= 0)
+        return NULL;
+    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(indices); k++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(indices, k);
+        if (!is_tensor(item) || !read_item(&b, x, item) || b.masked) return NULL;
+    }
+    if (!b.found) return NULL;
+    PyArrayObject *first = (PyArrayObject *)b.arrays[0];
+    for (int k = 0; k < PyArray_NDIM(first); k++) shape[ndim++] = PyArray_DIM(first, k);
+    for (int k = b.found; k < PyArray_NDIM(x); k++) shape[ndim++] = PyArray_DIM(x, k);
+    if (PyArray_NDIM(from) == ndim && PyArray_CompareLists(PyArray_DIMS(from), shape, ndim)) {
+        source = Py_NewRef(values);
+    } else if (!PyArray_NDIM(from) && is_unnoted(values)) {
+        PyObject *array = new_array(PyArray_TYPE(from), ndim, shape, NULL);
+        if (array) fill_items(PyArray_BYTES((PyArrayObject *)array), PyArray_SIZE((PyArrayObject *)array), PyArray_BYTES(from), PyArray_ITEMSIZE(from));
+        source = (PyObject *)tensor_over(array, ((Tensor *)input)->kind);
+    }
+    if (!(args[1] = source)) return NULL;
+    for (int k = 0; k < INDICES; k++) args[k + 2] = Py_None;
+    for (; made < b.found; made++)
+        if (!(args[made + 2] = (PyObject *)tensor_over(Py_NewRef(b.arrays[made]), b.kind))) break;
+    args[INDICES + 2] = where_of(0, b.found);
+    args[INDICES + 3] = accumulate ? Py_True : Py_False;
+    if (made == b.found && args[INDICES + 2]) found = operate_on(binding.ops[OP_INDEX_PUT].structured, args, INDICES + 2);
+    for (int k = 0; k < made; k++) Py_DECREF(args[k + 2]);
+    Py_DECREF(source);
+    return found;
+}
+
+/* Whether two arrays have one shape. */
+static int one_shape(PyArrayObject *a, PyArrayObject *b) {
+    return PyArray_NDIM(a) == PyArray_NDIM(b) && PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(b), PyArray_NDIM(a));
+}
+
+/* The items where a mask of the same shape is true. */
+static PyObject *masked_items(PyObject *input, PyObject *mask) {
+    return one_shape(array_in(input), array_in(mask)) && PyArray_NDIM(array_in(mask)) ? items_at(input, mask) : NULL;
+}
+
+/* y = x, with the items of `from`, in order, where the mask is true; no branch asks it. */
+#define PUT_MASKED(T)                                                                      \
+    do {                                                                                   \
+        const T *const next = (const T *)from;                                             \
+        T *const to = (T *)y;                                                              \
+        for (npy_intp k = 0, at = 0; at < many; k++) {                                     \
+            const T truth = truths[k] != 0;                                                \
+            to[k] ^= (to[k] ^ next[at]) & (T)(0 - truth);                                  \
+            at += truth;                                                                   \
+        }                                                                                  \
+    } while (0)
+
+static PyObject *filled_in_order(PyObject *input, PyObject *mask, PyObject *source) {
+    PyArrayObject *x = array_in(input), *m = array_in(mask), *s = array_in(source);
+    const npy_intp item = PyArray_ITEMSIZE(x);
+    if (!one_shape(x, m) || !same_kind(input, source) || !is_unnoted(input) || !is_unnoted(source)) return NULL;
+    const char *const truths = PyArray_BYTES(m), *const from = PyArray_BYTES(s);
+    npy_intp many = 0;
+    for (npy_intp k = 0; k < PyArray_SIZE(m); k++) many += truths[k] != 0;
+    PyObject *copy = PyArray_SIZE(s) < many ? NULL : array_copied(x);
+    if (!copy) return NULL;
+    char *const y = PyArray_BYTES((PyArrayObject *)copy);
+    if (item == 4) PUT_MASKED(uint32_t);
+    else if (item == 8) PUT_MASKED(uint64_t);
+    else PUT_MASKED(uint8_t);
+    return (PyObject *)tensor_over(copy, ((Tensor *)input)->kind);
+}
+
 /* Where a mask is true, the indices as rows. */
 static PyObject *rows_of_true(PyObject *input) {
     PyArrayObject *mask = array_in(input);
@@ -207,6 +335,14 @@ static int goes_along(PyArrayObject *x, int dim, PyArrayObject *index) {
     pick_shape s;
     const strided at = view_of(index);
     return dim < PICK_AXES && along_planned(&s, PyArray_DIMS(x), PyArray_NDIM(x), &at, dim);
+}
+
+/* The same where the two are as large in the other dimensions, so that nothing is to be repeated. */
+static int goes_beside(PyArrayObject *x, int dim, PyArrayObject *index) {
+    if (PyArray_NDIM(x) != PyArray_NDIM(index)) return 0;
+    for (int k = 0; k < PyArray_NDIM(x); k++)
+        if (k != dim && PyArray_DIM(x, k) != PyArray_DIM(index, k)) return 0;
+    return goes_along(x, dim, index);
 }
 
 /* `src` is a tensor of the index's shape, or a number. */
@@ -279,6 +415,7 @@ static PyObject *diagonal_of(PyObject *input, npy_intp offset) {
 }
 
 static PyObject *diagonal_copied(PyObject *input, npy_intp offset) {
+    if (PyArray_NDIM(array_in(input)) == 1) return diagonal_filled(input, offset);
     PyObject *view = diagonal_of(input, offset);
     if (!view) return NULL;
     PyObject *copy = array_copied((PyArrayObject *)view);

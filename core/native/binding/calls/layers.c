@@ -1,5 +1,7 @@
 /* Layers and losses: what must hold of their arguments, and the steps of those that are several ops. */
 #include "generated/parsers.h"
+#include "kernels/grid.h"
+#include "kernels/kernel.h"
 
 /* Whether a shape is that of x's last dimensions; whether a weight or bias, if there is one, has it. */
 static int ends_with(PyArrayObject *x, const Sizes *shape) {
@@ -102,13 +104,57 @@ static PyObject *average(PyObject *op, int n, PyObject *input, PyObject *kernel,
     return y;
 }
 
+/* y = the greatest of each window of n items, `stride` apart; NaN is greater than all. */
+#define GREATEST(T, S)                                                                                             \
+    VECTOR static void greatest_##S(const T *x, T *y, ptrdiff_t count, ptrdiff_t n, ptrdiff_t stride) {            \
+        for (ptrdiff_t i = 0; i < count; i++) y[i] = x[i * stride];                                                \
+        for (ptrdiff_t k = 1; k < n; k++)                                                                          \
+            for (ptrdiff_t i = 0; i < count; i++) {                                                                \
+                const T v = x[i * stride + k];                                                                     \
+                y[i] = (v > y[i]) | ((v != v) & (y[i] == y[i])) ? v : y[i];                                        \
+            }                                                                                                      \
+    }                                                                                                              \
+    VECTOR static void greatest_of_two_##S(const T *x, T *y, ptrdiff_t count) {                                    \
+        for (ptrdiff_t i = 0; i < count; i++) {                                                                    \
+            const T first = x[2 * i], v = x[2 * i + 1];                                                            \
+            y[i] = (v > first) | ((v != v) & (first == first)) ? v : first;                                        \
+        }                                                                                                          \
+    }
+GREATEST(float, f32)
+GREATEST(double, f64)
+
+/* Of rows without a border, of which nobody asks where the greatest stood: neither a caller nor a gradient. */
+static PyObject *greatest_of_rows(PyObject *input, PyObject *const *made) {
+    PyArrayObject *x = array_in(input);
+    npy_intp set[5], shape[MOST_AXES];
+    for (int k = 0; k < 5; k++) set[k] = PyLong_AsSsize_t(PyTuple_GET_ITEM(made[k], 0)); /* in the order of `windows` */
+    if (set[2] || set[3] != 1 || !PyArray_ISCARRAY_RO(x) || !is_unnoted(input)) return NULL;
+    const int ndim = PyArray_NDIM(x);
+    for (int k = 0; k < ndim; k++) shape[k] = PyArray_DIM(x, k);
+    const npy_intp n = shape[ndim - 1], rows = PyArray_SIZE(x) / n, out = shape[ndim - 1] = set[4];
+    PyObject *y = new_array(PyArray_TYPE(x), ndim, shape, NULL);
+    for (npy_intp r = 0; y && r < rows; r++) {
+        const char *from = PyArray_BYTES(x) + r * n * PyArray_ITEMSIZE(x);
+        char *to = PyArray_BYTES((PyArrayObject *)y) + r * out * PyArray_ITEMSIZE(x);
+        const int single = PyArray_TYPE(x) == NPY_FLOAT, two = set[0] == 2 && set[1] == 2;
+        if (single && two) greatest_of_two_f32((const float *)from, (float *)to, out);
+        else if (two) greatest_of_two_f64((const double *)from, (double *)to, out);
+        else if (single) greatest_f32((const float *)from, (float *)to, out, set[0], set[1]);
+        else greatest_f64((const double *)from, (double *)to, out, set[0], set[1]);
+    }
+    return (PyObject *)tensor_over(y, ((Tensor *)input)->kind);
+}
+
 /* The greatest of each window, and where it stands if that is asked for. */
 static PyObject *greatest(PyObject *op, int n, PyObject *input, PyObject *kernel, PyObject *stride, PyObject *padding,
                           PyObject *dilation, int indices) {
     PyObject *made[5];
     if (!windows(input, kernel, stride, padding, dilation, n, made)) return NULL;
-    PyObject *args[] = {input, made[0], made[1], made[2], made[3], made[4]}, *both = operate_on(op, args, 1);
+    PyObject *args[] = {input, made[0], made[1], made[2], made[3], made[4]};
+    PyObject *alone = n == 1 && !indices ? greatest_of_rows(input, made) : NULL;
+    PyObject *both = alone || PyErr_Occurred() ? NULL : operate_on(op, args, 1);
     release_all(made, 5);
+    if (alone) return alone;
     if (!both || indices) return both;
     PyObject *y = PyTuple_Check(both) ? Py_NewRef(PyTuple_GET_ITEM(both, 0)) : NULL;
     Py_DECREF(both);
@@ -168,6 +214,25 @@ static PyObject *bordered(PyObject *op, PyObject *input, const Sizes *pad, PyObj
     if (border) y = operate_on(op, args, 1);
     Py_XDECREF(border);
     return y;
+}
+
+/* Images at places between their pixels, where no gradient is wanted. */
+static PyObject *read_at(PyObject *input, PyObject *grid, PyObject *align) {
+    PyArrayObject *x = array_in(input), *g = array_in(grid);
+    if (!is_bool(align) || !align || PyArray_NDIM(x) != 4 || PyArray_NDIM(g) != 4 || !same_kind(input, grid) || !PyArray_SIZE(x) ||
+        !PyArray_SIZE(g) || PyArray_DIM(g, 0) != PyArray_DIM(x, 0) || PyArray_DIM(g, 3) != 2 || !PyArray_ISCARRAY_RO(x) ||
+        !PyArray_ISCARRAY_RO(g) || PyArray_DIM(x, 2) * PyArray_DIM(x, 3) > 1 << 24 || !is_unnoted(input) || !is_unnoted(grid))
+        return NULL;
+    const grid_shape s = {PyArray_DIM(x, 0), PyArray_DIM(x, 1), {PyArray_DIM(x, 2), PyArray_DIM(x, 3)},
+                          PyArray_DIM(g, 1) * PyArray_DIM(g, 2), align == Py_True};
+    const npy_intp shape[] = {s.batch, s.channels, PyArray_DIM(g, 1), PyArray_DIM(g, 2)};
+    PyObject *y = new_array(PyArray_TYPE(x), 4, shape, NULL);
+    if (!y) return NULL;
+    void *to = PyArray_DATA((PyArrayObject *)y);
+    const int read = PyArray_TYPE(x) == NPY_FLOAT ? grid_read_f32(&s, PyArray_DATA(x), PyArray_DATA(g), to)
+                                                  : grid_read_f64(&s, PyArray_DATA(x), PyArray_DATA(g), to);
+    if (!read) Py_CLEAR(y);
+    return (PyObject *)tensor_over(y, ((Tensor *)input)->kind);
 }
 
 #include "generated/parse_layers.h"

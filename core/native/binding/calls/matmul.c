@@ -9,6 +9,33 @@ static PyObject *reshaped(PyObject *x, int ndim, const npy_intp *shape) {
     return reshaped_to(x, &sizes);
 }
 
+/* The same where nothing of it is noted: without views that know their way. */
+static PyObject *of_plain_vectors(PyObject *op, PyObject *const *given) {
+    PyObject *sides[2] = {NULL, NULL}, *y = NULL, *result = NULL, *kind = ((Tensor *)given[0])->kind;
+    npy_intp shape[2];
+    int ndim = 0;
+    for (int k = 0; k < 2; k++) {
+        PyArrayObject *x = array_in(given[k]);
+        if (PyArray_NDIM(x) > 1) {
+            sides[k] = Py_NewRef(given[k]);
+            shape[ndim++] = PyArray_DIM(x, k);
+            continue;
+        }
+        const npy_intp size = PyArray_DIM(x, 0), step = PyArray_STRIDE(x, 0), own[] = {k ? size : 1, k ? 1 : size};
+        const npy_intp steps[] = {k ? step : size * step, k ? PyArray_ITEMSIZE(x) : step};
+        sides[k] = (PyObject *)tensor_over(view_over(x, 2, own, steps, PyArray_BYTES(x), 0), kind);
+        if (!sides[k]) goto done;
+    }
+    if (!(y = operate_on(op, sides, 2))) goto done;
+    const npy_intp item = PyArray_ITEMSIZE(array_in(y));
+    result = (PyObject *)tensor_over(view_over(array_in(y), ndim, shape, &item, PyArray_BYTES(array_in(y)), NPY_ARRAY_WRITEABLE), kind);
+done:
+    Py_XDECREF(sides[0]);
+    Py_XDECREF(sides[1]);
+    Py_XDECREF(y);
+    return result;
+}
+
 /* The products of vectors with vectors and matrices: the steps that matmul takes in Python, ops on views. */
 static PyObject *of_vectors(PyObject *op, PyObject *const *given) {
     PyObject *sides[2] = {NULL, NULL}, *y = NULL, *result = NULL;
@@ -17,6 +44,8 @@ static PyObject *of_vectors(PyObject *op, PyObject *const *given) {
     if (!PyArray_SIZE((PyArrayObject *)((Tensor *)given[0])->array) || !PyArray_SIZE((PyArrayObject *)((Tensor *)given[1])->array))
         return NULL;
     if (quick_now() <= 0) return NULL;
+    if (PyArray_NDIM(array_in(given[0])) < 3 && PyArray_NDIM(array_in(given[1])) < 3 && is_unnoted(given[0]) && is_unnoted(given[1]))
+        return of_plain_vectors(op, given);
     for (int k = 0; k < 2; k++) {
         PyArrayObject *x = (PyArrayObject *)((Tensor *)given[k])->array;
         const npy_intp size = PyArray_NDIM(x) == 1 ? PyArray_DIM(x, 0) : 0, row[] = {1, size}, column[] = {size, 1};
@@ -36,6 +65,25 @@ done:
     return result;
 }
 
+/* A stack of matrices by one matrix: the rows of all of them are those of one product. */
+static PyObject *of_stacks(PyObject *op, PyObject *const *given) {
+    PyArrayObject *a = array_in(given[0]), *b = array_in(given[1]);
+    const int ndim = PyArray_NDIM(a);
+    if (!PyArray_IS_C_CONTIGUOUS(a) || !PyArray_SIZE(a) || !PyArray_SIZE(b) || ndim > MOST_AXES || quick_now() <= 0) return operate_on(op, given, 2);
+    npy_intp shape[MOST_AXES];
+    for (int k = 0; k < ndim; k++) shape[k] = k < ndim - 1 ? PyArray_DIM(a, k) : PyArray_DIM(b, 1);
+    const npy_intp flat[] = {PyArray_SIZE(a) / PyArray_DIM(a, ndim - 1), PyArray_DIM(a, ndim - 1)};
+    PyObject *rows = reshaped(given[0], 2, flat), *sides[] = {rows, given[1]};
+    PyObject *y = rows ? operate_on(op, sides, 2) : NULL, *result = y ? reshaped(y, ndim, shape) : NULL;
+    if (result) {
+        Py_SETREF(((Tensor *)result)->base, Py_NewRef(Py_None)); /* of nothing that anybody else can see */
+        Py_SETREF(((Tensor *)result)->rule, Py_NewRef(Py_None));
+    }
+    Py_XDECREF(rows);
+    Py_XDECREF(y);
+    return result;
+}
+
 /* Whether both are of one kind, and fit: the last axis of the first and the second last of the second. */
 static int fit(PyObject *first, PyObject *second) {
     const PyArrayObject *a = array_in(first), *b = array_in(second);
@@ -48,7 +96,7 @@ static PyObject *product(PyObject *op, PyObject *input, PyObject *other) {
     const int m = PyArray_NDIM(array_in(input)), n = PyArray_NDIM(array_in(other));
     if (!fit(input, other)) return NULL;
     if (m < 2 || n < 2) return m < 3 && n < 3 ? of_vectors(op, args) : NULL;
-    return operate_on(op, args, 2);
+    return m > 2 && n == 2 ? of_stacks(op, args) : operate_on(op, args, 2);
 }
 
 /* The products of given ranks. */
@@ -58,6 +106,20 @@ static PyObject *ranked(PyObject *op, PyObject *input, PyObject *other, int firs
     if (PyArray_NDIM(a) != first || PyArray_NDIM(b) != second || !fit(input, other)) return NULL;
     if (first == 3 && PyArray_DIM(a, 0) != PyArray_DIM(b, 0)) return NULL;
     return second == 1 ? of_vectors(op, args) : operate_on(op, args, 2);
+}
+
+/* The products of all rows of the first with all of the second: with the second transposed, of which there is then no note. */
+static PyObject *inner_products(PyObject *op, PyObject *input, PyObject *other) {
+    PyArrayObject *a = array_in(input), *b = array_in(other);
+    if (PyArray_NDIM(a) == 1 && PyArray_NDIM(b) == 1) return ranked(op, input, other, 1, 1);
+    if (PyArray_NDIM(a) != 2 || PyArray_NDIM(b) != 2 || PyArray_DIM(a, 1) != PyArray_DIM(b, 1) || !same_kind(input, other) ||
+        !is_unnoted(input) || !is_unnoted(other))
+        return NULL;
+    const npy_intp shape[] = {PyArray_DIM(b, 1), PyArray_DIM(b, 0)}, steps[] = {PyArray_STRIDE(b, 1), PyArray_STRIDE(b, 0)};
+    PyObject *turned = (PyObject *)tensor_over(view_over(b, 2, shape, steps, PyArray_BYTES(b), 0), ((Tensor *)other)->kind);
+    PyObject *args[] = {input, turned}, *found = turned ? operate_on(op, args, 2) : NULL;
+    Py_XDECREF(turned);
+    return found;
 }
 
 static int is_one(PyObject *number) {

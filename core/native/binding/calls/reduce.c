@@ -22,8 +22,10 @@ static int more_items_than(PyArrayObject *x, PyObject *over, PyObject *correctio
     VECTOR static int same_##T(const T *a, const T *b, npy_intp n) {                                  \
         enum { BLOCK = 4096 };                                                                        \
         int differs = 0;                                                                              \
-        for (npy_intp from = 0; from < n && !differs; from += BLOCK)                                  \
-            for (npy_intp k = from; k < n && k < from + BLOCK; k++) differs |= !(a[k] == b[k]);       \
+        for (npy_intp from = 0; from < n && !differs; from += BLOCK) {                                \
+            const npy_intp end = n < from + BLOCK ? n : from + BLOCK;                                 \
+            for (npy_intp k = from; k < end; k++) differs |= !(a[k] == b[k]);                         \
+        }                                                                                             \
         return !differs;                                                                              \
     }
 SAME(float)
@@ -79,8 +81,26 @@ static PyObject *converted(PyObject *op, PyObject *input, PyObject *const *args,
 
 /* -- reductions ----------------------------------------------------------------------------------------------------- */
 
+/* How many of n truths hold. */
+VECTOR static int64_t truths_in(const unsigned char *x, npy_intp n) {
+    int64_t sum = 0;
+    for (npy_intp from = 0; from < n; from += 128) {
+        const npy_intp end = n < from + 128 ? n : from + 128;
+        unsigned char part = 0;
+        for (npy_intp k = from; k < end; k++) part = (unsigned char)(part + (x[k] != 0));
+        sum += part;
+    }
+    return sum;
+}
+
 /* Truths are counted in int64. */
 static PyObject *sum_of_truths(PyObject *cast, PyObject *sum, PyObject *int64, PyObject *input, PyObject *over, int keepdim) {
+    PyArrayObject *x = array_in(input);
+    if (!keepdim && PyTuple_GET_SIZE(over) == PyArray_NDIM(x) && PyArray_IS_C_CONTIGUOUS(x) && on_cpu(((Tensor *)input)->kind) > 0) {
+        PyObject *y = new_array(NPY_INT64, 0, NULL, NULL);
+        if (y) *(int64_t *)PyArray_DATA((PyArrayObject *)y) = truths_in((const unsigned char *)PyArray_BYTES(x), PyArray_SIZE(x));
+        return tensor_of_array(y);
+    }
     PyObject *numbers = cast_to(cast, input, int64), *args[] = {numbers, over, keepdim ? Py_True : Py_False};
     PyObject *y = numbers ? operate_on(sum, args, 1) : NULL;
     Py_XDECREF(numbers);
@@ -123,6 +143,19 @@ static PyObject *norm_of(PyObject *op, PyObject *input, PyObject *p, PyObject *o
     }
     PyObject *args[] = {input, order, over, keepdim ? Py_True : Py_False};
     return operate_on(op, args, 1);
+}
+
+/* The root of a matrix's squares. */
+static PyObject *frobenius(PyObject *op, PyObject *matrix) {
+    return norm_of(op, matrix, NULL, dims.all[2], 0);
+}
+
+/* One of the results of an op with one parameter. */
+static PyObject *result_of(PyObject *op, PyObject *input, PyObject *parameter, int which) {
+    PyObject *args[] = {input, parameter}, *all = operate_on(op, args, 1);
+    PyObject *one = all && PyTuple_CheckExact(all) && PyTuple_GET_SIZE(all) > which ? Py_NewRef(PyTuple_GET_ITEM(all, which)) : NULL;
+    Py_XDECREF(all);
+    return one;
 }
 
 /* -- order ---------------------------------------------------------------------------------------------------------- */

@@ -190,6 +190,28 @@ static PyObject *expanded(PyObject *input, const Sizes *sizes, const Sizes *name
     return sizes && named ? NULL : expanded_to(input, sizes ? sizes : named);
 }
 
+/* The diagonal of two dimensions, which becomes the last one, where no gradient is wanted. */
+static PyObject *diagonal_view(PyObject *input, npy_intp offset, int dim1, int dim2) {
+    PyArrayObject *a = array_in(input);
+    Layout to;
+    if (dim1 == dim2 || offset > INT32_MAX || offset < -INT32_MAX || !is_unnoted(input) || !view_ready(input, &to)) return NULL;
+    const npy_intp rows = PyArray_DIM(a, dim1) + Py_MIN(offset, 0), columns = PyArray_DIM(a, dim2) - Py_MAX(offset, 0);
+    if (rows < 1 || columns < 1) return NULL; /* NumPy has strides of its own for nothing */
+    to.op = OP_DIAGONAL;
+    to.count = 3;
+    to.numbers[0] = offset, to.numbers[1] = dim1, to.numbers[2] = dim2;
+    to.data += offset < 0 ? -offset * PyArray_STRIDE(a, dim1) : offset * PyArray_STRIDE(a, dim2);
+    to.ndim = 0;
+    for (int k = 0; k < PyArray_NDIM(a); k++) {
+        if (k == dim1 || k == dim2) continue;
+        to.shape[to.ndim] = PyArray_DIM(a, k);
+        to.strides[to.ndim++] = PyArray_STRIDE(a, k);
+    }
+    to.shape[to.ndim] = Py_MIN(rows, columns);
+    to.strides[to.ndim++] = PyArray_STRIDE(a, dim1) + PyArray_STRIDE(a, dim2);
+    return view_made(input, &to);
+}
+
 /* -- brackets ------------------------------------------------------------------------------------------------- */
 
 static PyObject *sliced(PyObject *input, PyObject *key) {

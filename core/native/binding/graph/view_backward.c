@@ -70,6 +70,7 @@ PyObject *quick_back(Node *node, PyObject *gradient) {
     PyArray_Dims dims = {shape, 0};
     PyObject *one = NULL, *sizes = NULL;
     if (PyArray_NDIM(g) > MOST_AXES) return NULL;
+    if (mine && step->op == OP_DIAGONAL) return NULL;
     if (mine && step->op >= OP_CAT) return join_backward(node, step, g);
     if ((sliced || binding.ops[step->op].saves) && PyTuple_Check(node->saved) && PyTuple_GET_SIZE(node->saved) == 1)
         sizes = PyTuple_GET_ITEM(node->saved, 0);

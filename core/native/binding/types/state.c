@@ -37,7 +37,8 @@ void op_register(PyObject *structured, PyObject *op, PyObject *name, PyObject *n
         known->name = Py_NewRef(name);
         known->names = Py_NewRef(names);
         known->tuple = PyTuple_GET_SIZE(defaults) == 1 && PyTuple_Check(PyTuple_GET_ITEM(defaults, 0));
-        known->saves = k == OP_VIEW || k == OP_SQUEEZE || k == OP_SLICE || k == OP_SELECT || k == OP_EXPAND;
+        known->saves = k == OP_VIEW || k == OP_SQUEEZE || k == OP_SLICE || k == OP_SELECT || k == OP_EXPAND ||
+                       k == OP_DIAGONAL;
     }
 }
 
