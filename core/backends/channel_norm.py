@@ -98,14 +98,37 @@ def _batch(x: Any, weight: Any, bias: Any, eps: float) -> Any:
     return _as(y, x.dtype), mean, var
 
 
+def _arrays(g: Any) -> tuple[Any, ...]:
+    """Return the arrays of a gradient: of one that an elementwise op still has to be gone through, that and what the op
+    kept (binding/graph/behind.c)."""
+    return (g[1], g[2]) if type(g) is tuple else (g,)
+
+
+def _plain(g: Any) -> Any:
+    """Return a gradient as an array."""
+    if type(g) is not tuple:
+        return g
+    run, given, kept, kept_first = g
+    return run(kept, given) if kept_first else run(given, kept)
+
+
+def _behind(name: str, g: Any, shape: Any, *rest: Any) -> Any:
+    """Return a norm's gradients, by the kernel that goes through the op behind it as well where there is one."""
+    if type(g) is not tuple:
+        return c.kernels[name](half.widened(g).reshape(shape), *rest)
+    run, given, kept, kept_first = g
+    return c.kernels[f"{name}_behind"](given.reshape(shape), kept.reshape(shape), run.address, kept_first, *rest)
+
+
 def _batch_backward(g: Any, x: Any, weight: Any, mean: Any, var: Any, weight_dtype: Any, bias_dtype: Any, eps: float,
                     needs: Any) -> Any:  # fmt: skip
     dtype = x.dtype
-    x, weight, gy = _wide(x, weight, g[0])
+    x, weight = _wide(x, weight)
     if _by_channel(x):
-        gx, gw, gb = c.kernels["batch_norm_backward"](gy, g[1], g[2], x, weight, mean, var, eps, needs[0])
+        gx, gw, gb = _behind("batch_norm_backward", g[0], x.shape, g[1], g[2], x, weight, mean, var, eps, needs[0])
         return (_as(gx, dtype) if needs[0] else None, _as(gw, weight_dtype) if needs[1] else None,
                 _as(gb, bias_dtype) if needs[2] else None)  # fmt: skip
+    gy = half.widened(_plain(g[0]))
     d, n = x.ndim, x.dtype.type(x.size // x.shape[1])
     off, rstd = _less(x, _along(mean, d)), 1 / np.sqrt(var + x.dtype.type(eps))
     total, with_off = c.entries["sum"](gy, _dims(x), False), c.entries["sum"](_times(gy, off), _dims(x), False)
@@ -157,9 +180,7 @@ def _group(x: Any, weight: Any, bias: Any, num_groups: int, eps: float) -> Any:
 def _group_backward(g: Any, x: Any, weight: Any, mean: Any, rstd: Any, weight_dtype: Any, bias_dtype: Any,
                     num_groups: int, needs: Any, **_: Any) -> Any:  # fmt: skip
     wide, weight = _in_groups(num_groups, *_wide(x, weight))
-    gx, gw, gb = c.kernels["group_norm_backward"](
-        half.widened(g).reshape(wide.shape), wide, weight, mean, rstd, needs[0]
-    )
+    gx, gw, gb = _behind("group_norm_backward", g, wide.shape, wide, weight, mean, rstd, needs[0])
     return (_as(gx.reshape(x.shape), x.dtype) if needs[0] else None,
             _as(gw.reshape(-1), weight_dtype) if needs[1] else None,
             _as(gb.reshape(-1), bias_dtype) if needs[2] else None)  # fmt: skip
@@ -214,17 +235,42 @@ kernel(
     say=lambda x, mean, var, weight, bias, eps: _takes(x, mean, var, weight, bias),
     any_type=True,
 )
-kernel(
-    "batch_norm_backward",
-    "g: real[samples, channels, *size], gmean: real[channels], gvar: real[channels], "
-    "x: real[samples, channels, *size], weight: real[channels]?, mean: real[channels], var: real[channels], "
-    "eps: float, wanted: flag",
-    gives="gx: real[samples, channels, *size] if wanted, gw: real[channels], gb: real[channels]",
-    call="batch_norm_backward.T(struct('batch_shape', samples, channels, size), g, gmean, gvar, x, weight, mean, var,"
-    " gx, gw, gb, eps)",
-    quiet="x.size > 65536",
-    takes=("x.size",),
-    run=False,
+
+
+def _backward(name: str, shape: str, arrays: str, sizes: str, more: str, also: str = "") -> None:
+    """Declare a norm's gradient, and that of a norm with an elementwise op behind it (kernels/behind.h)."""
+    behind = {"": ("", "None"),
+              "_behind": (f"kept: real[{shape}], map: word, kept_first: flag, ",
+                          "struct('behind_norm', map, kept, kept_first)")}  # fmt: skip
+    for suffix, (taken, given) in behind.items():
+        kernel(
+            f"{name}_backward{suffix}",
+            f"g: real[{shape}], {taken}{arrays}, wanted: flag",
+            gives=f"gx: real[{shape}] if wanted, gw: real[{sizes}], gb: real[{sizes}]",
+            scratch=also and f"sums: real[{also}], products: real[{also}]",
+            call=f"{name}_backward.T({more.format(given)})",
+            quiet="x.size > 65536",
+            takes=("x.size",),
+            run=False,
+        )
+
+
+_backward(
+    "batch_norm",
+    "samples, channels, *size",
+    "gmean: real[channels], gvar: real[channels], x: real[samples, channels, *size], weight: real[channels]?, "
+    "mean: real[channels], var: real[channels], eps: float",
+    "channels",
+    "struct('batch_shape', samples, channels, size), g, {}, gmean, gvar, x, weight, mean, var, gx, gw, gb, eps",
+)
+_backward(
+    "group_norm",
+    "samples, groups, inside, size",
+    "x: real[samples, groups, inside, size], weight: real[groups, inside]?, mean: real[samples, groups], "
+    "rstd: real[samples, groups]",
+    "groups, inside",
+    "struct('group_shape', samples, groups, inside, size), g, {}, x, weight, mean, rstd, gx, gw, gb, sums, products",
+    "samples, groups, inside",
 )
 kernel(
     "group_norm_forward",
@@ -232,18 +278,6 @@ kernel(
     gives="y: real[samples, groups, inside, size], mean: real[samples, groups], rstd: real[samples, groups]",
     call="group_norm_forward.T(struct('group_shape', samples, groups, inside, size), x, weight, bias, y, mean, rstd,"
     " eps)",
-    quiet="x.size > 65536",
-    takes=("x.size",),
-    run=False,
-)
-kernel(
-    "group_norm_backward",
-    "g: real[samples, groups, inside, size], x: real[samples, groups, inside, size], weight: real[groups, inside]?, "
-    "mean: real[samples, groups], rstd: real[samples, groups], wanted: flag",
-    gives="gx: real[samples, groups, inside, size] if wanted, gw: real[groups, inside], gb: real[groups, inside]",
-    scratch="sums: real[samples, groups, inside], products: real[samples, groups, inside]",
-    call="group_norm_backward.T(struct('group_shape', samples, groups, inside, size), g, x, weight, mean, rstd, gx, gw,"
-    " gb, sums, products)",
     quiet="x.size > 65536",
     takes=("x.size",),
     run=False,
@@ -257,13 +291,13 @@ def _row(name: str, run: Any, declines: Any) -> Row:
 rows: dict[str, Row] = {
     "batch_norm": _row("batch_norm_forward", _batch, lambda x, weight, bias, eps: _takes(x, weight, bias)),
     "batch_norm.backward": _row("batch_norm_backward", _batch_backward,
-                                lambda g, x, weight, mean, **_: _takes(x, g[0], weight, mean)),
+                                lambda g, x, weight, mean, **_: _takes(x, *_arrays(g[0]), weight, mean)),
     "batch_norm_eval.backward": _row("batch_norm_eval_backward", _eval_backward,
                                      lambda g, x, mean, var, weight, needs, **_: _takes(x, g, mean, var, weight)
                                      or ("gives no gradient of the statistics" if needs[1] or needs[2] else None)),
     "group_norm": _row("group_norm_forward", _group, lambda x, weight, bias, **_: _takes(x, weight, bias)),
     "group_norm.backward": _row("group_norm_backward", _group_backward,
-                                lambda g, x, weight, mean, **_: _takes(x, g, weight, mean)),
+                                lambda g, x, weight, mean, **_: _takes(x, *_arrays(g), weight, mean)),
     "rms_norm": _row("rms_norm_forward", _rms, lambda x, weight, **_: _takes(x, weight)),
     "rms_norm.backward": _row("rms_norm_backward", _rms_backward,
                               lambda g, x, weight, rstd, **_: _takes(x, g, weight, rstd)),

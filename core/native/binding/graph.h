@@ -7,6 +7,7 @@
 #include <frameobject.h>
 
 #include "binding/record.h"
+#include "kernels/map.h"
 
 /* Whether somebody observes, hooks of saved tensors are open, this thread records, its ops run over batches. -1 on an
    error. */
@@ -74,7 +75,8 @@ extern PyTypeObject ElementwiseCall_Type;
 /* The same written into the first operand, where nothing is recorded. 1 done, 0 not for it, -1 on an error. */
 int elementwise_into(PyObject *elementwise, PyObject *const *args, Py_ssize_t count);
 
-/* A kernel called on arrays and numbers (binding/graph/map_object.c). */
+/* A kernel called on arrays and numbers (binding/graph/map_object.c), and the kernel itself. */
+const map_kernel *map_kernel_of(PyObject *map);
 PyObject *map_vectorcall(PyObject *map, PyObject *const *args, size_t nargsf, PyObject *names);
 
 /* The same written into an array of its own type, which may be an operand. 1 done, 0 not for it, -1 on an error. */

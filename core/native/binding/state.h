@@ -13,7 +13,8 @@
     op(UNBIND, "unbind") op(CAT, "cat") op(STACK, "stack")                                                                  \
     op(CAST, "cast") op(AMAX, "amax") op(AMIN, "amin") op(MAX_DIM, "max_dim") op(MIN_DIM, "min_dim")                        \
     op(ARGMAX, "argmax") op(ARGMIN, "argmin") op(ALL, "all") op(ANY, "any") op(SUM, "sum") op(SORT, "sort")                 \
-    op(TOPK, "topk") op(INDEX, "index") op(INDEX_PUT, "index_put")
+    op(TOPK, "topk") op(INDEX, "index") op(INDEX_PUT, "index_put")                                                          \
+    op(BATCH_NORM, "batch_norm") op(GROUP_NORM, "group_norm")
 #define OP_NUMBER(name, text) OP_##name,
 enum { KNOWN_OPS(OP_NUMBER) OPS };
 

@@ -50,6 +50,14 @@ int walk_run(Walk *walk);
 /* Readies Python before the first of its functions runs. -1 on an error. */
 int walk_python(void *walk);
 
+/* What is sent to a norm's node behind which stands an elementwise op, in place of the gradient that this op gives (a new
+   reference); NULL where it is not so, without an exception but for a true error. */
+PyObject *behind_of(Node *node, PyObject *g);
+
+/* Whether what came is such, and the array that it stands for (a new reference). */
+int waits(PyObject *g);
+PyObject *behind_made(PyObject *behind);
+
 /* A leaf's entry as Python's engine knows it; the entry gives its gradient away. */
 PyObject *walk_arrived(Entry *entry);
 

@@ -25,6 +25,7 @@ typedef struct {
     REAL *y, *mean, *var, *gw, *gb; /* y or gx */
     REAL eps;
     int past; /* whether y or gx is written by streaming stores */
+    const behind_norm *behind;
 } NAME(batch);
 
 /* Whether it is too large for the cache. */
@@ -132,16 +133,19 @@ VECTOR static void NAME(batch_back_channels)(void *context, ptrdiff_t begin, ptr
     const NAME(batch) *c = context;
     const ptrdiff_t size = c->s->size, step = c->s->channels * size, samples = c->s->samples;
     const REAL items = (REAL)(samples * size);
+    const int kept = c->behind && c->y && !c->past; /* what is given is made in gx, and there again when gx is made */
     _Alignas(64) REAL line[PIECE];
     for (ptrdiff_t channel = begin; channel < end; channel++) {
-        const REAL *x = c->x + channel * size, *g = c->g + channel * size;
+        const REAL *x = c->x + channel * size;
         const REAL mean = c->mean[channel], rstd = 1 / NAME(sm_sqrt)(c->var[channel] + c->eps);
         double sums = 0, products = 0;
         for (ptrdiff_t n = 0; n < samples; n++)
             for (ptrdiff_t from = 0; from < size; from += PIECE) {
                 const ptrdiff_t at = n * step + from, count = size - from < PIECE ? size - from : PIECE;
-                REAL product;
-                sums += (double)NAME(sum_and_product)(g + at, x + at, mean, count, &product);
+                const ptrdiff_t of_all = channel * size + at;
+                REAL product, *to = kept ? c->y + of_all : line;
+                const REAL *g = given_behind(c->behind, c->g, of_all, count, sizeof(REAL), to);
+                sums += (double)NAME(sum_and_product)(g, x + at, mean, count, &product);
                 products += (double)product;
             }
         const REAL total = (REAL)sums, with_off = (REAL)products;
@@ -154,8 +158,9 @@ VECTOR static void NAME(batch_back_channels)(void *context, ptrdiff_t begin, ptr
         for (ptrdiff_t n = 0; n < samples; n++)
             for (ptrdiff_t from = 0; from < size; from += PIECE) {
                 const ptrdiff_t at = n * step + from, count = size - from < PIECE ? size - from : PIECE;
-                const REAL *row = x + at, *given = g + at;
+                const REAL *row = x + at;
                 REAL *gx = c->y + channel * size + at, *to = c->past ? line : gx;
+                const REAL *given = kept ? gx : given_behind(c->behind, c->g, channel * size + at, count, sizeof(REAL), line);
                 INDEPENDENT
                 for (ptrdiff_t i = 0; i < count; i++) to[i] = given[i] * scale + ((row[i] - mean) * of_off + shift);
                 if (c->past) copy_past_cache((char *)gx, (const char *)line, count * (ptrdiff_t)sizeof(REAL));
@@ -164,11 +169,13 @@ VECTOR static void NAME(batch_back_channels)(void *context, ptrdiff_t begin, ptr
     if (c->past) past_cache_done();
 }
 
-void NAME(batch_norm_backward)(const batch_shape *s, const REAL *g, const REAL *gmean, const REAL *gvar, const REAL *x,
-                               const REAL *w, const REAL *mean, const REAL *var, REAL *gx, REAL *gw, REAL *gb,
-                               double eps) {
+void NAME(batch_norm_backward)(const batch_shape *s, const REAL *g, const behind_norm *behind, const REAL *gmean,
+                               const REAL *gvar, const REAL *x, const REAL *w, const REAL *mean, const REAL *var,
+                               REAL *gx, REAL *gw, REAL *gb, double eps) {
     NAME(batch) c = {.s = s, .x = x, .w = w, .g = g, .gmean = gmean, .gvar = gvar, .y = gx, .mean = (REAL *)mean,
-                     .var = (REAL *)var, .gw = gw, .gb = gb, .eps = (REAL)eps, .past = gx && NAME(batch_past)(s)};
+                     .var = (REAL *)var, .gw = gw, .gb = gb, .eps = (REAL)eps, .past = gx && NAME(batch_past)(s),
+                     .behind = behind};
+    if (behind) took(PATH_norm_behind);
     parallel_for(s->channels, 5.0 * (double)(s->samples * s->channels * s->size), NAME(batch_back_channels), &c);
 }
 

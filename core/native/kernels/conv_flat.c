@@ -2,9 +2,11 @@
 
    A plane is copied between margins of zeros, rows behind rows, so that what lies above and below an item is a row's width
    away, and every vector is full, whatever that width: in planes with a border of their own (conv.h) a row of 8 items used
-   half of a vector. What lies beside an item is in the row before or behind where the row ends, and is masked there. With a
-   stride of 2 every other row is summed, and every other item of it kept; the gradients of the input and of the weights go
-   over the incoming gradient with zeros between its items.
+   half of a vector. What lies beside an item is in the row before or behind where the row ends, and is masked there.
+
+   With a stride of 2 a plane is parted into four of half the size, of its even and odd rows and columns: in each of them what
+   neighbouring outputs see are neighbours, and no product is made that is not needed. The gradient of the input is made as
+   four such planes, whose items are then put between one another.
 
    An item is a plane, or a channel of all samples: no sum is divided among threads. */
 #ifndef REAL
@@ -40,31 +42,6 @@ int NAME(conv_is_flat)(const conv_shape *s) {
            (s->size[1] == 1 || s->x_stride[3] == s->size[2]);
 }
 
-/* A row with zeros between its items: `wide` of them in `to`. */
-INLINE void NAME(lay_apart)(const REAL *from, ptrdiff_t count, ptrdiff_t wide, REAL *to) {
-    ptrdiff_t x = 0;
-#ifdef GRADLAB_SHUFFLES
-    for (; x + 8 <= count && 2 * x + 16 <= wide; x += 8) {
-        const NAME(eight) items = *(const NAME(eight) *)(from + x), none = {0};
-        *(NAME(eight) *)(to + 2 * x) = __builtin_shufflevector(items, none, 0, 8, 1, 9, 2, 10, 3, 11);
-        *(NAME(eight) *)(to + 2 * x + 8) = __builtin_shufflevector(items, none, 4, 12, 5, 13, 6, 14, 7, 15);
-    }
-#endif
-    for (ptrdiff_t m = 2 * x; m < wide; m++) to[m] = m % 2 ? 0 : from[m / 2];
-}
-
-/* A plane between margins; the gradient of a stride of 2 with zeros between its items. */
-INLINE void NAME(lay_flat)(const NAME(flat) * c, const REAL *from, ptrdiff_t high, ptrdiff_t wide, REAL *to) {
-    if (wide == c->wide && high == c->high) {
-        memcpy(to, from, sizeof(REAL) * (size_t)(high * wide));
-        return;
-    }
-    for (ptrdiff_t y = 0; y < c->high; y++, to += c->wide) {
-        if (y % 2) memset(to, 0, sizeof(REAL) * (size_t)c->wide);
-        else NAME(lay_apart)(from + y / 2 * wide, wide, c->wide, to);
-    }
-}
-
 #define AT(from) (*(const NAME(wide) *)(from))
 #define BESIDE(from, there) ((NAME(wide))((NAME(mask))AT(from) & (there)))
 
@@ -98,8 +75,7 @@ static REAL *NAME(flat_room)(const NAME(flat) * c, int planes, size_t *capacity)
 VECTOR static void NAME(flat_items)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     NAME(flat) *c = context;
     const conv_shape *s = c->s;
-    const ptrdiff_t both = 2 * NAME(LANES), high = s->out[1], wide = s->out[2], places = high * wide;
-    const int twos = s->stride[1] == 2 && !s->transposed;
+    const ptrdiff_t both = 2 * NAME(LANES), places = s->out[1] * s->out[2];
     size_t capacity;
     REAL *room = NAME(flat_room)(c, 1, &capacity);
     if (!room) {
@@ -112,38 +88,41 @@ VECTOR static void NAME(flat_items)(void *context, ptrdiff_t begin, ptrdiff_t en
         const REAL bias = c->bias ? c->bias[channel] : 0;
         REAL w[9], sums[2 * NAME(LANES)], *y = c->y + item * places;
         for (int t = 0; t < 9; t++) w[t] = c->weights[channel * 9 + (s->transposed ? 8 - t : t)];
-        NAME(lay_flat)(c, c->x + n * s->x_stride[0] + channel * s->x_stride[1], s->size[1], s->size[2], plane);
-        if (!twos) {
-            ptrdiff_t p = 0;
-            for (; p + both <= places; p += both) NAME(flat_sums)(c, plane, p, w, bias, y + p);
-            if (p == places) continue;
-            NAME(flat_sums)(c, plane, p, w, bias, sums);
-            memcpy(y + p, sums, sizeof(REAL) * (size_t)(places - p));
-            continue;
-        }
-        for (ptrdiff_t row = 0; row < high; row++, y += wide)
-            for (ptrdiff_t x = 0; x < wide; x += NAME(LANES)) {
-                const ptrdiff_t here = wide - x < NAME(LANES) ? wide - x : NAME(LANES);
-                NAME(flat_sums)(c, plane, 2 * row * c->wide + 2 * x, w, bias, sums);
-                for (ptrdiff_t i = 0; i < here; i++) y[x + i] = sums[2 * i];
-            }
+        memcpy(plane, c->x + n * s->x_stride[0] + channel * s->x_stride[1], sizeof(REAL) * (size_t)places);
+        ptrdiff_t p = 0;
+        for (; p + both <= places; p += both) NAME(flat_sums)(c, plane, p, w, bias, y + p);
+        if (p == places) continue;
+        NAME(flat_sums)(c, plane, p, w, bias, sums);
+        memcpy(y + p, sums, sizeof(REAL) * (size_t)(places - p));
     }
     memory_give(room, capacity);
 }
 
-/* Adds to the sums of a vector's lanes, (9,), what some items of g make with what lies around them. */
-INLINE void NAME(flat_products)(const NAME(flat) * c, const REAL *plane, const REAL *g, ptrdiff_t begin, ptrdiff_t end,
+/* Adds to the sums of a vector's lanes, (9,), what a vector of g makes with what lies around its items. */
+INLINE void NAME(flat_products)(const NAME(flat) * c, const REAL *plane, ptrdiff_t p, NAME(wide) given,
                                 NAME(wide) * sums) {
-    for (ptrdiff_t p = begin; p < end; p += NAME(LANES)) {
-        const NAME(mask) left = *(const NAME(mask_at) *)(c->edges + p);
-        const NAME(mask) right = *(const NAME(mask_at) *)(c->edges + c->count + 2 * NAME(LANES) + p);
-        const NAME(wide) given = AT(g + p - begin);
-        _Pragma("GCC unroll 3") for (int k = 0; k < 3; k++) {
-            const REAL *row = plane + p + (k - 1) * c->wide;
-            sums[k * 3] += given * BESIDE(row - 1, left);
-            sums[k * 3 + 1] += given * AT(row);
-            sums[k * 3 + 2] += given * BESIDE(row + 1, right);
-        }
+    const NAME(mask) left = *(const NAME(mask_at) *)(c->edges + p);
+    const NAME(mask) right = *(const NAME(mask_at) *)(c->edges + c->count + 2 * NAME(LANES) + p);
+    _Pragma("GCC unroll 3") for (int k = 0; k < 3; k++) {
+        const REAL *row = plane + p + (k - 1) * c->wide;
+        sums[k * 3] += given * BESIDE(row - 1, left);
+        sums[k * 3 + 1] += given * AT(row);
+        sums[k * 3 + 2] += given * BESIDE(row + 1, right);
+    }
+}
+
+/* The last items of a plane of g, and zeros: beyond it lies another one, or nothing. */
+INLINE NAME(wide) NAME(last_items)(const REAL *g, ptrdiff_t count) {
+    REAL rest[NAME(LANES)] = {0};
+    memcpy(rest, g, sizeof(REAL) * (size_t)count);
+    return AT(rest);
+}
+
+INLINE void NAME(sums_to)(const NAME(wide) * sums, REAL *gw) {
+    for (int t = 0; t < 9; t++) {
+        REAL total = 0;
+        for (int j = 0; j < NAME(LANES); j++) total += sums[t][j];
+        gw[t] = total;
     }
 }
 
@@ -151,40 +130,171 @@ INLINE void NAME(flat_products)(const NAME(flat) * c, const REAL *plane, const R
 VECTOR static void NAME(flat_weight_items)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     NAME(flat) *c = context;
     const conv_shape *s = c->s;
-    const ptrdiff_t places = s->out[1] * s->out[2], whole = places / NAME(LANES) * NAME(LANES);
-    const int twos = s->stride[1] == 2;
+    const ptrdiff_t places = s->out[1] * s->out[2];
     size_t capacity;
-    REAL *room = NAME(flat_room)(c, 2, &capacity);
+    REAL *room = NAME(flat_room)(c, 1, &capacity);
     if (!room) {
         c->failed = 1;
         return;
     }
-    REAL *plane = room + c->margin, *apart = plane + c->count + 2 * c->margin;
+    REAL *plane = room + c->margin;
     for (ptrdiff_t channel = begin; channel < end; channel++) {
         NAME(wide) sums[9];
         _Pragma("GCC unroll 9") for (int t = 0; t < 9; t++) sums[t] = (NAME(wide)){0};
         for (ptrdiff_t n = 0; n < s->batch; n++) {
+            memcpy(plane, c->x + n * s->x_stride[0] + channel * s->x_stride[1], sizeof(REAL) * (size_t)places);
             const REAL *g = c->g + (n * s->channels + channel) * places;
-            NAME(lay_flat)(c, c->x + n * s->x_stride[0] + channel * s->x_stride[1], s->size[1], s->size[2], plane);
-            if (twos) {
-                NAME(lay_flat)(c, g, s->out[1], s->out[2], apart);
-                NAME(flat_products)(c, plane, apart, 0, c->count, sums);
-                continue;
-            }
-            NAME(flat_products)(c, plane, g, 0, whole, sums);
-            if (whole == places) continue;
-            REAL rest[NAME(LANES)] = {0}; /* beyond the plane lies another one, or nothing */
-            memcpy(rest, g + whole, sizeof(REAL) * (size_t)(places - whole));
-            NAME(flat_products)(c, plane, rest, whole, places, sums);
+            ptrdiff_t p = 0;
+            for (; p + NAME(LANES) <= places; p += NAME(LANES)) NAME(flat_products)(c, plane, p, AT(g + p), sums);
+            if (p < places) NAME(flat_products)(c, plane, p, NAME(last_items)(g + p, places - p), sums);
         }
-        for (int t = 0; t < 9; t++) {
-            REAL total = 0;
-            for (int j = 0; j < NAME(LANES); j++) total += sums[t][j];
-            c->y[channel * 9 + t] = total;
+        NAME(sums_to)(sums, c->y + channel * 9);
+    }
+    memory_give(room, capacity);
+}
+
+/* --- a stride of 2 --- */
+
+/* Where one of the four planes begins: of odd rows or even ones, of odd columns or even ones. */
+#define PART(plane, row, column) ((plane) + (2 * (row) + (column)) * (c->count + 2 * c->margin))
+
+/* A plane (high, wide) parted into four; where there are fewer odd rows or columns than even ones, zeros stay. */
+INLINE void NAME(lay_parted)(const NAME(flat) * c, const REAL *from, ptrdiff_t high, ptrdiff_t wide, REAL *plane) {
+    for (ptrdiff_t y = 0; y < high; y++, from += wide) {
+        REAL *even = PART(plane, y % 2, 0) + y / 2 * c->wide, *odd = PART(plane, y % 2, 1) + y / 2 * c->wide;
+        ptrdiff_t x = 0;
+#ifdef GRADLAB_SHUFFLES
+        for (; 2 * x + 16 <= wide; x += 8) {
+            const NAME(eight) one = *(const NAME(eight) *)(from + 2 * x), two = *(const NAME(eight) *)(from + 2 * x + 8);
+            *(NAME(eight) *)(even + x) = __builtin_shufflevector(one, two, 0, 2, 4, 6, 8, 10, 12, 14);
+            *(NAME(eight) *)(odd + x) = __builtin_shufflevector(one, two, 1, 3, 5, 7, 9, 11, 13, 15);
+        }
+#endif
+        for (; 2 * x + 1 < wide; x++) even[x] = from[2 * x], odd[x] = from[2 * x + 1];
+        if (2 * x < wide) even[x] = from[2 * x];
+    }
+}
+
+/* The way back. */
+INLINE void NAME(join_parts)(const NAME(flat) * c, const REAL *plane, ptrdiff_t high, ptrdiff_t wide, REAL *to) {
+    for (ptrdiff_t y = 0; y < high; y++, to += wide) {
+        const REAL *even = PART(plane, y % 2, 0) + y / 2 * c->wide, *odd = PART(plane, y % 2, 1) + y / 2 * c->wide;
+        ptrdiff_t x = 0;
+#ifdef GRADLAB_SHUFFLES
+        for (; 2 * x + 16 <= wide; x += 8) {
+            const NAME(eight) l = *(const NAME(eight) *)(even + x), r = *(const NAME(eight) *)(odd + x);
+            *(NAME(eight) *)(to + 2 * x) = __builtin_shufflevector(l, r, 0, 8, 1, 9, 2, 10, 3, 11);
+            *(NAME(eight) *)(to + 2 * x + 8) = __builtin_shufflevector(l, r, 4, 12, 5, 13, 6, 14, 7, 15);
+        }
+#endif
+        for (; 2 * x + 1 < wide; x++) to[2 * x] = even[x], to[2 * x + 1] = odd[x];
+        if (2 * x < wide) to[2 * x] = even[x];
+    }
+}
+
+/* What one of nine taps sees from `at` on: of the row before for k 0, of the column before for j 0. */
+INLINE NAME(wide) NAME(seen)(const NAME(flat) * c, const REAL *plane, ptrdiff_t at, const int k, const int j) {
+    const REAL *from = PART(plane, k != 1, j != 1) + at - (k ? 0 : c->wide);
+    return j ? AT(from) : BESIDE(from - 1, *(const NAME(mask_at) *)(c->edges + at));
+}
+
+VECTOR static void NAME(twos_items)(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    NAME(flat) *c = context;
+    const conv_shape *s = c->s;
+    const ptrdiff_t both = 2 * NAME(LANES), places = c->high * c->wide;
+    size_t capacity;
+    REAL *room = NAME(flat_room)(c, 4, &capacity);
+    if (!room) {
+        c->failed = 1;
+        return;
+    }
+    REAL *plane = room + c->margin;
+    for (ptrdiff_t item = begin; item < end; item++) {
+        const ptrdiff_t n = item / s->channels, channel = item % s->channels;
+        const REAL bias = c->bias ? c->bias[channel] : 0, *w = c->weights + channel * 9;
+        REAL rest[2 * NAME(LANES)], *y = c->y + item * places;
+        NAME(lay_parted)(c, c->x + n * s->x_stride[0] + channel * s->x_stride[1], s->size[1], s->size[2], plane);
+        for (ptrdiff_t p = 0; p < places; p += both) {
+            NAME(wide) sums[2][3];
+            _Pragma("GCC unroll 2") for (int v = 0; v < 2; v++) {
+                sums[v][0] = sums[v][2] = (NAME(wide)){0}, sums[v][1] = (NAME(wide)){0} + bias;
+                _Pragma("GCC unroll 3") for (int k = 0; k < 3; k++) _Pragma("GCC unroll 3") for (int j = 0; j < 3; j++)
+                    sums[v][j] += w[k * 3 + j] * NAME(seen)(c, plane, p + v * NAME(LANES), k, j);
+            }
+            REAL *to = p + both <= places ? y + p : rest;
+            _Pragma("GCC unroll 2") for (int v = 0; v < 2; v++) *(NAME(wide) *)(to + v * NAME(LANES)) =
+                sums[v][1] + (sums[v][0] + sums[v][2]);
+            if (to == rest) memcpy(y + p, rest, sizeof(REAL) * (size_t)(places - p));
         }
     }
     memory_give(room, capacity);
 }
+
+/* The transpose: x, of half the size, is what comes back; y (2 high or one less, 2 wide or one less). */
+VECTOR static void NAME(twos_back_items)(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    NAME(flat) *c = context;
+    const conv_shape *s = c->s;
+    const ptrdiff_t places = c->high * c->wide;
+    size_t capacity;
+    REAL *room = NAME(flat_room)(c, 5, &capacity);
+    if (!room) {
+        c->failed = 1;
+        return;
+    }
+    REAL *plane = room + c->margin, *given = PART(plane, 2, 0);
+    for (ptrdiff_t item = begin; item < end; item++) {
+        const ptrdiff_t n = item / s->channels, channel = item % s->channels;
+        const REAL bias = c->bias ? c->bias[channel] : 0, *w = c->weights + channel * 9;
+        memcpy(given, c->x + n * s->x_stride[0] + channel * s->x_stride[1], sizeof(REAL) * (size_t)places);
+        for (ptrdiff_t p = 0; p < places; p += NAME(LANES)) {
+            const NAME(mask) right = *(const NAME(mask_at) *)(c->edges + c->count + 2 * NAME(LANES) + p);
+            const REAL *g = given + p;
+            const NAME(wide) here = AT(g), beside = BESIDE(g + 1, right);
+            const NAME(wide) below = AT(g + c->wide), across = BESIDE(g + c->wide + 1, right);
+            *(NAME(wide) *)(PART(plane, 0, 0) + p) = w[4] * here + bias;
+            *(NAME(wide) *)(PART(plane, 0, 1) + p) = w[5] * here + w[3] * beside + bias;
+            *(NAME(wide) *)(PART(plane, 1, 0) + p) = w[7] * here + w[1] * below + bias;
+            *(NAME(wide) *)(PART(plane, 1, 1) + p) =
+                (w[8] * here + w[6] * beside) + (w[2] * below + w[0] * across) + bias;
+        }
+        NAME(join_parts)(c, plane, s->out[1], s->out[2], c->y + item * s->out[1] * s->out[2]);
+    }
+    memory_give(room, capacity);
+}
+
+INLINE void NAME(twos_products)(const NAME(flat) * c, const REAL *plane, ptrdiff_t p, NAME(wide) given,
+                                NAME(wide) * sums) {
+    _Pragma("GCC unroll 3") for (int k = 0; k < 3; k++) _Pragma("GCC unroll 3") for (int j = 0; j < 3; j++)
+        sums[k * 3 + j] += given * NAME(seen)(c, plane, p, k, j);
+}
+
+/* An item is a channel. */
+VECTOR static void NAME(twos_weight_items)(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    NAME(flat) *c = context;
+    const conv_shape *s = c->s;
+    const ptrdiff_t places = c->high * c->wide;
+    size_t capacity;
+    REAL *room = NAME(flat_room)(c, 4, &capacity);
+    if (!room) {
+        c->failed = 1;
+        return;
+    }
+    REAL *plane = room + c->margin;
+    for (ptrdiff_t channel = begin; channel < end; channel++) {
+        NAME(wide) sums[9];
+        _Pragma("GCC unroll 9") for (int t = 0; t < 9; t++) sums[t] = (NAME(wide)){0};
+        for (ptrdiff_t n = 0; n < s->batch; n++) {
+            NAME(lay_parted)(c, c->x + n * s->x_stride[0] + channel * s->x_stride[1], s->size[1], s->size[2], plane);
+            const REAL *g = c->g + (n * s->channels + channel) * places;
+            ptrdiff_t p = 0;
+            for (; p + NAME(LANES) <= places; p += NAME(LANES)) NAME(twos_products)(c, plane, p, AT(g + p), sums);
+            if (p < places) NAME(twos_products)(c, plane, p, NAME(last_items)(g + p, places - p), sums);
+        }
+        NAME(sums_to)(sums, c->y + channel * 9);
+    }
+    memory_give(room, capacity);
+}
+#undef PART
 #undef AT
 #undef BESIDE
 
@@ -207,23 +317,27 @@ static REAL *NAME(edges_of)(NAME(flat) * c, ptrdiff_t high, ptrdiff_t wide, size
 
 int NAME(conv_flat)(const conv_shape *s, const REAL *x, const REAL *weights, const REAL *bias, REAL *y) {
     NAME(flat) c = {.s = s, .x = x, .weights = weights, .bias = bias, .y = y};
-    const ptrdiff_t *size = s->transposed ? s->out : s->size;
+    const int twos = s->stride[1] == 2;
+    const ptrdiff_t *size = s->transposed ? s->size : s->out; /* the smaller one of a stride of 2 */
     size_t capacity;
     REAL *edges = NAME(edges_of)(&c, size[1], size[2], &capacity);
     took(PATH_conv_flat);
     if (!edges) return 0;
-    parallel_for(s->batch * s->channels, 5.0 * (double)(s->batch * s->channels * c.count), NAME(flat_items), &c);
+    parallel_for(s->batch * s->channels, 5.0 * (double)(s->batch * s->channels * c.count) * (1 + twos),
+                 !twos ? NAME(flat_items) : s->transposed ? NAME(twos_back_items) : NAME(twos_items), &c);
     memory_give(edges, capacity);
     return !c.failed;
 }
 
 int NAME(conv_flat_weight)(const conv_shape *s, const REAL *x, const REAL *g, REAL *gw) {
     NAME(flat) c = {.s = s, .x = x, .g = g, .y = gw};
+    const int twos = s->stride[1] == 2;
     size_t capacity;
-    REAL *edges = NAME(edges_of)(&c, s->size[1], s->size[2], &capacity);
+    REAL *edges = NAME(edges_of)(&c, s->out[1], s->out[2], &capacity);
     took(PATH_conv_flat);
     if (!edges) return 0;
-    parallel_for(s->channels, 6.0 * (double)(s->batch * s->channels * c.count), NAME(flat_weight_items), &c);
+    parallel_for(s->channels, 6.0 * (double)(s->batch * s->channels * c.count) * (1 + twos),
+                 twos ? NAME(twos_weight_items) : NAME(flat_weight_items), &c);
     memory_give(edges, capacity);
     return !c.failed;
 }

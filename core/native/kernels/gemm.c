@@ -4,7 +4,7 @@
    the order in which the innermost loop reads it. With AVX-512 groups whose steps are neighbours are read where they lie:
    packing them took a tenth of the products of a transformer of 192. That loop keeps GROUP by PANEL sums in registers (with AVX-512 sixteen
    of them) over DEPTH steps of k, during which a panel's share of b, 32 KiB, stays in L1, and ROWS rows of a in L2.
-   Each sum is made in blocks of DEPTH steps, each from zero and then added to those before, however the work is divided:
+   Each sum is made in equal blocks of at most DEPTH steps, each from zero and then added to those before, however the work is divided:
    the same bits for any number of threads, and errors that grow with the blocks and not with k.
 
    Bytes: those of a, b and c, and a and b once more. Operations: 2 m n k.
@@ -18,7 +18,7 @@
 #include "kernels/tiling.h"
 
 /* The tuner may choose other ROWS and CHUNK_BYTES (its block, in KiB). */
-enum { GROUP = TILE, DEPTH = 256, ROWS = 128 /* of a in a task */, CHUNK_BYTES = 4 << 20 /* of b packed at once */ };
+enum { GROUP = TILE, GROUPS = 4 /* packed together */, DEPTH = 256, ROWS = 128 /* of a in a task */, CHUNK_BYTES = 4 << 20 /* of b packed at once */ };
 enum { ON_STACK = 16384 };
 
 /* One multiplication, in additions of adjacent floats: the unit of parallel_for. */
@@ -104,6 +104,13 @@ VECTOR static void NAME(pack)(const REAL *from, ptrdiff_t line, ptrdiff_t step, 
         for (ptrdiff_t p = 0; p < steps; p++) to[p * width + i] = from[i * line + p * step];
 }
 
+/* GROUPS groups of rows whose steps lie `step` apart: whole lines of the cache, where a group is half of one. */
+VECTOR static void NAME(pack_groups)(const REAL *from, ptrdiff_t step, ptrdiff_t steps, REAL *to) {
+    for (ptrdiff_t p = 0; p < steps; p++, from += step)
+        _Pragma("GCC unroll 4") for (int q = 0; q < GROUPS; q++)
+            memcpy(to + (q * steps + p) * GROUP, from + q * GROUP, sizeof(REAL) * GROUP);
+}
+
 /* c (rows, columns of b) = or += a (steps, GROUP) b (steps, PANEL), + bias; `along`: a (rows, steps), `line` apart. */
 #define BLOCK(stem, VECTOR_TYPE)                                                                                    \
     INLINE void NAME(stem)(const int rows, const int vectors, const int along, const REAL *a, ptrdiff_t line,       \
@@ -137,11 +144,17 @@ BLOCK(wide_block, NAME(wide))
 BLOCK(narrow_block, NAME(narrow))
 #undef BLOCK
 
+/* Whole tiles of packed rows: a function of its own, as those below. */
+VECTOR static __attribute__((noinline)) void NAME(whole_tile)(const REAL *a, const REAL *b, ptrdiff_t steps, REAL *c,
+                                                              ptrdiff_t c_row, int add, const REAL *bias) {
+    NAME(wide_block)(GROUP, 2, 0, a, 0, b, steps, c, c_row, add, bias);
+}
+
 INLINE void NAME(tile)(int rows, int columns, const REAL *a, const REAL *b, ptrdiff_t steps, REAL *c, ptrdiff_t c_row,
                        int add, const REAL *bias) {
     if (tile_is_wide()) {
         if (columns > NAME(LANES)) {
-            if (rows > 4) NAME(wide_block)(8, 2, 0, a, 0, b, steps, c, c_row, add, bias);
+            if (rows > 4) NAME(whole_tile)(a, b, steps, c, c_row, add, bias);
             else NAME(wide_block)(4, 2, 0, a, 0, b, steps, c, c_row, add, bias);
         } else if (rows > 4) NAME(wide_block)(8, 1, 0, a, 0, b, steps, c, c_row, add, bias);
         else NAME(wide_block)(4, 1, 0, a, 0, b, steps, c, c_row, add, bias);
@@ -250,15 +263,19 @@ static void NAME(run_tasks)(void *context, ptrdiff_t begin, ptrdiff_t end) {
         return;
     }
     const int lies = NAME(lies_along)(p);
+    const ptrdiff_t depth = blocks_of(p->k, blocks_of(p->k, DEPTH));
     for (ptrdiff_t task = begin; task < end; task++) {
         const ptrdiff_t i = task % chunk->row_tasks * chunk->rows_a_task;
         const ptrdiff_t j = task / chunk->row_tasks * chunk->columns_a_task;
         const ptrdiff_t rows = least(p->m - i, chunk->rows_a_task);
         const ptrdiff_t columns = least(chunk->columns - j, chunk->columns_a_task);
         REAL *c = p->c + i * p->n + chunk->first + j;
-        for (ptrdiff_t at = 0; at < p->k; at += DEPTH) {
-            const ptrdiff_t steps = least(p->k - at, DEPTH);
-            for (ptrdiff_t g = lies ? rows / GROUP * GROUP : 0; g < rows; g += GROUP)
+        for (ptrdiff_t at = 0; at < p->k; at += depth) {
+            const ptrdiff_t steps = least(p->k - at, depth);
+            ptrdiff_t g = lies ? rows / GROUP * GROUP : 0;
+            for (; p->a_row == 1 && rows - g >= GROUPS * GROUP; g += GROUPS * GROUP)
+                NAME(pack_groups)(p->a + i + g + at * p->a_step, p->a_step, steps, left + g * steps);
+            for (; g < rows; g += GROUP)
                 NAME(pack)(p->a + (i + g) * p->a_row + at * p->a_step, p->a_row, p->a_step, least(rows - g, GROUP),
                            steps, left + g * steps, GROUP);
             NAME(multiply)(rows, columns, steps, left, lies ? p->a + i * p->a_row + at : NULL, p->a_row,

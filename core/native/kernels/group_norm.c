@@ -8,6 +8,7 @@
    Bytes: x three times and y once, forward; g and x twice and gx once, backward; all but the first times from the cache.
    Source: Wu and He, Group Normalization, arXiv:1803.08494. */
 #ifndef REAL
+#include "runtime/paths.h"
 #include "kernels/real.h"
 
 enum { PIECE = 1024 };
@@ -22,6 +23,7 @@ typedef struct {
     const REAL *x, *w, *b, *g;
     REAL *y, *mean, *rstd, *sums, *products; /* y or gx; sums, products (samples, channels) */
     REAL eps;
+    const behind_norm *behind;
 } NAME(grouped);
 
 VECTOR static void NAME(group_items)(void *context, ptrdiff_t begin, ptrdiff_t end) {
@@ -56,16 +58,18 @@ void NAME(group_norm_forward)(const group_shape *s, const REAL *x, const REAL *w
 VECTOR static void NAME(group_back_items)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(grouped) *c = context;
     const ptrdiff_t size = c->s->size, inside = c->s->inside, n = inside * size;
+    REAL line[PIECE];
     for (ptrdiff_t item = begin; item < end; item++) {
-        const REAL *x = c->x + item * n, *g = c->g + item * n, mean = c->mean[item], rstd = c->rstd[item];
+        const REAL *x = c->x + item * n, mean = c->mean[item], rstd = c->rstd[item];
         const ptrdiff_t first = item % c->s->groups * inside;
         double total = 0, with_off = 0;
         for (ptrdiff_t k = 0; k < inside; k++) {
             double sums = 0, products = 0;
             for (ptrdiff_t i = 0; i < size; i += PIECE) {
-                const ptrdiff_t at = k * size + i;
-                REAL product;
-                sums += (double)NAME(sum_and_product)(g + at, x + at, mean, size - i < PIECE ? size - i : PIECE, &product);
+                const ptrdiff_t at = k * size + i, count = size - i < PIECE ? size - i : PIECE;
+                REAL product, *to = c->y ? c->y + item * n + at : line;
+                const REAL *g = given_behind(c->behind, c->g, item * n + at, count, sizeof(REAL), to);
+                sums += (double)NAME(sum_and_product)(g, x + at, mean, count, &product);
                 products += (double)product;
             }
             const double weight = c->w ? (double)c->w[first + k] : 1;
@@ -74,6 +78,7 @@ VECTOR static void NAME(group_back_items)(void *context, ptrdiff_t begin, ptrdif
         }
         if (!c->y) continue;
         REAL *to = c->y + item * n;
+        const REAL *g = c->behind ? to : c->g + item * n;
         const REAL of_off = (REAL)(-with_off / (double)n) * rstd * rstd * rstd;
         const REAL shift = (REAL)(-total / (double)n) * rstd;
         for (ptrdiff_t k = 0; k < inside; k++, x += size, g += size, to += size) {
@@ -84,10 +89,12 @@ VECTOR static void NAME(group_back_items)(void *context, ptrdiff_t begin, ptrdif
     }
 }
 
-void NAME(group_norm_backward)(const group_shape *s, const REAL *g, const REAL *x, const REAL *w, const REAL *mean,
-                               const REAL *rstd, REAL *gx, REAL *gw, REAL *gb, REAL *sums, REAL *products) {
+void NAME(group_norm_backward)(const group_shape *s, const REAL *g, const behind_norm *behind, const REAL *x,
+                               const REAL *w, const REAL *mean, const REAL *rstd, REAL *gx, REAL *gw, REAL *gb,
+                               REAL *sums, REAL *products) {
     NAME(grouped) c = {.s = s, .x = x, .w = w, .g = g, .y = gx, .mean = (REAL *)mean, .rstd = (REAL *)rstd, .sums = sums,
-                       .products = products};
+                       .products = products, .behind = behind};
+    if (behind) took(PATH_norm_behind);
     const ptrdiff_t channels = s->groups * s->inside;
     parallel_for(s->samples * s->groups, 5.0 * (double)(s->samples * channels * s->size), NAME(group_back_items), &c);
     for (ptrdiff_t k = 0; k < channels; k++) {

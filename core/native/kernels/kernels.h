@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/behind.h"
+
 enum { REDUCE_SUM, REDUCE_MAX, REDUCE_MIN };
 enum { MOMENT_VAR, MOMENT_STD, MOMENT_NORM, MOMENT_ABS, MOMENT_LOGSUMEXP, MOMENT_PROD };
 enum { HISTOGRAM_BINS = 64, HISTOGRAM_LOW = -40 };
@@ -126,14 +128,15 @@ typedef struct {
                                 double eps);                                                                           \
     void batch_norm_eval_##S(const batch_shape *s, const T *x, const T *mean, const T *var, const T *w, const T *b,    \
                              T *scale, T *y, double eps); /* scale (channels,) is scratch */                           \
-    void batch_norm_backward_##S(const batch_shape *s, const T *g, const T *gmean, const T *gvar, const T *x,          \
-                                 const T *w, const T *mean, const T *var, T *gx, T *gw, T *gb, double eps);            \
+    void batch_norm_backward_##S(const batch_shape *s, const T *g, const behind_norm *behind, const T *gmean,          \
+                                 const T *gvar, const T *x, const T *w, const T *mean, const T *var, T *gx, T *gw,     \
+                                 T *gb, double eps);                                                                   \
     /* x, y, g, gx (samples, groups, inside, size); w, b, gw, gb (groups, inside); mean, rstd (samples, groups); sums and  \
        products (samples, groups, inside) are scratch; w, b, gx may be NULL */                                       \
     void group_norm_forward_##S(const group_shape *s, const T *x, const T *w, const T *b, T *y, T *mean, T *rstd,       \
                                 double eps);                                                                         \
-    void group_norm_backward_##S(const group_shape *s, const T *g, const T *x, const T *w, const T *mean,              \
-                                 const T *rstd, T *gx, T *gw, T *gb, T *sums, T *products);                          \
+    void group_norm_backward_##S(const group_shape *s, const T *g, const behind_norm *behind, const T *x, const T *w,  \
+                                 const T *mean, const T *rstd, T *gx, T *gw, T *gb, T *sums, T *products);           \
     /* x, gx (rows, classes); target, loss, lse, g (rows,); weight (classes,) or NULL. lse is the log of the sum   \
        of exponentials. Returns the first row whose target is out of range, or -1. */   \
     ptrdiff_t cross_entropy_forward_##S(const T *x, const int64_t *target, const T *weight, T *loss, T *lse,           \

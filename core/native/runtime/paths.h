@@ -76,7 +76,8 @@
     _(weights_packed)      /* weights of 8 or 4 bits: so many rows that they become float32 */       \
     _(stats_sampled)       /* a histogram of some of the items */                                    \
     _(glance_sampled)      /* a mean of evenly spaced lines */                                       \
-    _(threads)             /* work divided among several threads */
+    _(threads)             /* work divided among several threads */                                  \
+    _(norm_behind)         /* a norm's gradient makes that of the activation behind it */
 
 #define PATH_NUMBER(name) PATH_##name,
 enum { PATHS(PATH_NUMBER) PATHS_COUNT };

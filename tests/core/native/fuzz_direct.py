@@ -236,8 +236,32 @@ def integer_layer(rng: Any) -> None:
         assert all(b is None or b.untouched() for b in blocks), f"{op} wrote into its input"
 
 
+def behind(rng: Any) -> None:
+    """The gradient of a norm and that of what stands behind it, bit by bit as one after the other."""
+    samples, inside, groups, places = size(rng, 5), size(rng, 5), size(rng, 5), size(rng, 1100)
+    dtype, by_batch = str(rng.choice(["f", "d"])), bool(rng.random() < 0.5)
+    shape = (samples, groups * inside, places) if by_batch else (samples, groups, inside, places)
+    g, kept, x = (guarded(rng, spoilt(rng, rng.standard_normal(shape)).astype(dtype)) for _ in range(3))
+    each = [rng.uniform(0.5, 2.0, shape[1] if by_batch else shape[:2]).astype(dtype) for _ in range(4)]
+    weight = None if rng.random() < 0.3 else rng.standard_normal(shape[1:-1]).astype(dtype)
+    rest = (*each[:2], x.array, weight, *each[2:], 1e-5) if by_batch else (x.array, weight, *each[:2])
+    name, first, wanted = (
+        f"{'batch' if by_batch else 'group'}_norm_backward",
+        bool(rng.random() < 0.5),
+        bool(rng.random() < 0.8),
+    )
+    run = c.maps[str(rng.choice(["mul", "sub"])), dtype]
+    with np.errstate(all="ignore"):
+        made = run(kept.array, g.array) if first else run(g.array, kept.array)
+    want = c.kernels[name](made, *rest, wanted)
+    found = c.kernels[f"{name}_behind"](g.array, kept.array, run.address, first, *rest, wanted)
+    for a, b in zip(found, want, strict=True):
+        assert a is None if b is None else np.array_equal(a, b, equal_nan=True), f"{name} of {shape}, {run}"
+    assert all(b.untouched() for b in (g, kept, x)), f"{name} wrote into its input"
+
+
 DIRECT: dict[str, Callable[[Any], None]] = {
     "copied": copied, "halves": halves, "gemm_bf16": bf16_product, "unscale": unscaled, "into": into,
     "philox": random_words, "stats": told, "total": normed, "update": updated,
-    "int8": integer_layer,
+    "int8": integer_layer, "behind": behind,
 }  # fmt: skip

@@ -119,6 +119,8 @@ def window(rng: Any) -> tuple[dict[str, Any], tuple[int, ...], tuple[int, ...]]:
     groups = int(rng.choice([1, 1, 1, 2, 3]))
     if axes == 2 and rng.random() < 0.3:  # those that are made by tiles
         kernel, stride, dilation, groups = (3, 3), (1, 1), (1, 1), 1
+    if axes == 2 and rng.random() < 0.15:  # those that are made from planes as they lie
+        kernel, stride, dilation, padding = (3, 3), (int(rng.integers(1, 3)),) * 2, (1, 1), (1, 1)
     most = {1: 200, 2: 40, 3: 12}[axes]
     outer = tuple(int(n) for n in rng.integers(1, most, axes))
     image = tuple(max(n, d * (k - 1) + 1 - 2 * p) for n, k, d, p in zip(outer, kernel, dilation, padding, strict=True))

@@ -220,16 +220,18 @@ def batch_norm(size: int) -> Case:
     return call
 
 
-def batch_norm_gradient(size: int) -> Case:
-    """The gradient of the input, for one that is its own cube: what comes in and what is normalised go together."""
+def batch_norm_gradient(size: int, behind: bool = False) -> Case:
+    """The gradient of the input, for one that is its own cube: what comes in and what is normalised go together. With
+    `behind` that of the result's square."""
 
     def call() -> tuple[Any, Any]:
         a = normal(2, 3, size)
         x, w = leaf(a), wide(a)
         y = F.batch_norm(x, None, None, training=True)
-        y.backward(core.tensor(a**3))
+        (core.square(y) if behind else y).backward(core.tensor(a**3))
         deviation = w.std((0, 2), keepdims=True)
-        z, g = (w - w.mean((0, 2), keepdims=True)) / deviation, w**3
+        z = (w - w.mean((0, 2), keepdims=True)) / deviation
+        g = w**3 * 2 * z if behind else w**3
         return x.grad, (g - g.mean((0, 2), keepdims=True) - z * (g * z).mean((0, 2), keepdims=True)) / deviation
 
     return call
@@ -515,6 +517,8 @@ CASES: list[tuple[str, Case, Case]] = [
     ("batch_norm_pieces", batch_norm(1024), batch_norm(1025)),
     ("batch_norm_streaming", batch_norm(STREAMED // 6), batch_norm(STREAMED // 6 + 1)),
     ("batch_norm_streaming", batch_norm_gradient(STREAMED // 6), batch_norm_gradient(STREAMED // 6 + 1)),
+    ("batch_norm_streaming", batch_norm_gradient(STREAMED // 6, True), batch_norm_gradient(STREAMED // 6 + 1, True)),
+    ("norm_behind", batch_norm_gradient(99), batch_norm_gradient(99, True)),
     ("pool_pairs", max_pool(20, 2, 1), max_pool(20, 2, 2)),
     ("pool_short_row", max_pool(49, 3, 2), max_pool(47, 3, 2)),
     ("pool_short_row", max_pool(26, 3, 1, 1), max_pool(25, 3, 1)),

@@ -120,8 +120,16 @@ static PyObject *sum_of(Walk *walk, PyObject *a, PyObject *b) {
     return walk_python(walk) < 0 ? NULL : PyObject_Vectorcall(walk->plus, both, 2, NULL);
 }
 
+/* What waits becomes an array. */
+static int settle(PyObject **g) {
+    PyObject *made = behind_made(*g);
+    if (made) Py_SETREF(*g, made);
+    return made ? 0 : -1;
+}
+
 /* Adds a gradient to those that an entry has: the third one and later in place, in the memory of the first sum. */
 static int add(Walk *walk, Py_ssize_t at, PyObject *g) {
+    if (waits(walk->entries[at].g) && settle(&walk->entries[at].g) < 0) return -1;
     PyObject *before = walk->entries[at].g, *total;
     if (walk->entries[at].own) {
         if (walk_python(walk) < 0) return -1;
@@ -163,6 +171,7 @@ int walk_send(Walk *walk, PyObject *e, Py_ssize_t nr, PyObject *g) {
         PyErr_SetString(PyExc_RuntimeError, "a gradient came for an output that its op does not have");
         return -1;
     }
+    if (waits(PyList_GET_ITEM(slots, nr)) && settle(PySequence_Fast_ITEMS(slots) + nr) < 0) return -1;
     PyObject *before = PyList_GET_ITEM(slots, nr), *now = before == Py_None ? Py_NewRef(g) : sum_of(walk, before, g);
     return now ? PyList_SetItem(slots, nr, now) : -1;
 }
@@ -174,9 +183,22 @@ static int release(Walk *walk, Node *node) {
     return node_release(node, walk->place);
 }
 
+/* The gradients of a norm's node to which came what waits; NULL without an exception where they cannot be made of that. */
+static PyObject *gradients_of_both(Walk *walk, Node *node, PyObject *g) {
+    PyObject *results = step_back_of(node, g, walk_python, walk);
+    if (results && holds_arrays(node->saved) && release(walk, node) < 0) Py_CLEAR(results);
+    return results;
+}
+
 /* The gradients that a node sends on, as a sequence (a new reference). */
-static PyObject *gradients_of(Walk *walk, Node *node, PyObject *g) {
+static PyObject *gradients_of(Walk *walk, Node *node, PyObject **given) {
     const int one = node->out_meta == Py_None;
+    PyObject **first = !one && PyList_Check(*given) && PyList_GET_SIZE(*given) ? PySequence_Fast_ITEMS(*given) : given;
+    if (waits(*first)) {
+        PyObject *results = gradients_of_both(walk, node, *given);
+        if (results || PyErr_Occurred() || settle(first) < 0) return results;
+    }
+    PyObject *g = *given;
     if (one || PyList_Check(g)) {
         PyObject *results = one ? quick_back(node, g) : pieces_back(node, g);
         if (results || PyErr_Occurred()) return results;
@@ -197,8 +219,20 @@ static PyObject *gradients_of(Walk *walk, Node *node, PyObject *g) {
     return results;
 }
 
-static int run_node(Walk *walk, Node *node, PyObject *g) {
-    PyObject *results = gradients_of(walk, node, g);
+/* What an elementwise op's node sends to a norm's, where nothing came to that before. */
+static PyObject *waiting_of(Walk *walk, Node *node, PyObject *g) {
+    if (!walk->through || waits(g)) return NULL;
+    PyObject *behind = behind_of(node, g);
+    if (behind && walk->table[place_in(walk, PyTuple_GET_ITEM(node->edges, 0))] >= 0) Py_CLEAR(behind);
+    PyObject *results = behind ? PyTuple_Pack(1, behind) : NULL;
+    Py_XDECREF(behind);
+    if (results && release(walk, node) < 0) Py_CLEAR(results);
+    return results;
+}
+
+static int run_node(Walk *walk, Node *node, PyObject **g) {
+    PyObject *results = waiting_of(walk, node, *g);
+    if (!results && !PyErr_Occurred()) results = gradients_of(walk, node, g);
     if (!results) return -1;
     Py_ssize_t edges = PyTuple_GET_SIZE(node->edges);
     int failed = 0;
@@ -294,7 +328,7 @@ int walk_run(Walk *walk) {
         Entry *entry = &walk->entries[pop(walk)];
         PyObject *what = entry->what, *g = entry->g, *edges = walk->early ? Py_NewRef(((Node *)what)->edges) : NULL;
         entry->what = entry->g = NULL; /* it is our own from here */
-        failed = run_node(walk, (Node *)what, g) < 0;
+        failed = run_node(walk, (Node *)what, &g) < 0;
         array_release(g);
         Py_DECREF(what);
         failed = failed || (edges && serve_early(walk, edges) < 0);

@@ -29,6 +29,8 @@ typedef struct {
     double params[MAX_PARAMS];
 } operands;
 
+const map_kernel *map_kernel_of(PyObject *map) { return ((Map *)map)->kernel; }
+
 static int type_number(char type) {
     return type == 'f' ? NPY_FLOAT : type == 'd' ? NPY_DOUBLE : type == 'l' ? NPY_INT64 : NPY_BOOL;
 }
@@ -505,6 +507,7 @@ static PyObject *map_get(PyObject *self, void *field) {
     switch ((char)(intptr_t)field) {
         case 'n': return PyUnicode_FromString(kernel->name);
         case 'o': return PyUnicode_FromString(kernel->op);
+        case 'a': return PyLong_FromVoidPtr((void *)kernel);
         case 'd': return PyUnicode_FromString(kernel->digest);
         case 'i': return PyUnicode_FromString(kernel->in_types);
         case 't': return PyUnicode_FromStringAndSize(&kernel->out_type, 1);
@@ -514,6 +517,7 @@ static PyObject *map_get(PyObject *self, void *field) {
 
 static PyGetSetDef map_fields[] = {
     {"name", map_get, NULL, "The kernel's name.", (void *)'n'},
+    {"address", map_get, NULL, "Where it lies, for kernels that call it (kernels/behind.h).", (void *)'a'},
     {"op", map_get, NULL, "The program's name.", (void *)'o'},
     {"digest", map_get, NULL, "Tells the program it was printed from.", (void *)'d'},
     {"in_types", map_get, NULL, "One type character an input.", (void *)'i'},

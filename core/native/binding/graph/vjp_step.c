@@ -1,6 +1,7 @@
 /* One step back through a structured op: its row of gradients, or its vjps run as ops on tensors. Plain nodes alone:
    gradients of float32 or float64 on the CPU, nobody listening; None for any other, which core.autograd.vjp takes. */
 #include "binding/results.h"
+#include "binding/walk.h"
 
 #include <stddef.h>
 
@@ -139,6 +140,7 @@ static PyObject *gradients(Node *node, PyObject *g, PyObject *needs, PyObject *b
         if (!PyTuple_Check(found)) Py_SETREF(found, PyTuple_Pack(1, found));
         return found;
     }
+    if (waits(PyTuple_CheckExact(g) && node->out_meta != Py_None ? PyTuple_GET_ITEM(g, 0) : g)) return NULL;
     int joint = PyTuple_GET_ITEM(back, 4) == Py_True;
     if (!joint && PyTuple_GET_SIZE(vjps) < edges) return NULL;
     if (joint) {
@@ -195,6 +197,12 @@ static PyObject *zeros_of(PyObject *shape, PyArray_Descr *descr) {
     return zeros;
 }
 
+/* Whether a gradient, or that which it waits for, is an array of a dtype. */
+static int is_of(PyObject *g, PyArray_Descr *descr) {
+    if (waits(g)) g = PyTuple_GET_ITEM(g, 1);
+    return PyArray_CheckExact(g) && PyArray_DESCR((PyArrayObject *)g) == descr;
+}
+
 /* What arrived for the outputs of a node as a tuple: zeros where nothing came, None for outputs that have no gradient.
    NULL without an exception where one is not plainly of the node's dtype. */
 static PyObject *of_outputs(Node *node, PyObject *slots, PyArray_Descr *descr) {
@@ -206,7 +214,7 @@ static PyObject *of_outputs(Node *node, PyObject *slots, PyArray_Descr *descr) {
         PyArray_Descr *own = descr_of(PyTuple_GET_ITEM(PyTuple_GET_ITEM(meta, k), 1));
         if (!own) {
         } else if (came != Py_None) {
-            int same = own == descr && PyArray_CheckExact(came) && PyArray_DESCR((PyArrayObject *)came) == descr;
+            int same = own == descr && is_of(came, descr);
             one = same ? Py_NewRef(came) : NULL;
         } else if (PyTypeNum_ISBOOL(own->type_num) || PyTypeNum_ISINTEGER(own->type_num)) {
             one = Py_NewRef(Py_None);
@@ -221,14 +229,14 @@ static PyObject *of_outputs(Node *node, PyObject *slots, PyArray_Descr *descr) {
 
 PyObject *step_back_of(Node *node, PyObject *g, int (*before)(void *), void *context) {
     const int many = PyList_Check(g); /* of an op with several outputs */
-    if (node->special || binding.casting || !(many || PyArray_CheckExact(g)) || many != (node->out_meta != Py_None))
+    if (node->special || binding.casting || !(many || waits(g) || PyArray_CheckExact(g)) || many != (node->out_meta != Py_None))
         return NULL;
     const int here = on_cpu(node->kind); /* interpreted kernels have NumPy's arrays too */
     if (here <= 0) return NULL;
     PyArray_Descr *descr = descr_of(node->kind);
     if (!descr) return NULL;
     if ((descr->type_num != NPY_FLOAT && descr->type_num != NPY_DOUBLE) ||
-        (!many && PyArray_DESCR((PyArrayObject *)g) != descr))
+        (!many && !is_of(g, descr)))
         return NULL;
     PyObject *back = PyObject_GetAttr(node->op, binding.back);
     if (!back) {
