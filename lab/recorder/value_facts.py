@@ -181,7 +181,7 @@ def note(trace: Trace, row: Row, e: observe.OpEvent) -> None:
 
 def _difference(facts: ValueFacts, row: Row, e: observe.OpEvent, tensors: list[Any]) -> None:
     if row.op in ("remainder", "fmod"):
-        a, b = tensors[0]._a, 0.0
+        a, b = tensors[0]._a, np.zeros(())
     elif row.op == "diff":
         a = b = on_host(tensors[0]._a)
         (args, named), n = _given(e), tensors[0]._a.ndim
@@ -197,7 +197,7 @@ def _difference(facts: ValueFacts, row: Row, e: observe.OpEvent, tensors: list[A
     out = on_host(e.outputs[0]._a)
     if not out.size or row.op == "sub_":  # whose operand has its new values already
         return
-    a, b = on_host(a), b if isinstance(b, float) else on_host(b)
+    a, b = on_host(a), on_host(b)
     if out.size > MANY:
         if out.size > MANY * len(out):
             return

@@ -11,6 +11,7 @@ from ...recorder.cell_trace import Bad, Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, listed, where
 from ..losses.losses import log_target
 from ..order import rule
+from .hidden_samples import all_hidden
 from .nonfinite_data import told, weights
 from .nonfinite_effects import (
     FILLING,
@@ -308,6 +309,8 @@ def _backward(trace: Trace, row: Row, bad: Bad) -> Found:
     held = [f"its {name}{'s are' if len(r) > 1 else ' is'} {' and '.join(r)}" for name, r in kept.items()]
     at = f", where {listed(held, 3)}" if held else ""
     spoilt, leaves = _reached(trace)
+    if (hidden := all_hidden(trace, row, spoilt, leaves)) is not None:
+        return hidden
     message = capital(
         f"{place} makes the first {_what(bad)} in backward: the gradient of `{row.op}` in `{code_of(trace, row)}` "
         f"({_count(bad)}){at}, though all forward values are finite{spoilt}."
