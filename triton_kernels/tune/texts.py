@@ -109,6 +109,9 @@ class _Writer:
                 self._stand_in(used, value, reader, tree, asked_as or used)
         elif isinstance(getattr(value, "fn", None), types.FunctionType) and not _triton_s(value.fn):
             self.add(value.fn, used, "@triton.constexpr_function" if kind == "ConstexprFunction" else "@triton.jit")
+        elif kind == "ConstexprFunction" and getattr(sys.modules.get(home), value.fn.__name__, None) is value.fn:
+            self._head(used, value, f"from {home} import {value.fn.__name__} as {used}\n"
+                                    f"{used} = triton.constexpr_function({used})")  # fmt: skip
         elif kind == "constexpr" and isinstance(value.value, types.FunctionType) and not _triton_s(value.value):
             self.add(value.value, used, "@tl.constexpr")
         elif kind == "constexpr" and isinstance(value.value, _PLAIN):
