@@ -405,7 +405,7 @@ class _Builder:
         except Exception as error:
             raise Failed("constraints", f"no launch with this config: {type(error).__name__}: {error}") from error
         changed = {n: v for n, v in plain.items() if _differs(v, call.arguments[n])}
-        if not callable(launch.grid):
+        if not callable(launch.grid) and len(launch.offered) < 2:  # an autotuner's configs all have the tuple given
             if self._rules is None:
                 self._rules = Rules([each.call for each in self.every if each.call is not None], config)
             k = next(k for k, each in enumerate(self.every) if each is launch)

@@ -101,7 +101,8 @@ class _Writer:
     ) -> None:
         """Add what a function reads. asked_as : the words in its text, for what a module has. *Raises*: Unknown."""
         kind = type(value).__name__
-        home = getattr(getattr(value, "fn", value), "__module__", None) or ""
+        fn: Any = getattr(value, "fn", None)
+        home = getattr(value if fn is None else fn, "__module__", None) or ""
         if isinstance(value, types.ModuleType):
             if _importable(value):
                 self._head(used, value, f"import {value.__name__} as {used}")
@@ -109,6 +110,9 @@ class _Writer:
                 self._stand_in(used, value, reader, tree, asked_as or used)
         elif isinstance(getattr(value, "fn", None), types.FunctionType) and not _triton_s(value.fn):
             self.add(value.fn, used, "@triton.constexpr_function" if kind == "ConstexprFunction" else "@triton.jit")
+        elif kind == "ConstexprFunction" and fn is not None and vars(sys.modules[home]).get(fn.__name__) is fn:
+            self._head(used, value, f"from {home} import {value.fn.__name__} as {used}\n"
+                                    f"{used} = triton.constexpr_function({used})")  # fmt: skip
         elif kind == "constexpr" and isinstance(value.value, types.FunctionType) and not _triton_s(value.value):
             self.add(value.value, used, "@tl.constexpr")
         elif kind == "constexpr" and isinstance(value.value, _PLAIN):

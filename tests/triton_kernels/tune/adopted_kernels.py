@@ -15,6 +15,7 @@ LOG2E = tl.constexpr(1.4426950408889634)
 HALF: tl.constexpr = 0.5
 cdiv = triton.cdiv
 absolute = tl.math.abs
+int_of = triton.constexpr_function(tl.core.get_int_dtype)
 
 
 @triton.jit
@@ -51,6 +52,7 @@ def summed_in(dtype: tl.dtype) -> tl.dtype:
 def by_functions_of_its_own(x, out, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     v = tl.load(x + at).to(summed_in(x.dtype.element_ty))
+    v += (int_of(32, True) == tl.int32) * 0
     tl.store(out + at, absolute(v) + zeros_like(v) + tl.sum(v, 0))
 
 
@@ -202,6 +204,12 @@ def words_for_masks(x, out, n, columns, BLOCK: tl.constexpr):
 def by_a_size(x, out, size):  # which its callers give as a tl.constexpr
     at = tl.arange(0, size)
     tl.store(out + size - 1 - at, tl.load(x + at))
+
+
+@triton.jit
+def sums_of_twelve(x, out, BLOCK: tl.constexpr):  # whatever the block
+    at = tl.arange(0, BLOCK)
+    tl.store(out + tl.program_id(0), tl.sum(tl.load(x + tl.program_id(0) * 12 + at, mask=at < 12, other=0.0), 0))
 
 
 @triton.jit

@@ -10,6 +10,7 @@ import triton.language as tl
 from triton_kernels import tune
 from triton_kernels.tune.compiled import constants_of
 from triton_kernels.tune.texts import made, text_of
+from triton_kernels.tune.worker import Here
 
 from . import adopted_kernels as theirs
 
@@ -113,6 +114,7 @@ def test_constant_functions_and_triton_s_own_are_part_of_a_text(monkeypatch):
         monkeypatch.setattr(theirs, "absolute", triton.language.math.abs)  # as a library imported now would have it
         made(text_of(theirs.by_functions_of_its_own), "by_functions_of_its_own")[(1,)](np.ones(4, np.float32), out, 4)
     assert out.tolist() == [5.0] * 4
+    assert "int_of = triton.constexpr_function(int_of)" in text_of(theirs.by_functions_of_its_own)
 
 
 def test_an_argument_that_is_given_as_a_constant_is_one():
@@ -134,3 +136,15 @@ def test_a_library_s_own_folder_named_triton_is_not_triton():
     with tune.capture() as seen:
         space["launch"](theirs.scaled, x, out, 64, 3, 4.0)
     assert seen.launches[0].where == "activations.py:2"
+
+
+def test_a_tuple_as_grid_stays_where_an_autotuner_chooses():
+    x, out = np.arange(24, dtype=np.float32), np.zeros(2, np.float32)
+    kernel = triton.autotune([triton.Config({"BLOCK": b}) for b in (16, 32)], key=[])(theirs.sums_of_twelve)
+    with tune.capture() as seen:
+        kernel[(2,)](x, out)
+    problem = seen.problem(target="sm_90")
+    measure = Here(problem.check)
+    for config in problem.space.only:
+        measure.call("check", config, 0, False, limit_s=60.0)
+    assert out.tolist() == [66.0, 210.0]
