@@ -108,16 +108,19 @@ def _plain(g: Any) -> Any:
     """Return a gradient as an array."""
     if type(g) is not tuple:
         return g
-    run, given, kept, kept_first = g
-    return run(kept, given) if kept_first else run(given, kept)
+    run, given, kept, kept_first, params = g
+    return run(kept, given, *params) if kept_first else run(given, kept, *params)
 
 
 def _behind(name: str, g: Any, shape: Any, *rest: Any) -> Any:
     """Return a norm's gradients, by the kernel that goes through the op behind it as well where there is one."""
     if type(g) is not tuple:
         return c.kernels[name](half.widened(g).reshape(shape), *rest)
-    run, given, kept, kept_first = g
-    return c.kernels[f"{name}_behind"](given.reshape(shape), kept.reshape(shape), run.address, kept_first, *rest)
+    run, given, kept, kept_first, params = g
+    numbers = np.array(params or (0.0,))
+    return c.kernels[f"{name}_behind"](
+        given.reshape(shape), kept.reshape(shape), run.address, kept_first, numbers, *rest
+    )
 
 
 def _batch_backward(g: Any, x: Any, weight: Any, mean: Any, var: Any, weight_dtype: Any, bias_dtype: Any, eps: float,
@@ -240,8 +243,8 @@ kernel(
 def _backward(name: str, shape: str, arrays: str, sizes: str, more: str, also: str = "") -> None:
     """Declare a norm's gradient, and that of a norm with an elementwise op behind it (kernels/behind.h)."""
     behind = {"": ("", "None"),
-              "_behind": (f"kept: real[{shape}], map: word, kept_first: flag, ",
-                          "struct('behind_norm', map, kept, kept_first)")}  # fmt: skip
+              "_behind": (f"kept: real[{shape}], map: word, kept_first: flag, params: double[numbers], ",
+                          "struct('behind_norm', map, kept, kept_first, params)")}  # fmt: skip
     for suffix, (taken, given) in behind.items():
         kernel(
             f"{name}_backward{suffix}",

@@ -133,7 +133,7 @@ VECTOR static void NAME(batch_back_channels)(void *context, ptrdiff_t begin, ptr
     const NAME(batch) *c = context;
     const ptrdiff_t size = c->s->size, step = c->s->channels * size, samples = c->s->samples;
     const REAL items = (REAL)(samples * size);
-    const int kept = c->behind && c->y && !c->past; /* what is given is made in gx, and there again when gx is made */
+    const int kept = c->behind && c->y; /* what is given is made in gx, where the second pass finds it */
     _Alignas(64) REAL line[PIECE];
     for (ptrdiff_t channel = begin; channel < end; channel++) {
         const REAL *x = c->x + channel * size;
@@ -160,7 +160,7 @@ VECTOR static void NAME(batch_back_channels)(void *context, ptrdiff_t begin, ptr
                 const ptrdiff_t at = n * step + from, count = size - from < PIECE ? size - from : PIECE;
                 const REAL *row = x + at;
                 REAL *gx = c->y + channel * size + at, *to = c->past ? line : gx;
-                const REAL *given = kept ? gx : given_behind(c->behind, c->g, channel * size + at, count, sizeof(REAL), line);
+                const REAL *given = kept ? gx : c->g + channel * size + at;
                 INDEPENDENT
                 for (ptrdiff_t i = 0; i < count; i++) to[i] = given[i] * scale + ((row[i] - mean) * of_off + shift);
                 if (c->past) copy_past_cache((char *)gx, (const char *)line, count * (ptrdiff_t)sizeof(REAL));
@@ -173,7 +173,7 @@ void NAME(batch_norm_backward)(const batch_shape *s, const REAL *g, const behind
                                const REAL *gvar, const REAL *x, const REAL *w, const REAL *mean, const REAL *var,
                                REAL *gx, REAL *gw, REAL *gb, double eps) {
     NAME(batch) c = {.s = s, .x = x, .w = w, .g = g, .gmean = gmean, .gvar = gvar, .y = gx, .mean = (REAL *)mean,
-                     .var = (REAL *)var, .gw = gw, .gb = gb, .eps = (REAL)eps, .past = gx && NAME(batch_past)(s),
+                     .var = (REAL *)var, .gw = gw, .gb = gb, .eps = (REAL)eps, .past = gx && !behind && NAME(batch_past)(s),
                      .behind = behind};
     if (behind) took(PATH_norm_behind);
     parallel_for(s->channels, 5.0 * (double)(s->samples * s->channels * s->size), NAME(batch_back_channels), &c);

@@ -6,11 +6,12 @@
 #include "kernels/map.h"
 
 /* `map`: the address of a map_kernel of two inputs of the kernel's type, the gradient and what the op kept of itself, in this
-   order or, with kept_first, in the other; 0: there is none. */
+   order or, with kept_first, in the other; `params`: its numbers. */
 typedef struct {
     uint64_t map;
     const void *kept;
     int kept_first;
+    const double *params;
 } behind_norm;
 
 /* n items from `at` on, made in `to`; or where g lies. What is loaded under a mask is called in time (map.c). */
@@ -22,7 +23,7 @@ static inline const void *given_behind(const behind_norm *b, const void *g, ptrd
     const char *kept = (const char *)b->kept + at * size;
     for (ptrdiff_t k = 0; k < n * size && map->masks; k += 64) __builtin_prefetch(from + n * size + k);
     char *ptr[3] = {(char *)(b->kept_first ? kept : from), (char *)(b->kept_first ? from : kept), to};
-    map->fn(ptr, n, 0);
+    map->fn(ptr, n, b->params);
     return to;
 }
 

@@ -254,7 +254,7 @@ def behind(rng: Any) -> None:
     with np.errstate(all="ignore"):
         made = run(kept.array, g.array) if first else run(g.array, kept.array)
     want = c.kernels[name](made, *rest, wanted)
-    found = c.kernels[f"{name}_behind"](g.array, kept.array, run.address, first, *rest, wanted)
+    found = c.kernels[f"{name}_behind"](g.array, kept.array, run.address, first, np.zeros(1), *rest, wanted)
     for a, b in zip(found, want, strict=True):
         assert a is None if b is None else np.array_equal(a, b, equal_nan=True), f"{name} of {shape}, {run}"
     assert all(b.untouched() for b in (g, kept, x)), f"{name} wrote into its input"

@@ -21,7 +21,8 @@ NORMS: dict[str, Callable[..., Any]] = {
 }
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "relu": F.relu, "relu6": F.relu6, "silu": F.silu, "gelu": F.gelu, "tanh": core.tanh, "sigmoid": core.sigmoid,
-    "softplus": F.softplus, "square": core.square,
+    "softplus": F.softplus, "square": core.square, "hardtanh": lambda x: F.hardtanh(x, -0.5, 0.7),
+    "leaky_relu": F.leaky_relu, "elu": F.elu, "ReLU6": lambda x: core.nn.ReLU6()(x),
 }  # fmt: skip
 
 
@@ -58,7 +59,7 @@ def test_is_made_together(norm: str) -> None:
     g = core.ones(3, 4, 5, 7)
     for wants in ("xwb", "wb", "x"):
         assert _both(lambda x, w, b: F.relu(NORMS[norm](x, w, b)), _leaves((3, 4, 5, 7), core.float32, wants), g)[2]
-    for activation in ("silu", "gelu", "relu6", "tanh"):
+    for activation in ("silu", "gelu", "relu6", "ReLU6", "leaky_relu", "hardtanh", "tanh"):
         assert _both(lambda x, w, b, f=ACTIVATIONS[activation]: f(NORMS[norm](x, w, b)),
                      _leaves((3, 4, 5, 7), core.float32), g)[2]  # fmt: skip
     assert not _both(lambda x, w, b: NORMS[norm](x, w, b) * 1.0 + 1.0, _leaves((3, 4, 5, 7), core.float32), g)[2]
