@@ -91,7 +91,8 @@ PLAIN: dict[str, tuple[Any, ...]] = {
     "bincount": (CLASSES,), "histc": (X, 5, -1, 1), "isin": (AT, ROWS), "uniform_": (X,), "normal_": (X,),
     "exponential_": (X,), "bernoulli": (core.tensor([0.0, 0.5, 1.0]),), "gcd": (AT, AT + 2),
     **{f"{kind}_{name}": (TRUTHS, X > 1) for kind in ("bitwise", "operator") for name in ("and", "or", "xor")},
-    "nn_functional_grid_sample": (IMAGE, real(1, 5, 4, 2)), "diagonal": (SQUARE, 1, 0, 1), "prelu": (X, real(3)), "nansum": (core.where(TRUTHS, X, float("nan")), 1, True),
+    "nn_functional_grid_sample": (IMAGE, real(1, 5, 4, 2)), "diagonal": (SQUARE, 1, 0, 1),
+    "ldexp": (real(2, 3), AT), "prelu": (X, real(3)), "nansum": (core.where(TRUTHS, X, float("nan")), 1, True),
     "linalg_solve_triangular": (SQUARE, real(3, 2)), "linalg_cholesky": (SQUARE @ SQUARE.T + core.eye(3),),
     "linalg_qr": (X,), "linalg_svdvals": (X,), "linalg_eigvalsh": (SQUARE,), "linalg_matrix_norm": (X,),
 }  # fmt: skip

@@ -285,7 +285,7 @@ static PyObject *masked_items(PyObject *input, PyObject *mask) {
 #define PUT_MASKED(T)                                                                      \
     do {                                                                                   \
         const T *const next = (const T *)from;                                             \
-        T *const to = (T *)y;                                                              \
+        T *restrict const to = (T *)y;                                                     \
         for (npy_intp k = 0, at = 0; at < many; k++) {                                     \
             const T truth = truths[k] != 0;                                                \
             to[k] ^= (to[k] ^ next[at]) & (T)(0 - truth);                                  \

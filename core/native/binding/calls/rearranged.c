@@ -251,6 +251,30 @@ static PyObject *sloped(PyObject *input, PyObject *weight) {
     return (PyObject *)tensor_over(y, ((Tensor *)input)->kind);
 }
 
+/* x times 2 to the power of whole numbers that give normal ones; 0 where another is among them. */
+VECTOR static int scaled_by_powers(const float *x, const int64_t *power, float *y, ptrdiff_t n) {
+    int64_t beyond = 0;
+    for (ptrdiff_t k = 0; k < n; k++) {
+        const int32_t bits = (int32_t)(((uint32_t)power[k] + 127u) << 23);
+        float two;
+        memcpy(&two, &bits, sizeof two);
+        beyond |= (power[k] < -126) | (power[k] > 127);
+        y[k] = x[k] * two;
+    }
+    return !beyond;
+}
+
+static PyObject *scaled_by_twos(PyObject *input, PyObject *other) {
+    PyArrayObject *x = array_in(input), *power = array_in(other);
+    if (PyArray_TYPE(x) != NPY_FLOAT || PyArray_TYPE(power) != NPY_INT64 || PyArray_NDIM(x) != PyArray_NDIM(power) ||
+        !PyArray_CompareLists(PyArray_DIMS(x), PyArray_DIMS(power), PyArray_NDIM(x)) || on_cpu(((Tensor *)other)->kind) <= 0 ||
+        !is_unnoted(input))
+        return NULL;
+    PyObject *y = new_array(NPY_FLOAT, PyArray_NDIM(x), PyArray_DIMS(x), NULL);
+    if (y && !scaled_by_powers(PyArray_DATA(x), PyArray_DATA(power), PyArray_DATA((PyArrayObject *)y), PyArray_SIZE(x))) Py_CLEAR(y);
+    return (PyObject *)tensor_over(y, ((Tensor *)input)->kind);
+}
+
 /* The sum of what is not NaN. */
 static PyObject *sum_of_numbers(PyObject *op, PyObject *input, PyObject *over, int keepdim) {
     PyArrayObject *x = array_in(input);
