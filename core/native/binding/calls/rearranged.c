@@ -137,7 +137,7 @@ static void border_row(char *to, const char *from, const int32_t *at, npy_intp b
 PyObject *bordered_by_itself(PyObject *input, const Sizes *pad, PyObject *mode) {
     static const char *const modes[] = {"reflect", "replicate", "circular"};
     PyArrayObject *x = array_in(input);
-    const int how = choice_of(mode, modes, 3), ndim = PyArray_NDIM(x), axes = pad->n / 2;
+    const int how = mode ? choice_of(mode, modes, 3) : -1, ndim = PyArray_NDIM(x), axes = pad->n / 2;
     const npy_intp item = PyArray_ITEMSIZE(x);
     npy_intp shape[MOST_AXES];
     int32_t at[BORDERED][MOST_BORDER]; /* of the last axis, the one before and the one before that */
