@@ -6,12 +6,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from .. import native
-from ..declare.kernel import kernel, kernels
+from ..declare.kernel import kernel
 from . import Row
-from .declared import left
 
 c: Any = native.module
 _MOST = 1 << 31  # items of a plane: places are counted in 32 bits while a row is made
@@ -37,7 +34,8 @@ kernel(
     "max_pool",
     "x: real[...], kernel: ints, stride: ints, padding: ints, dilation: ints, out: ints",
     plan=f"window_plan: window_planned(address(plan), x.shape, x.ndim, {_settings('dilation', 'out')}, 0)"
-    " and plan.window.size[0] * plan.window.size[1] <= INT32_MAX and plan.depth.size[0] * plan.depth.size[1] <= INT32_MAX",
+    " and plan.window.size[0] * plan.window.size[1] <= INT32_MAX"
+    " and plan.depth.size[0] * plan.depth.size[1] <= INT32_MAX",
     gives="y: real[plan], places: int64[plan]",
     call="max_pool_planned.T(address(plan), x, y, places)",
     fails="memory",

@@ -340,7 +340,8 @@ def float_power_(self: Tensor, exponent: Operand) -> Tensor:
 Tensor.float_power_ = float_power_  # type: ignore[assignment, method-assign]
 
 
-@public(inplace=True)
+@public(inplace=True, home="rearranged", state="quiet",
+        fast=[Fast(body="scaled_by_twos(input, other)", types={"input": "piece", "other": "piece"})])  # fmt: skip
 def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``input * 2**other``.
 

@@ -475,7 +475,8 @@ _isin = operation("isin", lambda xp, x, among, invert: xp.isin(wide(x), wide(amo
 
 
 @public(method=False, home="counting", state="quiet",
-        fast=[Fast(body="among(elements, test_elements)", types=dict.fromkeys(("elements", "test_elements"), "piece"))])  # fmt: skip
+        fast=[Fast(body="among(elements, test_elements)",
+                   types=dict.fromkeys(("elements", "test_elements"), "piece"))])  # fmt: skip
 def isin(
     elements: Tensor | Scalar, test_elements: Tensor | Scalar, *, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:

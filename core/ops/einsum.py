@@ -163,6 +163,13 @@ def _of_sublists(given: tuple[Any, ...]) -> tuple[Any, ...]:
     return (equation, *pairs[::2])
 
 
+def _sums_items(terms: list[str], out: str, tensors: list[Any]) -> bool:
+    """Return whether two operands of one shape and the same letters are multiplied item by item, and summed."""
+    kept = "".join(c for c in terms[0] if c in out)
+    return (len(terms) == 2 and kept == out != terms[0] and tensors[0]._a.shape == tensors[1]._a.shape
+            and tensors[0]._a.size > 0 and tensors[0].dtype.name in ("float32", "float64"))  # fmt: skip
+
+
 @public(
     method=False,
     home="einsum",
@@ -200,4 +207,6 @@ def einsum(equation: str | Tensor, *operands: Tensor | Sequence[Any]) -> Tensor:
     _check(terms, tensors, written)
     if len(tensors) == 1 and len(out) == len(terms[0]):  # the dimensions in another order: a view, as in PyTorch
         return tensors[0].permute([terms[0].index(c) for c in out])  # type: ignore[no-any-return]
+    if terms[0] == terms[-1] and _sums_items(terms, out, tensors):  # native/binding/calls/einsum.c does so too
+        return (tensors[0] * tensors[1]).sum([d for d, c in enumerate(terms[0]) if c not in out])  # type: ignore[no-any-return]
     return _einsum(*tensors, equation=",".join(terms) + "->" + out)

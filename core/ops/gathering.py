@@ -419,7 +419,8 @@ _TRUE_ROWS = [Fast(body="rows_of_true(input)", types={"input": "piece"}, check=(
 
 
 @public(home="index", state="quiet",
-        fast=[Fast(body="masked_items(input, mask)", types={"input": "piece", "mask": "piece"}, check=_MASK)])  # fmt: skip
+        fast=[Fast(body="masked_items(input, mask)", types=dict.fromkeys(("input", "mask"), "piece"),
+                   check=_MASK)])  # fmt: skip
 def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the elements where `mask` is true, as a vector; both broadcast.
 
@@ -454,8 +455,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     shape = broadcast_shapes(input._a.shape, mask._a.shape, op="masked_scatter")
     full = expand(mask, shape)
     was_read("nonzero", mask)
-    n = int(full._a.sum())
-    if source.numel() < n:
+    if source.numel() < (n := int(full._a.sum())):
         raise RuntimeError(text("Number of elements of source < number of ones in mask", op="masked_scatter",
                                 came=f"{source.numel()} and {n}"))  # fmt: skip
     x = expand(input, shape)

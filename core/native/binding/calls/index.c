@@ -101,9 +101,11 @@ static PyArrayObject *first_array(const Brackets *b) {
     return k < b->found ? (PyArrayObject *)b->arrays[k] : NULL;
 }
 
-/* Numbers become arrays of the first one's shape; 0 where there is none, or no memory. */
-static int numbers_spread(Brackets *b) {
+/* Numbers become arrays of the first one's shape; 0 where there is none, or no memory. In a graph they are views. */
+static int numbers_spread(Brackets *b, PyObject *input) {
     PyArrayObject *first = first_array(b);
+    for (int k = 0; k < b->found; k++)
+        if (!b->arrays[k] && !is_unnoted(input)) return 0;
     for (int k = 0; first && k < b->found; k++) {
         if (b->arrays[k]) continue;
         PyObject *array = b->arrays[k] = b->owned[k] = new_array(NPY_INT64, PyArray_NDIM(first), PyArray_DIMS(first), NULL);
@@ -172,7 +174,7 @@ PyObject *items_at(PyObject *input, PyObject *key) {
         PyArrayObject *mask = (PyArrayObject *)b.arrays[0];
         if (!(b.kind = index_kind) || places_in(mask, b.arrays) < 0) goto leave;
     } else {
-        if (!numbers_spread(&b)) goto leave;
+        if (!numbers_spread(&b, input)) goto leave;
         for (int k = 0; k < b.found; k++) Py_INCREF(b.arrays[k]);
     }
     result = indexed(input, b.lead, b.found, b.arrays, b.kind);
@@ -285,7 +287,7 @@ static PyObject *masked_items(PyObject *input, PyObject *mask) {
 #define PUT_MASKED(T)                                                                      \
     do {                                                                                   \
         const T *const next = (const T *)from;                                             \
-        T *const to = (T *)y;                                                              \
+        T *restrict const to = (T *)y;                                                     \
         for (npy_intp k = 0, at = 0; at < many; k++) {                                     \
             const T truth = truths[k] != 0;                                                \
             to[k] ^= (to[k] ^ next[at]) & (T)(0 - truth);                                  \

@@ -137,7 +137,7 @@ static void border_row(char *to, const char *from, const int32_t *at, npy_intp b
 PyObject *bordered_by_itself(PyObject *input, const Sizes *pad, PyObject *mode) {
     static const char *const modes[] = {"reflect", "replicate", "circular"};
     PyArrayObject *x = array_in(input);
-    const int how = choice_of(mode, modes, 3), ndim = PyArray_NDIM(x), axes = pad->n / 2;
+    const int how = mode ? choice_of(mode, modes, 3) : -1, ndim = PyArray_NDIM(x), axes = pad->n / 2;
     const npy_intp item = PyArray_ITEMSIZE(x);
     npy_intp shape[MOST_AXES];
     int32_t at[BORDERED][MOST_BORDER]; /* of the last axis, the one before and the one before that */
@@ -248,6 +248,30 @@ static PyObject *sloped(PyObject *input, PyObject *weight) {
     void *to = PyArray_DATA((PyArrayObject *)y);
     if (PyArray_TYPE(x) == NPY_FLOAT) channels_sloped_f32(PyArray_DATA(x), PyArray_DATA(w), to, outer, channels, inner);
     else channels_sloped_f64(PyArray_DATA(x), PyArray_DATA(w), to, outer, channels, inner);
+    return (PyObject *)tensor_over(y, ((Tensor *)input)->kind);
+}
+
+/* x times 2 to the power of whole numbers that give normal ones; 0 where another is among them. */
+VECTOR static int scaled_by_powers(const float *x, const int64_t *power, float *y, ptrdiff_t n) {
+    int64_t beyond = 0;
+    for (ptrdiff_t k = 0; k < n; k++) {
+        const int32_t bits = (int32_t)(((uint32_t)power[k] + 127u) << 23);
+        float two;
+        memcpy(&two, &bits, sizeof two);
+        beyond |= (power[k] < -126) | (power[k] > 127);
+        y[k] = x[k] * two;
+    }
+    return !beyond;
+}
+
+static PyObject *scaled_by_twos(PyObject *input, PyObject *other) {
+    PyArrayObject *x = array_in(input), *power = array_in(other);
+    if (PyArray_TYPE(x) != NPY_FLOAT || PyArray_TYPE(power) != NPY_INT64 || PyArray_NDIM(x) != PyArray_NDIM(power) ||
+        !PyArray_CompareLists(PyArray_DIMS(x), PyArray_DIMS(power), PyArray_NDIM(x)) || on_cpu(((Tensor *)other)->kind) <= 0 ||
+        !is_unnoted(input))
+        return NULL;
+    PyObject *y = new_array(NPY_FLOAT, PyArray_NDIM(x), PyArray_DIMS(x), NULL);
+    if (y && !scaled_by_powers(PyArray_DATA(x), PyArray_DATA(power), PyArray_DATA((PyArrayObject *)y), PyArray_SIZE(x))) Py_CLEAR(y);
     return (PyObject *)tensor_over(y, ((Tensor *)input)->kind);
 }
 
