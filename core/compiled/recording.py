@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -36,7 +37,17 @@ def short(line: Line) -> str:
 _RAISING = frozenset(("floor_divide", "remainder", "fmod", "pow_tensor"))
 """Ops that raise, or go another way, for some whole numbers in a tensor; those of `_CHECKED` for some of any kind."""
 _CHECKED = frozenset(("one_hot_rows", "binary_entropy"))
-MOST_BYTES = 1 << 30
+
+
+def _bytes_there() -> int:
+    """Return how much memory the machine has; 0 where it does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return 0
+
+
+MOST_BYTES = max(1 << 30, min(1 << 32, _bytes_there() // 8))
 """What the results of one call may take: all of them live as long as it is recorded."""
 _BY_VALUES = frozenset(("prod", "cumprod", "det", "slogdet", "svd", "svdvals", "eigh", "eig", "qr"))
 

@@ -76,11 +76,11 @@ class CompiledStep(Compiled):
 
     def _replayed(self, v: Variant, args: tuple[Any, ...], kwargs: dict[str, Any], described: Described) -> Any:
         given = [*described.tensors, *v.held]
+        self.optimizer.zero_grad()  # first: old and new gradients need not be there at one time
         try:
             _, made = v.drawn_and_made(given)
         except Exception as error:
             return self._failed(v, error, args, kwargs)
-        self.optimizer.zero_grad()
         v.write(made, given)
         if observe.followers and observe.tally.steps >= observe.resting:
             observe.tell("passed", (made[v.results[0]],))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import native
 from ..autograd.gradients import grad
 from ..base.modes import no_grad
 from ..base.modes import state as mode
@@ -30,6 +31,7 @@ from .recording import Recording, Refusal
 from .structure import Described, Rebuilt, taken_apart
 
 TRIALS = 3
+_MUCH = 1 << 24  # bytes
 _GLANCED = (Tensor, Parameter, int, float, bool, str, type(None))
 _MOST_TRIALS = 12  # where it cannot be told
 _REPEATS, _SHORT = 3, 0.002  # of a trial that takes less than so many seconds
@@ -213,6 +215,8 @@ class Variant:
         except Exception as error:  # whatever it is, eager runs on
             self.refuse(f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
         finally:
+            if self.memory[0] > _MUCH and native.module is not None:  # all of it was alive while it was recorded
+                native.module.release_memory()
             self.ready.set()
 
     def _program(self, part: Part, parts: Parts) -> CompiledProgram:

@@ -219,6 +219,14 @@ def test_sines_of_what_is_far():
     assert [v.state for v in f.explain().variants] == ["compiled"]
 
 
+@needs_c
+def test_what_a_recording_held_is_given_back():
+    f = core.compile(lambda x: core.exp(core.sin(core.tanh(x) * x) + x).sum(), check=3)
+    f(core.randn(1 << 20))
+    assert f.explain().variants[0].memory[0] > 20 << 20
+    assert native.module.memory_stats()["cached_bytes"] < 8 << 20
+
+
 def test_loops_that_fit_after_others_were_joined_are_one():
     def divergence(mean, log, mean2, log2):
         return (0.5 * (log2 - log + ((core.exp(log) + (mean - mean2) ** 2) / core.exp(log2)) - 1)).sum(-1)

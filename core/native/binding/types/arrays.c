@@ -6,6 +6,10 @@
 #include "runtime/memory.h"
 #include "runtime/parallel.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 enum { COPY_SMALLEST = 4096 }; /* bytes; below, NumPy's own copy is as quick */
 
 /* Owns one block of the cache; an array over it holds it as its base. */
@@ -175,6 +179,9 @@ static PyObject *memory_stats_dict(PyObject *module, PyObject *ignored) {
 
 static PyObject *release_memory(PyObject *module, PyObject *ignored) {
     memory_release(0);
+#ifdef __GLIBC__
+    malloc_trim(0); /* what lies free between small pieces of the heap too */
+#endif
     Py_RETURN_NONE;
 }
 
