@@ -29,8 +29,8 @@ FLAGS = ["-std=gnu11", "-O0", "-fopenmp-simd", "-pthread", "-fsyntax-only", "-Wa
 PROGRAM_FLAGS = ["-std=gnu11", "-O2", "-w", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast",
                  "-fopenmp-simd", "-pthread", f"-I{NATIVE}"]  # fmt: skip
 
-KERNELS = ("attention", "conv", "conv_direct", "conv_flat", "conv_plan", "conv_weight", "gemm", "half", "int8_product",
-           "int8_rows", "norm", "order", "philox", "reduce", "running", "softmax", "winograd")  # fmt: skip
+KERNELS = ("attention", "conv", "conv_direct", "conv_flat", "conv_plan", "conv_weight", "copy", "gemm", "half", "norm",
+           "int8_product", "int8_rows", "order", "philox", "reduce", "running", "softmax", "winograd")  # fmt: skip
 
 
 @pytest.mark.skipif(COMPILER is None, reason="needs the compiler of Debian's gcc-aarch64-linux-gnu")
