@@ -76,11 +76,12 @@ def observer_cost(rounds: int = 31) -> Ratio:
     return ratio("a + b on 8x8: lab loaded / not loaded", pairs)
 
 
-def _lab_costs(name: str) -> list[dict[str, Any]]:
-    """Return what lab itself costs: `observer` or `recording`."""
+def _lab_costs(name: str, only: str) -> list[dict[str, Any]]:
+    """Return what lab itself costs: `observer` or `recording`, of the cells with this text in their name."""
     print(f"\n{name}\n{'':44} {'ratio':>7}   middle half        median times")
     found: list[Ratio] = []
-    rows = chain((ratio(*row) for row in recording.measure()), watching.measure())
+    step = recording.measure() if only in "GPT step" else []
+    rows = chain((ratio(*row) for row in step), watching.measure(only))
     for row in [observer_cost()] if name == "observer" else rows:
         print(row, flush=True)
         found.append(row)
@@ -124,7 +125,7 @@ def main(argv: list[str] | None = None) -> int:
         content["memory"] = memory.run(core.get_num_threads(), cpu.torch_or_none() is not None)
     for name in ("observer", "recording"):
         if name in what:
-            content[name] = _lab_costs(name)
+            content[name] = _lab_costs(name, options.only)
     if "small" in what:
         content["small"] = small.run(options.rounds, options.only)
     if options.json:

@@ -116,10 +116,13 @@ def _pairs(cell: Cell, seconds: float) -> list[tuple[Took, Took]]:
     return [*found, (cell.run(whole, cell.recorded(False)), cell.run(whole))]
 
 
-def measure(rounds: int = 3, seconds: float = SECONDS) -> Iterator[Ratio]:
-    """Yield the ratios, as they are known: each of the median of the rounds."""
+def measure(only: str = "", rounds: int = 3, seconds: float = SECONDS) -> Iterator[Ratio]:
+    """Yield the ratios of the cells with this text in their name, as they are known: each of the median of the
+    rounds."""
     for name, lib in (("core", core), ("PyTorch", torch_or_none())):
         for kind in ("MLP", "CNN", "GPT") if lib is not None else ():
+            if only not in f"{name} {kind}":
+                continue
             cell = Cell(lib, kind)
             found = [_pairs(cell, seconds) for _ in range(rounds)]
             for k, what in enumerate(KINDS):
