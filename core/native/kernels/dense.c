@@ -8,6 +8,8 @@
 
 #include "kernels/real.h"
 
+#define LEAST_SQUARES 0x1p-900 /* sums of squares below it have lost digits */
+
 /* The sum of products of two rows. */
 INLINE double row_product(const double *a, const double *b, ptrdiff_t n) {
     double sum = 0;
@@ -50,13 +52,16 @@ VECTOR static int cholesky_of(double *a, ptrdiff_t n) {
     return 1;
 }
 
-/* a, a column a row, becomes the reflections below the diagonal and R above; tau their factors, as LAPACK's geqr2. */
-VECTOR static void reflect_columns(double *a, double *tau, ptrdiff_t m, ptrdiff_t n) {
+/* a, a column a row, becomes the reflections below the diagonal and R above; tau their factors, as LAPACK's geqr2. 0 where
+   numbers are so small that their squares are none, which is LAPACK's. */
+VECTOR static int reflect_columns(double *a, double *tau, ptrdiff_t m, ptrdiff_t n) {
     for (ptrdiff_t k = 0; k < n; k++) {
         double *const v = a + k * m + k;
         const ptrdiff_t below = m - k - 1;
-        const double rest = sqrt(row_product(v + 1, v + 1, below));
+        const double squares = row_product(v + 1, v + 1, below), rest = sqrt(squares);
         tau[k] = 0;
+        for (ptrdiff_t i = 1; squares < LEAST_SQUARES && i <= below; i++)
+            if (v[i] != 0) return 0;
         if (rest == 0) continue;
         const double all = -copysign(sqrt(v[0] * v[0] + rest * rest), v[0]);
         tau[k] = (all - v[0]) / all;
@@ -69,6 +74,7 @@ VECTOR static void reflect_columns(double *a, double *tau, ptrdiff_t m, ptrdiff_
             add_row(to + 1, v + 1, -s, below);
         }
     }
+    return 1;
 }
 
 /* q, a column a row, of the reflections. */
@@ -271,8 +277,7 @@ int NAME(dense_qr)(const REAL *x, REAL *q, REAL *r, ptrdiff_t batch, ptrdiff_t m
     for (ptrdiff_t at = 0; at < batch; at++, x += m * n, q += m * n, r += n * n) {
         for (ptrdiff_t j = 0; j < n; j++)
             for (ptrdiff_t i = 0; i < m; i++) a[j * m + i] = x[i * n + j];
-        reflect_columns(a, tau, m, n);
-        if (!all_are_finite(a, m * n)) return 0;
+        if (!reflect_columns(a, tau, m, n) || !all_are_finite(a, m * n)) return 0;
         gather_reflections(a, tau, made, m, n);
         for (ptrdiff_t i = 0; i < m; i++)
             for (ptrdiff_t j = 0; j < n; j++) q[i * n + j] = (REAL)made[j * m + i];
@@ -301,14 +306,21 @@ int NAME(dense_eigh)(const REAL *x, REAL *values, REAL *vectors, ptrdiff_t batch
     return 1;
 }
 
-/* The columns of x (m, n), or with m < n its rows, turned until they are orthogonal. 0 where that is LAPACK's. */
-static int NAME(turned_of)(const REAL *x, double *b, double *v, double *s, int *order, ptrdiff_t m, ptrdiff_t n) {
+/* The columns of x (m, n), or with m < n its rows, divided by a power of two and turned until they are orthogonal. That power
+   of two, by which the largest number is about 1; 0 where it is LAPACK's. */
+static double NAME(turned_of)(const REAL *x, double *b, double *v, double *s, int *order, ptrdiff_t m, ptrdiff_t n) {
     const ptrdiff_t few = m < n ? m : n, many = m < n ? n : m;
+    double largest = 0;
+    for (ptrdiff_t k = 0; k < m * n; k++) largest = fabs((double)x[k]) > largest ? fabs((double)x[k]) : largest;
+    int power = 0;
+    frexp(largest, &power);
+    if (!(largest < INFINITY) || power < -1000 || power > 1000) return 0;
+    const double scale = ldexp(1, power), to_one = ldexp(1, -power);
     for (ptrdiff_t j = 0; j < few; j++)
-        for (ptrdiff_t i = 0; i < many; i++) b[j * many + i] = m < n ? x[j * n + i] : x[i * n + j];
+        for (ptrdiff_t i = 0; i < many; i++) b[j * many + i] = to_one * (m < n ? x[j * n + i] : x[i * n + j]);
     if (!all_are_finite(b, m * n) || !orthogonal_rows(b, v, s, few, many, sizeof(REAL) == 4 ? 1e-10 : 4e-16)) return 0;
     order_falling(s, order, few);
-    return all_are_finite(s, few);
+    return all_are_finite(s, few) ? scale : 0;
 }
 
 int NAME(dense_svd)(const REAL *x, REAL *u, REAL *s, REAL *vh, ptrdiff_t batch, ptrdiff_t m, ptrdiff_t n) {
@@ -316,11 +328,12 @@ int NAME(dense_svd)(const REAL *x, REAL *u, REAL *s, REAL *vh, ptrdiff_t batch, 
     int order[JACOBI_MOST];
     const ptrdiff_t few = m < n ? m : n, many = m < n ? n : m;
     for (ptrdiff_t at = 0; at < batch; at++, x += m * n, u += m * few, s += few, vh += few * n) {
-        if (!NAME(turned_of)(x, b, v, length, order, m, n)) return 0;
+        const double scale = NAME(turned_of)(x, b, v, length, order, m, n);
+        if (scale == 0) return 0;
         if (!(length[order[few - 1]] > 1e-14 * length[order[0]])) return 0; /* the rows of nothing have no direction */
         for (ptrdiff_t k = 0; k < few; k++) {
             const double *const row = b + order[k] * many, *const turn = v + order[k] * few, size = length[order[k]];
-            s[k] = (REAL)size;
+            s[k] = (REAL)(size * scale);
             for (ptrdiff_t i = 0; i < m; i++) u[i * few + k] = (REAL)(m < n ? turn[i] : row[i] / size);
             for (ptrdiff_t j = 0; j < n; j++) vh[k * n + j] = (REAL)(m < n ? row[j] / size : turn[j]);
         }
@@ -338,7 +351,8 @@ int NAME(dense_pinv)(const REAL *x, REAL *y, ptrdiff_t batch, ptrdiff_t m, ptrdi
     const ptrdiff_t few = m < n ? m : n, many = m < n ? n : m;
     const double least = (double)many * (sizeof(REAL) == 4 ? 0x1p-23 : 0x1p-52);
     for (ptrdiff_t at = 0; at < batch; at++, x += m * n, y += n * m) {
-        if (!NAME(turned_of)(x, b, v, length, order, m, n)) return 0;
+        const double scale = NAME(turned_of)(x, b, v, length, order, m, n);
+        if (scale == 0) return 0;
         memset(sum, 0, sizeof(double) * (size_t)(n * m));
         for (ptrdiff_t k = 0; k < few; k++) {
             double *const turn = v + k * few, size = length[k];
@@ -347,7 +361,7 @@ int NAME(dense_pinv)(const REAL *x, REAL *y, ptrdiff_t batch, ptrdiff_t m, ptrdi
             if (m < n) NAME(add_products)(sum, b + k * many, turn, n, m);
             else NAME(add_products)(sum, turn, b + k * many, n, m);
         }
-        for (ptrdiff_t k = 0; k < n * m; k++) y[k] = (REAL)sum[k];
+        for (ptrdiff_t k = 0; k < n * m; k++) y[k] = (REAL)(sum[k] / scale);
     }
     return 1;
 }

@@ -76,3 +76,25 @@ def test_huge_and_tiny_numbers_keep_their_digits() -> None:
     for scale in (1e-150, 1e150):
         p = definite(6, "float64") * scale
         np.testing.assert_allclose(core.linalg.eigvalsh(core.from_numpy(p)).numpy(), np.linalg.eigvalsh(p), rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e-80, 1e80, 1e160, 1e300])
+@pytest.mark.parametrize("n", [1, 3, 16])
+def test_squares_of_what_is_huge_or_tiny(scale: float, n: int) -> None:
+    a = square(n, "float64")[0]
+    x, same = core.from_numpy(a * scale), np.eye(n)
+    q, r = (t.numpy() for t in core.linalg.qr(x))
+    np.testing.assert_allclose(q @ (r / scale), a, atol=1e-10)
+    np.testing.assert_allclose(q.T @ q, same, atol=1e-10)
+    u, s, vh = (t.numpy() for t in core.linalg.svd(x))
+    np.testing.assert_allclose((u * (s / scale)) @ vh, a, atol=1e-10)
+    np.testing.assert_allclose(vh @ vh.T, same, atol=1e-10)
+    np.testing.assert_allclose(core.linalg.pinv(x).numpy() * scale, np.linalg.pinv(a), rtol=1e-8, atol=1e-10)
+
+
+def test_a_tiny_part_of_an_ordinary_matrix_is_orthogonal_too() -> None:
+    a = np.diag([1.0, 0.0, 0.0])
+    a[1:, 1:] = 1e-158 * square(2, "float64")[0]
+    q, r = (t.numpy() for t in core.linalg.qr(core.from_numpy(a)))
+    np.testing.assert_allclose(q.T @ q, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose((q @ r)[1:, 1:] * 1e158, a[1:, 1:] * 1e158, atol=1e-12)
