@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..base.dtypes import promote_types
+from ..base.dtypes import int64, promote_types
 from ..base.errors import text
 from ..base.shape import normalize_dim
 from ..declare.kinds import Dim
@@ -455,6 +455,8 @@ def corrcoef(input: Tensor) -> Tensor:
 
 
 def _powers(x: Tensor, n: int, increasing: bool) -> Tensor:
+    if x.dtype.category < 2:
+        x = x.to(int64)  # products of whole numbers are of 64 bits
     if n == 0:
         return x.unsqueeze(-1).narrow(-1, 0, 0)
     columns = [ones_like(x), *(x**k for k in range(1, n))]

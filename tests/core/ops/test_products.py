@@ -230,6 +230,7 @@ def test_weights_that_are_none(weights: str) -> None:
 def test_powers_of_vectors_as_numpy(n: int | None, rising: bool) -> None:
     x = np.array([2.0, -1.0, 0.5])
     np.testing.assert_allclose(core.vander(core.tensor(x), n, rising).numpy(), np.vander(x, n, rising))
+    assert core.vander(core.tensor([2, 3], dtype=core.int32), n).dtype is core.int64
     if n is None or n > 1:
         np.testing.assert_allclose(core.linalg.vander(core.tensor(x), N=n).numpy(), np.vander(x, n, True))
     else:
