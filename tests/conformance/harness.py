@@ -136,3 +136,14 @@ def gradients_agree(function: Callable[..., Any], tensors: list[Tensor], second:
     core.autograd.gradcheck(function, tensors, eps=1e-6, atol=1e-7, rtol=1e-4)
     if second:
         core.autograd.gradgradcheck(function, tensors, eps=1e-6, atol=1e-7, rtol=1e-4)
+
+
+VECTORS = {("eigh", 1): -2, ("svd", 0): -2, ("svd", 2): -1}  # along which dimension; either direction is right
+
+
+def turned(op: str, k: int, got: Any, want: Any) -> Any:
+    """Return vectors in the direction of those that are wanted, of which each may be the opposite one."""
+    if (op, k) not in VECTORS or got.shape != want.shape:
+        return got
+    along = (got * want.astype(got.dtype)).sum(VECTORS[op, k], keepdims=True)
+    return got * np.where(along < 0, -1, 1).astype(got.dtype)

@@ -72,18 +72,7 @@ def test_forward(o: Operation, i: int, where: str, dtype: str, layout: str) -> N
     assert (kernel, backend) == next(r[:2] for r in told if r[2] is None)
     wants = expected(o, [h.cast(a, "float64") for a in rounded], params)
     for k, (got, want) in enumerate(zip(h.outputs(y), wants, strict=True)):
-        h.close(_turned(o.name, k, got._a, want), want, dtype, scale=10)
-
-
-VECTORS = {("eigh", 1): -2, ("svd", 0): -2, ("svd", 2): -1}  # along which dimension; either direction is right
-
-
-def _turned(op: str, k: int, got: Any, want: Any) -> Any:
-    """Return vectors in the direction of those that are wanted, of which each may be the opposite one."""
-    if (op, k) not in VECTORS or got.shape != want.shape:
-        return got
-    along = (got * want.astype(got.dtype)).sum(VECTORS[op, k], keepdims=True)
-    return got * np.where(along < 0, -1, 1).astype(got.dtype)
+        h.close(h.turned(o.name, k, got._a, want), want, dtype, scale=10)
 
 
 @pytest.mark.parametrize(("o", "i"), BY_DIFFERENCES, ids=[f"{o.name}-{i}" for o, i in BY_DIFFERENCES])
@@ -108,9 +97,9 @@ def _wanted(o: Operation, k: int) -> bool:
 
 def _aimed(op: str, k: int, t: Any, seed: Any) -> Any:
     """Return the weights of vectors turned with them, so that their direction is the same to the gradients."""
-    if (op, k) not in VECTORS:
+    if (op, k) not in h.VECTORS:
         return seed
-    first = np.take(np.asarray(t.detach().cpu().numpy()), [0], VECTORS[op, k])
+    first = np.take(np.asarray(t.detach().cpu().numpy()), [0], h.VECTORS[op, k])
     return seed * np.where(first < 0, -1, 1).astype(seed.dtype)
 
 

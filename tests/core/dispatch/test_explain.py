@@ -83,6 +83,7 @@ def test_public_names():
         "div": core.explain("div", x, 2),
         "pow": core.explain("pow", x, 2),
         "pow 3": core.explain("pow", x, 3),
+        "pow 4": core.explain("pow", x, 4),
         "where": core.explain("where", x > 0, x, 0.0),
         "gelu": core.explain("gelu", x),
         "gelu tanh": core.explain("gelu", x, approximate="tanh"),
@@ -91,7 +92,7 @@ def test_public_names():
         "softmax, left open": core.explain("softmax", x),
     }
     assert [e.runs.kernel.removesuffix("_f32") for e in said.values()] == [
-        "true_divide", "square", "pow_scalar", "where", "gelu_erf", "gelu_tanh", "clip_between", "clip_between",
+        "true_divide", "square", "cube", "pow_scalar", "where", "gelu_erf", "gelu_tanh", "clip_between", "clip_between",
         "softmax_forward"]  # fmt: skip
     assert [e.op for e in said.values()] == [k.split()[0].rstrip(",") for k in said]
 
