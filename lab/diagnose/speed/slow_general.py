@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 
@@ -12,15 +11,13 @@ from ...recorder.cell_trace import Chain, Leaf, Row, Trace
 from ...recorder.repeats import RANDOM
 from ..finding import Found, where
 from ..order import rule
-from ..reading.calls import operands
-from ..reading.sources import called
 from .busy_lines import Busy, busy_lines
 from .cost import overhead, saved
 from .loop_waits import waits
 from .sequential_loops import acts, sequential
 from .slow_code import slow
 from .slow_python import PASSIVE, known_call
-from .slow_turns import small_turns
+from .slow_turns import LISTS, of_lists, small_turns
 from .time_shares import Loop, Shares, begun, loop_around, quoted, spent
 
 SAVED = 0.95  # of the time of Python on a line, where it is done for all values at once
@@ -64,10 +61,6 @@ CONVERGED = (
 TURNS_ALONE = (
     "Each turn needs the one before: do what does not need it before the loop, for all turns at once, and take "
     "several sequences in one batch."
-)
-LISTS = (
-    "Put all lists into one, before training: index = torch.cat(lists), owner = repeat_interleave(arange(n), lengths). "
-    "Then torch.zeros(n, d).index_add(0, owner, {rows}[index]) sums for all at once{divided}."
 )
 ELEMENTS = "Work on whole tensors in place of elements or rows: an op over all of them costs little more than over one."
 PYTHON = "Do it for all values at once, by NumPy or tensor ops, or once, before the loop."
@@ -139,27 +132,6 @@ def _line(shares: Shares, busy: Busy, share: float, loop: Loop | None = None) ->
     turned = remedy in (PYTHON, ELEMENTS) or remedy.startswith(LISTS[:20])
     message += saved(SAVED * share if turned or known is not None else share, 0.0 if remedy is TURNS_ALONE else least)
     return Found("slow", "note", line, col, message, remedy, rows[:1])
-
-
-def of_lists(loop: Loop | None) -> str:
-    """Return the remedy for a loop that sums or averages the rows of one list after another; "" for any other.
-
-    >>> of_lists(ast.parse("for v in range(n):\\n    out.append(h[near[v]].mean(0))").body[0])[-60:]
-    'ow, h[index]) sums for all at once, and / lengths[:, None] averages.'
-    """
-    target = loop.target if isinstance(loop, ast.For) else None
-    if isinstance(loop, ast.ListComp):
-        target = loop.generators[0].target
-    if loop is None or not isinstance(target, ast.Name):
-        return ""
-    for call in (n for n in ast.walk(loop) if called(n) in ("mean", "sum")):
-        parts = operands(call)
-        rows = parts[0] if parts else None
-        of = rows.slice if isinstance(rows, ast.Subscript) else None
-        if isinstance(of, ast.Subscript) and isinstance(of.slice, ast.Name) and of.slice.id == target.id:
-            divided = ", and / lengths[:, None] averages" if called(call) == "mean" else ""
-            return LISTS.format(rows=ast.unparse(rows.value), divided=divided)  # type: ignore[union-attr]
-    return ""
 
 
 def _meant(trace: Trace, busy: Busy) -> bool:

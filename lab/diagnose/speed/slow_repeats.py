@@ -18,7 +18,7 @@ from .time_shares import Saving, Shares, common, in_loop, quoted, spent
 TURNS, MOSTLY = 3, 0.6  # runs, and the share of them that found values met before
 WITH_GRADIENTS = 24  # runs, where their results have a history
 ONCE = "Compute it once, before the loop, and keep the result (where its input does not change)."
-SOLVES = {"solve", "linalg_solve", "inverse", "linalg_inv", "linalg_inv_ex", "linalg_solve_ex", "solve_ex"}
+SOLVES = {"solve", "linalg_solve", "linalg_solve_ex", "inverse", "linalg_inv", "linalg_inv_ex"}
 FACTOR = (
     "Factor the matrix once, before the loop, and solve with the factor: L = torch.linalg.cholesky(A) and "
     "torch.cholesky_solve(b, L) where it is symmetric and positive, else torch.linalg.lu_factor and lu_solve."

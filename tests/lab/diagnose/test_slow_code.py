@@ -181,7 +181,7 @@ CASES: dict[str, Case] = {
     "again, three of five": Case(slow_repeats.again, PRODUCT, True, again(5, 3)),
     "again, three of six": Case(slow_repeats.again, PRODUCT, False, again(6, 3)),
     "again, two of two": Case(slow_repeats.again, PRODUCT, False, again(2, 2)),
-    "again, of a system of equations": Case(slow_repeats.again, SYSTEM, True, again(5, 5, "solve")),
+    "again, of a system of equations": Case(slow_repeats.again, SYSTEM, True, again(5, 5, "linalg_solve")),
     "again, below a head that is trained": Case(slow_repeats.again, HEAD, True, again(5, 5)),
     "met twice": Case(slow_repeats.frozen, FROZEN, True, met(64, 32)),
     "met of a matrix that stays": Case(slow_repeats.frozen, STAYS, False, met(64, 32)),
