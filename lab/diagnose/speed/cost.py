@@ -16,7 +16,7 @@ from ..reading.sources import Place, Source, assigned, called, sources
 from .busy_lines import busy_lines, in_loop_most
 from .neighbour_loops import recipe
 from .op_costs import for_all_turns, harder, of_loop, of_ops, stands_in
-from .sequential_loops import ACTING, carried_in_place, sequential
+from .sequential_loops import ACTING, TURNS_ALONE, carried_in_place, sequential
 from .time_shares import LEAST, Shares, busiest_loop, header, in_loop, less_time, loop_around
 
 MANY = 2000  # op runs below which a cell is over before anybody waits
@@ -340,6 +340,8 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
         turns = busiest.runs / max(len(inside) * trace.steps.ran, len(inside), 1)
         left = for_all_turns(shares, inside, turns)
         less = saved(shares.part(whole - left), strict.part(least - left))
+        if sequential(busiest.loop):
+            remedy, less = TURNS_ALONE, ""
         if name := carried_in_place(busiest.loop):
             remedy, less = CARRIED.format(name=name), saved(shares.part(0.9 * whole), strict.part(0.9 * least))
     elif (fitting := _of_whole(trace, here)) is not None:

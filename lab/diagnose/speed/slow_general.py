@@ -14,7 +14,7 @@ from ..order import rule
 from .busy_lines import Busy, busy_lines
 from .cost import overhead, saved
 from .loop_waits import waits
-from .sequential_loops import acts, sequential
+from .sequential_loops import TURNS_ALONE, acts, sequential
 from .slow_code import slow
 from .slow_python import PASSIVE, known_call
 from .slow_turns import LISTS, of_lists, small_turns
@@ -57,10 +57,6 @@ DEFAULT = "See whether it can be done once, before the loop, for all at once, or
 CONVERGED = (
     "Each turn needs the one before: end the loop once a turn hardly changes anything (a tolerance), take larger "
     "steps, or compute several problems in one batch."
-)
-TURNS_ALONE = (
-    "Each turn needs the one before: do what does not need it before the loop, for all turns at once, and take "
-    "several sequences in one batch."
 )
 ELEMENTS = "Work on whole tensors in place of elements or rows: an op over all of them costs little more than over one."
 PYTHON = "Do it for all values at once, by NumPy or tensor ops, or once, before the loop."

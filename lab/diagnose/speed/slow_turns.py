@@ -223,7 +223,7 @@ def of_lists(loop: Loop | None) -> str:
     """Return the remedy for a loop that sums or averages the rows of one list after another; "" for any other.
 
     >>> of_lists(ast.parse("for v in range(n):\\n    out.append(h[near[v]].mean(0))").body[0])[-60:]
-    'ow, h[index]) sums for all at once, and / lengths[:, None] averages.'
+    'dex]) sums for all at once, and / lengths[:, None] averages.'
     """
     target = loop.target if isinstance(loop, ast.For) else None
     if isinstance(loop, ast.ListComp):
