@@ -109,7 +109,8 @@ class Repeats:
 
 
 def _digest(a: Any) -> int:
-    """A number for a few values of an array, spread over all of it; 0 where these are all alike, and tell nothing."""
+    """A number for a few values of an array, spread over all of it; 0 where these are all alike, or all that is left
+    beside NaN is, and tell nothing."""
     a = on_host(a)
     left, steps = SPOTS, []
     for n in reversed(a.shape):
@@ -117,7 +118,8 @@ def _digest(a: Any) -> int:
         steps.append(slice(n // (2 * take) if n > take else 0, None, max(n // take, 1)))
         left = max(left // take, 1)
     few = np.ascontiguousarray(a[tuple(reversed(steps))])
-    if few.size > 1 and (few == few.flat[0]).all():
+    known = few[few == few] if few.dtype.kind in "fc" else few
+    if few.size > 1 and (not known.size or (known == known.flat[0]).all()):
         return 0
     return hash((a.shape, few.tobytes())) or 1
 

@@ -12,15 +12,14 @@ from ..finding import Found
 from ..order import rule, text_rule
 from ..reading.calls import bare, function_of, given, name_of
 from ..reading.expressions import Flow
-from ..reading.scope import Scope, calls, flows, index_of, scope_around, taken_out, tell
+from ..reading.scope import Scope, calls, flows, index_of, taken_out, tell
 from ..reading.sources import Pair, Source, assigned, called, sources
-from .held_out import TEST, TRAIN, splits_in
+from .held_out import TRAIN, splits_in
 
 INPUTS = re.compile(r"^(x|xs|X\w*|feat\w*|features?|inputs?|data_x|x_\w+)$")
 TARGETS = re.compile(r"^(y|ys|Y\w*|target\w*|labels?|y_\w+)$")
 REPEATS = {"concatenate", "cat", "vstack", "concat", "hstack", "fit_resample", "resample", "repeat_interleave",
            "ConcatDataset"}  # fmt: skip
-SEEDED = {"manual_seed", "default_rng", "RandomState", "seed", "Random"}
 
 
 @text_rule(761, trains=True, earlier=True)
@@ -160,68 +159,6 @@ def _repeats(flow: Flow, node: ast.expr, name: str) -> bool:
         if any(isinstance(n, ast.Subscript) and ast.unparse(n.value) == name for n in ast.walk(p))
     ]  # fmt: skip
     return name in texts and len(own) >= 1 and len(parts) > 1
-
-
-@rule(764)
-def drawn_alike(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """``make_data(300)`` and ``make_data(100)`` of one seed: the test samples are the first training samples."""
-    for source in sources(trace):
-        if not SEEDED & source.calls.keys():
-            continue
-        seeding = [scope_around(source, n) for name in SEEDED for n in source.calls.get(name, ())]
-        made = {n.name: n for n in seeding if isinstance(n, ast.FunctionDef) and _seeds(n)}
-        for name, function in made.items():
-            parts: list[tuple[list[str], ast.Call]] = []
-            for source_of in sources(trace):
-                for node in source_of.calls.get(name, ()):
-                    above = source_of.parents.get(node)
-                    while isinstance(above, ast.Call | ast.Attribute | ast.Starred):
-                        above = source_of.parents.get(above)
-                    target = above.targets[0] if isinstance(above, ast.Assign) else ast.Pass()
-                    names = [name_of(n) for n in ast.walk(target) if isinstance(n, ast.Name)]
-                    parts.append((names, node))
-            train = [n for names, n in parts if names and all(TRAIN.search(t) and not TEST.search(t) for t in names)]
-            test = [n for names, n in parts if names and all(TEST.search(t) and not TRAIN.search(t) for t in names)]
-            if not train or not test or not _one_seed(function, train[0], test[0]):
-                continue
-            says = (
-                f"draws the test samples with the seed of the training samples (`{ast.unparse(test[0])}` and "
-                f"`{ast.unparse(train[0])}`, {name}() sets it): they are the same draws, so the model has seen them."
-            )
-            return tell(source, test[0], "evaluation", "warning", says, "Give the test part a seed of its own.")
-    return []
-
-
-def _seeds(function: ast.FunctionDef) -> str | None:
-    """Whether a function sets a seed that is a number or an argument of its own, and draws."""
-    names = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}
-    draws = any(
-        re.match(r"rand|normal|uniform|standard_normal|integers|choice|poisson", called(n)) for n in ast.walk(function)
-    )
-    for node in ast.walk(function):
-        if called(node) in SEEDED and isinstance(node, ast.Call) and len(node.args) == 1 and draws:
-            seed = node.args[0]
-            if isinstance(seed, ast.Constant) or name_of(seed) in names:
-                return ast.unparse(seed)
-    return None
-
-
-def _one_seed(function: ast.FunctionDef, one: ast.Call, other: ast.Call) -> bool:
-    """Whether two calls differ in a number of samples alone."""
-    seed = _seeds(function)
-    places = [a.arg for a in function.args.args]
-
-    def told(node: ast.Call) -> dict[str, str]:
-        return {
-            **dict(zip(places, map(ast.unparse, node.args), strict=False)),
-            **{k.arg or "": ast.unparse(k.value) for k in node.keywords},
-        }
-
-    a, b = told(one), told(other)
-    if a.get(seed or "") != b.get(seed or ""):
-        return False
-    differ = {key for key in a.keys() | b.keys() if a.get(key) != b.get(key)}
-    return all(re.match(r"n|size|count|num|len|m$|samples", key) for key in differ)
 
 
 @text_rule(765, trains=True, earlier=True)

@@ -169,6 +169,8 @@ def again(trace: Trace, error: ErrorRow) -> Found:
             f"line {line} makes of its own last value, still leads there, and that graph is freed."
         )
         remedy = f"Begin every iteration with {name} = {name}.detach() (of each tensor, where it is a tuple)."
+        if not added and _begins_as_none(trace, name):
+            remedy = f"End every iteration with {name} = {name}.detach() (of each tensor, where it is a tuple)."
         if added:
             remedy = f"Run backward() of this iteration's own loss, and add up its value: {name} += loss.item()."
         return Found("error", "error", error.line, None, capital(message), remedy, [row])
@@ -197,6 +199,12 @@ def again(trace: Trace, error: ErrorRow) -> Found:
             remedy = "Give the first loss a detach()ed copy of it: its step is not for what lies behind."
         rows = [shared]
     return Found("error", "error", error.line, None, capital(message), remedy, rows)
+
+
+def _begins_as_none(trace: Trace, name: str) -> bool:
+    """Whether a variable is None before the first iteration, and has nothing that could be detached."""
+    given = (n for n in trace.nodes() if isinstance(n, ast.Assign) and name in map(ast.unparse, n.targets))
+    return any(isinstance(n.value, ast.Constant) and n.value.value is None for n in given)
 
 
 def _carried(trace: Trace, reached: list[Row]) -> tuple[int, str, bool, Row] | None:

@@ -10,6 +10,7 @@ from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
 from ..order import rule
 from ..reading.expressions import Flow, defaults, flow_of
+from ..reading.scope import flow_around, told
 from ..reading.sources import Function, Source, called, names_in, own_nodes, sources
 
 LEVELS = re.compile(r"alpha|sigma|beta|abar|a_bar|cumprod|noise_level|(^|_)acp", re.I)
@@ -54,7 +55,7 @@ def level_of_another_step(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 levels_of = ast.unparse(before.value)
                 remedy = f"Take the level of the next step that is visited: {levels_of}[max({t} - {step}, 0)]."
                 return [Found("loss", "warning", line, col, message, remedy)]
-    return []
+    return _index_for_the_step(trace)
 
 
 def _stride(node: ast.expr) -> ast.expr | None:
@@ -64,6 +65,46 @@ def _stride(node: ast.expr) -> ast.expr | None:
     if called(node) == "range" and isinstance(node, ast.Call) and len(node.args) == 3:
         return node.args[2]
     return None
+
+
+def _index_for_the_step(trace: Trace) -> list[Found]:
+    """``for i in range(len(steps))`` and ``model(x, i)``, where ``steps[i]`` is the step that the model has learned."""
+    for source in sources(trace):
+        tables = {ast.unparse(n.slice) for n in source.nodes if isinstance(n, ast.Subscript)}
+        for loop in (n for n in source.nodes if isinstance(n, ast.For)):
+            steps, i = _counted(loop.iter), loop.target
+            if steps is None or steps not in tables or not isinstance(i, ast.Name):
+                continue
+            inside = [n for s in loop.body for n in ast.walk(s)]
+            if any(isinstance(n, ast.Subscript) and ast.unparse(n.value) == steps for n in inside):
+                continue  # the steps themselves are read
+            drawn = (ast.unparse(n) for s in sources(trace) for n in s.calls.get("randint", ()))
+            if any(f"len({steps})" in text for text in drawn):
+                continue  # it has learned the places
+            flow = flow_around(source, loop)
+            for call in (n for n in inside if isinstance(n, ast.Call) and MODEL.search(called(n)) and len(n.args) > 1):
+                time = flow.inner(call.args[1])
+                if i.id not in names_in(time) or any(isinstance(n, ast.Subscript) for n in ast.walk(time)):
+                    continue
+                levels = next(ast.unparse(n) for n in source.nodes
+                              if isinstance(n, ast.Subscript) and ast.unparse(n.slice) == steps)  # fmt: skip
+                message = (
+                    f"gives the model the place {i.id} in a shortened schedule (`{ast.unparse(call)}`), and the noise "
+                    f"levels are those of the steps there (`{levels}`): it is told of another step than the one whose "
+                    "noise it sees."
+                )
+                return told(
+                    source, call, "loss", message, f"Give it the step itself: {steps}[{i.id}] in place of {i.id}."
+                )
+    return []
+
+
+def _counted(node: ast.expr) -> str | None:
+    """What the places of are gone through: ``steps`` of ``reversed(range(len(steps)))``."""
+    while called(node) in ("reversed", "tqdm", "list") and isinstance(node, ast.Call) and node.args:
+        node = node.args[0]
+    parts = [n for n in ast.walk(node) if called(n) == "len"] if called(node) in ("range", "trange") else []
+    return ast.unparse(parts[0].args[0]) if len(parts) == 1 and isinstance(parts[0], ast.Call) else None
 
 
 @rule(423)

@@ -12,8 +12,17 @@ from collections.abc import Collection
 from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
 from ..finding import Found, capital, code_of, listed, verb, where
 from ..order import rule
+from ..reading.sources import Place
 from . import value_flow
-from .cut_remedies import COMPARISONS, grad_switch, mended, straight_through, subject
+from .cut_remedies import (
+    COMPARISONS,
+    derivative_without_graph,
+    grad_switch,
+    mended,
+    straight_through,
+    subject,
+    with_graph,
+)
 from .no_grad_calls import called_quietly
 from .path_to_loss import Between, Blamed, discrete
 from .target_networks import copies_of_trained, is_of
@@ -340,6 +349,9 @@ def nothing_to_do(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         elif frozen and (at := freezing(trace)) is not None:
             why = f"line {at} has set requires_grad=False for all that led to it ({listed(frozen)})"
+        elif (first := derivative_without_graph(trace, leaves)) is not None:
+            found.append(_derived(first, line, col, place))
+            continue
         elif leaves:
             why += f" (it was computed from {listed(leaves)})"
             readers = trace.consumers()
@@ -356,6 +368,17 @@ def nothing_to_do(trace: Trace, explained: set[Leaf]) -> list[Found]:
             remedy = "Compute the loss from the model's output: loss(output, target)."
         found.append(Found("no-gradient", "error", line, col, message, remedy, quiet[:1], []))
     return found
+
+
+def _derived(first: tuple[str, Place, ast.Call, ast.Call], line: int | None, col: int | None, place: str) -> Found:
+    """A derivative that was taken without a graph of its own, and is derived again."""
+    name, at, call, to_change = first
+    message = capital(
+        f"{place} goes back through a value that has no graph: {name} is a derivative that {at.words} takes "
+        f"(`{ast.unparse(call)}`), and without create_graph=True it is a constant, which has no derivative of its own."
+    )
+    remedy = f"Keep a graph of the first derivative: {with_graph(to_change)}."
+    return Found("no-gradient", "error", line, col, message, remedy, [], [])
 
 
 def _numbers(trace: Trace, before: Collection[Ref]) -> list[Found] | None:

@@ -6,10 +6,13 @@ import ast
 
 from core.declare import op as declarations
 
-from ...recorder.cell_trace import Ref, Row, Trace
+from ...recorder.cell_trace import Leaf, Ref, Row, Trace
 from ...recorder.variable_names import operand
 from ..finding import code_of, last_line, library, listed, where
+from ..reading.calls import function_of
+from ..reading.sources import Place, assigned, sources
 from . import value_flow
+from .input_derivatives import _by_inputs, _graph
 from .no_grad_calls import called_quietly
 
 NUMPY = {"power": "pow", "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div",
@@ -156,6 +159,41 @@ def straight_through(last: Row, readers: dict[Ref, list[Row]]) -> str:
         "The detach is right where it passes the gradient by a step that has none. Give what is inside it a loss of "
         "its own: F.mse_loss(q, x.detach()) for x + (q - x).detach()."
     )
+
+
+def derivative_without_graph(trace: Trace, leaves: list[Leaf]) -> tuple[str, Place, ast.Call, ast.Call] | None:
+    """A value that autograd.grad gave without create_graph, where nothing else led to what is derived again: its name,
+    where it was taken, by which call, and the call that create_graph is to be given to."""
+    named = [leaf for leaf in leaves if not leaf.module and not leaf.requires_grad]
+    if not trace.chosen or not named or len(named) < len(leaves):
+        return None
+    names = {leaf.name for leaf in named}
+    for source in sources(trace):
+        for pair in (p for p in assigned(source.nodes) if p.name in names):
+            for call in (n for n in ast.walk(pair.value) if isinstance(n, ast.Call)):
+                function = None if _by_inputs(call) else function_of(source, call)
+                inner = [call] if function is None else [n for n in ast.walk(function) if isinstance(n, ast.Call)]
+                inner = [n for n in inner if _by_inputs(n)]
+                if inner and not any(_graph(n) for n in (call, *inner)):
+                    return pair.name, source.place(call), call, call if _takes_graph(function) else inner[0]
+    return None
+
+
+def _takes_graph(function: ast.AST | None) -> bool:
+    """Whether create_graph can be given where a derivative is taken: to autograd.grad itself, or a function's **kw."""
+    args = getattr(function, "args", None)
+    return args is None or args.kwarg is not None or "create_graph" in {a.arg for a in (*args.args, *args.kwonlyargs)}
+
+
+def with_graph(call: ast.Call) -> str:
+    """Return a call that keeps a graph of the derivative that it takes.
+
+    >>> with_graph(ast.parse("grad(u, x, retain_graph=True)", mode="eval").body)
+    'grad(u, x, create_graph=True)'
+    """
+    kept = [k for k in call.keywords if k.arg not in ("create_graph", "retain_graph")]
+    graph = ast.keyword("create_graph", ast.Constant(True))
+    return ast.unparse(ast.Call(call.func, call.args, [*kept, graph]))
 
 
 def grad_switch(trace: Trace, line: int | None) -> tuple[int, str] | None:

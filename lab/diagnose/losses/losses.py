@@ -4,6 +4,7 @@ log-probabilities."""
 from __future__ import annotations
 
 import math
+import re
 
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ...recorder.variable_names import operand
@@ -52,9 +53,12 @@ def broadcast(trace: Trace, explained: set[Leaf]) -> list[Found]:
             f"{place} broadcasts inside the loss: `{code_of(trace, row)}` takes shapes {a} and {b} and compares "
             f"each of the {n:,} predictions with every one of the {n:,} targets."
         )
-        remedy = "Give both one shape: prediction.squeeze(-1), or target.unsqueeze(-1)."
         column = 0 if _crossed(a, b) else 1
-        if (name := operand(code_of(trace, row), column)).isidentifier():
+        remedy = "Give both one shape: prediction.squeeze(-1), or target.unsqueeze(-1)."
+        if not row.refs[column].requires_grad and row.refs[1 - column].requires_grad:  # the target is the column
+            remedy = "Give both one shape: target.squeeze(-1), or prediction.unsqueeze(-1)."
+        name = operand(code_of(trace, row), column)
+        if name and len(name) <= 40 and re.fullmatch(r"""[\w.]+(\[[\w"']+\])*""", name):
             remedy = f"Give both one shape: {name}.squeeze(-1)."
         if weighed:
             message = capital(

@@ -67,8 +67,8 @@ def _of_one_model(trace: Trace, one: Row, other: Row) -> bool:
 def _layer_before(trace: Trace, ref: Ref, readers: dict[Ref, list[Row]]) -> Row | None:
     """The layer whose output a layer gets, and nobody else does."""
     while isinstance(ref, Row):
-        if len([r for r in readers.get(ref, ()) if r.reached]) > 1:
-            return None
+        if len([r for r in readers.get(ref, ()) if r.reached or r.cut]) > 1:
+            return None  # the value between is used itself, be it as a target without a graph
         if ref.op in LINEAR:
             return ref
         passes = ref.view or ref.op in ("reshape", "flatten", "batch_norm") or _drops(trace, ref)

@@ -139,6 +139,9 @@ def _of_call(trace: Trace, source: Source, node: ast.Call, depth: int) -> str:
     if isinstance(node.func, ast.Name) or not of_library:
         made = source.given.get(name, ()) if isinstance(node.func, ast.Name) else ()
         returned = made[0].body if len(made) == 1 and isinstance(made[0], ast.Lambda) else result(source, node)
+        if returned is None and isinstance(node.func, ast.Name) and name not in source.functions:  # it is imported
+            source = next((other for other in sources(trace) if name in other.functions), source)
+            returned = result(source, node)
         if returned is not None:
             return dtype_of(trace, source, returned, depth - 1)
     if name in KEEPS or name == "to":

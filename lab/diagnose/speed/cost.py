@@ -12,11 +12,11 @@ from widgets.figures import size_text, time_text
 from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, spot, where
 from ..order import rule
-from ..reading.sources import Place, assigned, called, sources
+from ..reading.sources import Place, Source, assigned, called, sources
 from .busy_lines import busy_lines, in_loop_most
 from .neighbour_loops import recipe
 from .op_costs import for_all_turns, harder, of_loop, of_ops, stands_in
-from .sequential_loops import ACTING, carried_in_place, sequential
+from .sequential_loops import ACTING, TURNS_ALONE, carried_in_place, sequential
 from .time_shares import LEAST, Shares, busiest_loop, header, in_loop, less_time, loop_around
 
 MANY = 2000  # op runs below which a cell is over before anybody waits
@@ -30,6 +30,7 @@ IN_LOOP = 0.6  # share of the ops from which a loop is what runs them
 DEEP = 16  # weights of layers that a loop goes through one after another
 ALONE = 0.5  # share of the time on a line without ops from which that line is what is waited for
 WHOLE = "Work on whole tensors in place of elements or rows: one op over a batch costs as much as one over a row."
+BATCHES = "Take larger batches: an op over twice as many rows takes hardly longer, and there are half as many calls."
 CARRIED = (
     "What a turn writes into {name} is read by the next: walk over Python's numbers or NumPy's (.tolist(), .numpy()), "
     "which cost a tenth of a tensor's elements, or take all that do not depend on each other in one op."
@@ -77,7 +78,9 @@ def _all_double(trace: Trace) -> list[Found]:
             f"{place} computes in float64 (`{code_of(trace, row)}`: {named} and the parameters alike), which takes "
             "twice the memory and the time of float32."
         )
-        made = next(((s, n) for s in sources(trace) for n in s.nodes if _makes_double(n)), None)
+        models = {leaf.name.partition(".")[0] for leaf in trace.parameters() if leaf.dtype == "float64"}
+        doubles = [(s, n) for s in sources(trace) for n in s.nodes if _makes_double(n)]
+        made = next((pair for pair in doubles if _of_model(*pair, models)), next(iter(doubles), None))
         begins = _assigned(trace, named)
         remedy = "Convert the data once, where it is made (.float()), and leave the model as it is, in float32."
         if begins is not None:
@@ -124,6 +127,13 @@ def _makes_double(node: ast.AST) -> TypeGuard[ast.Call]:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "double"
 
 
+def _of_model(source: Source, call: ast.Call, models: set[str]) -> bool:
+    """Whether ``.double()`` is a model's: of a variable that holds one, or where one is made and kept."""
+    of, above = ast.unparse(call.func.value), source.parents.get(call)  # type: ignore[attr-defined]
+    into = {ast.unparse(t) for t in above.targets} if isinstance(above, ast.Assign) else set()
+    return of in models or bool(into & models)
+
+
 def _dtype(ref: Ref) -> str:
     """Of a leaf what it is now: a model may have been made double after it was first met."""
     t = ref.tensor() if isinstance(ref, Leaf) else None
@@ -148,7 +158,7 @@ def one_at_a_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
         n = of_rows(row) if not SAME_ROW.search(code_of(trace, row)) else 0
         for after in _first_readers(row, readers) if n else ():
             if after.requires_grad and not after.cut and after.op not in GATHERING and after.phase == "forward":
-                if any(_recurs(r, trace, recurring) for r in readers.get(after, ())):
+                if any(_recurs(r, trace, recurring) for r in (after, *readers.get(after, ()))):
                     continue
                 passes.setdefault((after.chain, after.op), []).append(after)
                 taken[after.chain, after.op] = row, n
@@ -224,7 +234,7 @@ def saved(share: float, least: float | None = None) -> str:
 
 def _recurs(row: Row, trace: Trace, known: dict[tuple[Chain, str], set[Row]]) -> bool:
     """Whether an op needs what it gave in the pass before: the state of a recurrent network, and not a sum."""
-    if math.prod(row.shape) < 2 or row.count > 2:
+    if math.prod(row.shape) < 2 or row.count > max(2, trace.steps.ran):
         return False
     key = row.chain, row.op
     if key not in known:
@@ -294,14 +304,14 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
     few = sum(row.size * row.runs for row in forward) < FEW_BYTES * runs and shares.ran * spent <= 1e3 * SMALL_US * runs
     if runs < MANY or not (bound or (idle >= IDLE and few)):
         return []
-    by_line: dict[tuple[str, int], tuple[int, Row]] = {}
+    by_line: dict[tuple[str, int], list[Row]] = {}
     for row in forward:
         if row.line is not None and row.place is not None:
-            at = row.place.file, row.place.line
-            by_line[at] = (by_line.get(at, (0, row))[0] + row.runs, row)
+            by_line.setdefault((row.place.file, row.place.line), []).append(row)
     if not by_line:
         return []
-    count, row = max(by_line.values(), key=lambda pair: pair[0])
+    here = max(by_line.values(), key=lambda rows: sum(row.runs for row in rows))
+    count, row = sum(row.runs for row in here), here[-1]
     if any(chain[:1] == row.chain[:1] for chain in trace.fetched):
         return []  # a loader's: what it costs is told of its batches
     line, _, place = where(trace, row.chain)
@@ -330,8 +340,14 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
         turns = busiest.runs / max(len(inside) * trace.steps.ran, len(inside), 1)
         left = for_all_turns(shares, inside, turns)
         less = saved(shares.part(whole - left), strict.part(least - left))
+        if sequential(busiest.loop):
+            remedy, less = TURNS_ALONE, ""
         if name := carried_in_place(busiest.loop):
             remedy, less = CARRIED.format(name=name), saved(shares.part(0.9 * whole), strict.part(0.9 * least))
+    elif (fitting := _of_whole(trace, here)) is not None:
+        remedy = fitting
+        if not remedy:
+            return []  # whole tensors already, as large as they get
     if bound:
         mean = size_text(sum(r.size * r.runs for r in on_gpu) / launched)
         message = (
@@ -344,6 +360,24 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
             f"{100 * idle:.0f} % of this cell's time is Python between the ops and not in them."
         )
     return [Found("overhead", "note", line, None, capital(message) + less, remedy, [row])]
+
+
+def _of_whole(trace: Trace, rows: list[Row]) -> str | None:
+    """The remedy for a line whose ops work on whole batches, which can be larger, or on whole parameters and all of the
+    data, which cannot ("" for these); None where most take single rows or elements."""
+    runs = sum(row.runs for row in rows)
+    layers = [row for row in rows if row.path and any(isinstance(ref, Leaf) and ref.module for ref in row.refs)]
+    given = [next((ref for ref in row.refs if not _held(ref)), row.refs[0]) for row in layers]
+    batches = [ref for ref in given if ref.shape[:1] > (1,)]
+    if 2 * sum(row.runs for row in rows if row.path) >= runs and batches and len(batches) == len(layers):
+        return "" if isinstance(given[0], Leaf) and not given[0].renewed else BATCHES
+    steps = any(not row.requires_grad and row.refs and _held(row.refs[0]) for row in rows)  # by hand, without a graph
+    return "" if steps and not any(of_rows(row) for row in rows) else None
+
+
+def _held(ref: Ref) -> bool:
+    """Whether a value is a parameter of a module."""
+    return isinstance(ref, Leaf) and ref.module
 
 
 def _layers(rows: list[Row]) -> bool:

@@ -9,6 +9,10 @@ from ..reading.sources import called, names_in
 from .time_shares import Loop
 
 ACTING = {"step", "act", "send", "forward_step"}  # methods that change what they are called on: a simulator, a game
+TURNS_ALONE = (
+    "Each turn needs the one before: do what does not need it before the loop, for all turns at once, and take "
+    "several sequences in one batch."
+)
 
 
 def sequential(loop: Loop) -> bool:

@@ -27,8 +27,8 @@ def wasted(shares: Shares) -> Iterator[Saving]:
     trace = shares.trace
     for chain, leaves in trace.wasted.items():
         times = max(leaves.values())
-        if times < TURNS or chain not in trace.roots:
-            continue
+        if times < TURNS or chain not in trace.roots or chain in trace.chosen:
+            continue  # what autograd.grad gives is asked for, and kept in no .grad
         back: dict[Ref, None] = ancestors(trace.roots[chain])
         models = {leaf.name.partition(".")[0] for leaf in leaves if "." in leaf.name}
         lost = {leaf for leaf in back if isinstance(leaf, Leaf) and leaf in trace.gradients and leaf in leaves}
@@ -177,7 +177,8 @@ def dense_tables(shares: Shares) -> Iterator[Saving]:
         size = 4 * math.prod(table.shape)
         if len(table.shape) != 2 or table.shape[0] < TABLE or size < TABLE_BYTES or gradient is None:
             continue
-        touched = sum(math.prod(row.shape) // table.shape[1] for row in rows) / max(len(rows), 1)
+        trained = [row for row in rows if row.reached] or rows  # an evaluation's batches have no gradient
+        touched = sum(math.prod(row.shape) // table.shape[1] for row in trained) / max(len(trained), 1)
         if gradient.zeros < DENSE or touched > TOUCHED * table.shape[0]:
             continue
         steps = trace.update_ns or sum(row.forward_ns for row in shares.rows if row.phase == "update")

@@ -7,9 +7,9 @@ import math
 from collections.abc import Iterator
 
 from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
-from ...recorder.repeats import RANDOM
+from ...recorder.repeats import LONG, RANDOM
 from ...recorder.sampling import asks_for_next
-from ..finding import last_line, where
+from ..finding import last_line, listed, where
 from ..reading.calls import loops_around
 from ..reading.sources import names_in, sources
 from .op_costs import of_call, of_ops
@@ -17,6 +17,12 @@ from .time_shares import Saving, Shares, common, in_loop, quoted, spent
 
 TURNS, MOSTLY = 3, 0.6  # runs, and the share of them that found values met before
 WITH_GRADIENTS = 24  # runs, where their results have a history
+ONCE = "Compute it once, before the loop, and keep the result (where its input does not change)."
+SOLVES = {"solve", "linalg_solve", "linalg_solve_ex", "inverse", "linalg_inv", "linalg_inv_ex"}
+FACTOR = (
+    "Factor the matrix once, before the loop, and solve with the factor: L = torch.linalg.cholesky(A) and "
+    "torch.cholesky_solve(b, L) where it is symmetric and positive, else torch.linalg.lu_factor and lu_solve."
+)
 COMPLETE = 0.6  # share of a call's time that is repeated, where the call is
 
 
@@ -27,6 +33,8 @@ def again(shares: Shares) -> Iterator[Saving]:
     for row in shares.rows:
         looked, repeated, _ = trace.again.get(row, (0, 0, 0))
         runs = max(row.count, 1)
+        if row.forward_ns < LONG / 4 * runs:
+            continue  # the few runs that were looked at waited for a processor, and tell of no others
         trained = row.requires_grad and not _within_steps(trace, row)
         if repeated >= TURNS and repeated >= MOSTLY * looked and not trained:
             chain = in_loop(trace, row.chain) or row.chain
@@ -58,11 +66,18 @@ def again(shares: Shares) -> Iterator[Saving]:
             most,
             chain,
             f"computes the same again and again: {quoted(trace, chain)} ran on the same values, and gave the same, in "
-            f"most of {runs:,} runs{deeper}.",
-            "Compute it once, before the loop, and keep the result (where its input does not change).",
+            f"most of {runs:,} runs{deeper}{_factored(trace, shown)}.",
+            FACTOR if shown.op in SOLVES else ONCE,
             [shown],
             least=least if follow else None,
         )
+
+
+def _factored(trace: Trace, shown: Row) -> str:
+    """In words: the other places at which the matrix of a system of equations is factored anew."""
+    others = [row for row in trace.rows if row.op in SOLVES and row is not shown and row.refs[:1] == shown.refs[:1]]
+    places = dict.fromkeys(where(trace, row.chain)[2] for row in others if row.chain != shown.chain)
+    return f", and {listed(list(places))} factors the same matrix again" if shown.op in SOLVES and places else ""
 
 
 def _that_follow(shares: Shares, rows: list[Row]) -> list[Row]:
@@ -106,7 +121,7 @@ def _whole(shares: Shares, pairs: list[tuple[Row, float]], least: int) -> Chain:
     for row in shares.rows:
         for k in range(len(row.chain) - least + 1):
             if row.chain[k:] in whole:  # what is trained changes from turn to turn
-                whole[row.chain[k:]] += spent([row]) if row in known or not row.reached else math.inf
+                whole[row.chain[k:]] += spent([row]) if row in known or not _changes(shares, row) else math.inf
     for row in shares.rows:
         others = [ref for ref in row.refs if isinstance(ref, Row) and ref not in known]
         for k in range(1, len(row.chain) - least + 1):
@@ -116,6 +131,12 @@ def _whole(shares: Shares, pairs: list[tuple[Row, float]], least: int) -> Chain:
     complete = [chain for chain, ns in repeated.items() if ns >= COMPLETE * whole[chain]]
     most = max((repeated[chain] for chain in complete), default=1.0)
     return max(complete, key=lambda chain: (repeated[chain] >= 0.8 * most, -len(chain)), default=())
+
+
+def _changes(shares: Shares, row: Row) -> bool:
+    """Whether an op is trained, or reads what a step has changed: a head on a part that is frozen."""
+    stepped = shares.trace.steps.stepped
+    return bool(row.reached) or any(isinstance(ref, Leaf) and ref in stepped for ref in row.refs)
 
 
 def _renewed(row: Row) -> bool:
@@ -130,6 +151,8 @@ def frozen(shares: Shares) -> Iterator[Saving]:
     for row, (samples, different) in trace.single.items():
         if row in trace.again and trace.again[row][1] >= MOSTLY * trace.again[row][0]:
             continue
+        if _stays(row.refs):
+            continue  # what is looked at is a matrix by which each sample is multiplied, and no batch
         growing = row.count > 2 and 2 * row.grown >= row.count
         if row.phase == "forward" and samples >= 2 * different and not growing:
             starts.append((row, samples, different))
@@ -159,6 +182,13 @@ def frozen(shares: Shares) -> Iterator[Saving]:
         "Run it once over the data, before the epochs, and train on what it gives (unless the data is augmented).",
         [first],
     )
+
+
+def _stays(refs: tuple[Ref, ...]) -> bool:
+    """Whether an op is given one tensor throughout, and beside it others that are made anew."""
+    first = refs[0] if refs else None
+    anew = any(isinstance(ref, Row) or ref.renewed for ref in refs[1:])
+    return isinstance(first, Leaf) and not first.renewed and anew
 
 
 def _carried(trace: Trace, chain: Chain) -> bool:

@@ -64,9 +64,23 @@ def _next_of(loop: ast.For, call: ast.Call, counter: set[str]) -> bool:
     """Whether a call is given the next step of a sequence that the loop does not make: ``text[:, c]``."""
     made = {n.id for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     first = call.args[0] if len(call.args) > 1 else None
-    return (
-        isinstance(first, ast.Subscript) and bool(names_in(first.slice) & counter) and not names_in(first.value) & made
-    )
+    if not isinstance(first, ast.Subscript) or names_in(first.value) & made:
+        return False
+    parts = first.slice.elts if isinstance(first.slice, ast.Tuple) else [first.slice]
+    return any(names_in(part) & counter and _single(part) for part in parts)
+
+
+def _single(part: ast.expr) -> bool:
+    """Whether an index takes one step, and no window of several: ``c`` or ``c:c + 1``, not ``i:i + n``.
+
+    >>> [_single(ast.parse(f"x[{text}]", mode="eval").body.slice) for text in ("c", "c:c + 1", "i:i + n")]
+    [True, True, False]
+    """
+    if not isinstance(part, ast.Slice):
+        return True
+    end = part.upper
+    one = isinstance(end, ast.BinOp) and isinstance(end.op, ast.Add) and ast.unparse(end.right) == "1"
+    return one and part.lower is not None and ast.unparse(end.left) == ast.unparse(part.lower)  # type: ignore[union-attr]
 
 
 def _whole(call: ast.Call, counter: set[str]) -> str:

@@ -99,12 +99,21 @@ def _judged_in_training(trace: Trace) -> list[Found]:
         if functional:
             return [_in_every_mode(trace, row)]
         message = (
-            f"{place} judges {name} in training mode: dropout drops values and batch norm goes by this very batch, "
-            "so the figure is another one each time."
+            f"{place} judges {name} in training mode: {_what_differs(trace, name)}, so the figure is another one "
+            "each time."
         )
         remedy = f"Call {name}.eval() before, and {name}.train() afterwards."
         return [Found("mode", "warning", line, col, capital(message), remedy, [row])]
     return []
+
+
+def _what_differs(trace: Trace, name: str) -> str:
+    """In words: what a model has that computes something else in training mode."""
+    own = [row for row in trace.rows if row.path and _model(trace, row.path) == name]
+    norms = any(row.op.startswith("batch_norm") for row in own)
+    drops = not norms or any(_drops(trace, row) for row in own)
+    parts = [("dropout drops values", drops), ("batch norm goes by this very batch", norms)]
+    return " and ".join(said for said, has in parts if has)
 
 
 @rule(702)

@@ -86,7 +86,7 @@ def _schedulers(trace: Trace) -> list[tuple[Source, str, ast.Call]]:
     return found
 
 
-def _loops(trace: Trace, source: Source, node: ast.AST) -> int:
+def loops_around(trace: Trace, source: Source, node: ast.AST) -> int:
     """How many loops lie around a place, in its function and around that function's calls."""
     count = sum(isinstance(n, ast.For | ast.While) for n in source.around(node))
     function = next((n for n in source.around(node) if isinstance(n, Function)), None)
@@ -231,7 +231,7 @@ def _past_the_end(of: Scheduler) -> Found | None:
     again = next(k for k in range(turn, len(rates)) if rates[k] >= HIGH * high)
     end = next((ast.unparse(k.value) for k in node.keywords if k.arg == "T_max"), None)
     end = end or (ast.unparse(node.args[1]) if len(node.args) > 1 else "its T_max")
-    inner = _loops(trace, *steps[0]) > 1
+    inner = loops_around(trace, *steps[0]) > 1
     line, _, place = steps[0][0].place(steps[0][1]) if inner else source.place(node)
     word = f"T_max={end}" if end != "its T_max" else end
     course = (
@@ -253,7 +253,7 @@ def _past_the_end(of: Scheduler) -> Found | None:
 def _too_fast(of: Scheduler) -> Found | None:
     """A schedule for epochs that is stepped for every batch: the learning rate is gone in the first part."""
     trace, _, name, kind, _, steps, rates = of
-    if not steps or len(rates) < 8 or _loops(trace, *steps[0]) < 2 or kind.startswith(("OneCycle", "Cosine")):
+    if not steps or len(rates) < 8 or loops_around(trace, *steps[0]) < 2 or kind.startswith(("OneCycle", "Cosine")):
         return None
     high = max(rates)
     gone = next((k for k, r in enumerate(rates) if r <= GONE * high), len(rates))

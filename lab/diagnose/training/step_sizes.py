@@ -9,6 +9,7 @@ from ...recorder.cell_trace import Chain, Leaf, Row, Trace, ancestors
 from ..finding import Found, capital, code_of, where
 from ..order import rule
 from ..reading.sources import Place, called, sources
+from .schedule import loops_around
 from .training_steps import calls
 
 # A step that changes a weight matrix by more than half its own size forgets what it has learned; 1e-3 is usual, and the
@@ -106,7 +107,7 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
         )
         return [Found("learning-rate", "warning", line, col, message, raised, [], moving)]
     if facts.asleep > 2 and 2 * facts.asleep > facts.count:
-        there = _scheduler(trace) or Place(line, col, place)
+        there, loops = _scheduler(trace) or (Place(line, col, place), 0)
         at = there.words
         line, col = (there.line, there.col) if there.line is not None else (line, col)
         it = "it" if place == at else place
@@ -115,6 +116,11 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
             f"steps, since the learning rate has fallen from {facts.highest_lr:.3g} to {facts.lr:.3g}."
         )
         remedy = "Let the scheduler lower it more slowly (a larger gamma or step_size), or step it once an epoch."
+        if loops > 1:
+            remedy = (
+                "Step the scheduler once an epoch, after the loop over the batches. If it is meant to go by batches, "
+                "let it lower the rate more slowly (a larger gamma or step_size)."
+            )
         return [Found("learning-rate", "warning", line, col, message, remedy, [], moving)]
     return [] if explained else _unbounded(trace)
 
@@ -183,15 +189,15 @@ def not_divided(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return [Found("learning-rate", "note", line, col, message, remedy)]
 
 
-def _scheduler(trace: Trace) -> Place | None:
-    """Return where a schedule of the learning rate takes its steps."""
+def _scheduler(trace: Trace) -> tuple[Place, int] | None:
+    """Return where a schedule of the learning rate takes its steps, and how many loops lie around that."""
     made = {ast.unparse(t) for s in sources(trace) for n in s.nodes if isinstance(n, ast.Assign) and _schedules(n.value)
             for t in n.targets}  # fmt: skip
     for source in sources(trace):
         for node in source.calls.get("step", ()):
             of = ast.unparse(getattr(node.func, "value", node.func))
             if "sched" in of.lower() or of in made:
-                return source.place(node)
+                return source.place(node), loops_around(trace, source, node)
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 from widgets.figures import number
@@ -11,6 +12,8 @@ from ...recorder.cell_trace import Bad, Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, listed, where
 from ..losses.losses import log_target
 from ..order import rule
+from ..reading.sources import names_in
+from ..speed.time_shares import around
 from .hidden_samples import all_hidden
 from .nonfinite_data import told, weights
 from .nonfinite_effects import (
@@ -38,12 +41,21 @@ REMEDIES = {
 }
 UNFILLED = {"new", "empty", "new_empty", "empty_like", "empty_strided"}  # what the memory held, and is written next
 LINEAR = {"matmul", "linear", "mul", "add", "sub", "sum", "expand", "conv", "tanh", "relu", "sigmoid"}
+PRODUCTS = {"mul", "matmul", "mm", "bmm", "mul_", "einsum", "mv"}
+SUMS = {"sum", "mean", "select", "getitem", "index", "gather"}
 COMPARING = {"squared_error", "mse_loss", "absolute_error", "l1_loss", "mean", "sum"}
 SQUARES = {"pow", "square", "mul", "sum", "mean", "norm", "var", "matmul"}
 NOT_FINITE = re.compile(r"\b(nan|inf|infinity|infinite)\b", re.IGNORECASE)
 SPREADS = {"std", "var", "std_mean", "var_mean"}
 SINGLE = "Leave out the last, smaller batch (drop_last=True in the loader), or divide by n (correction=0)."
+INVERSES = {"acos": "-1 + 1e-6, 1 - 1e-6", "asin": "-1 + 1e-6, 1 - 1e-6", "atanh": "-1 + 1e-6, 1 - 1e-6",
+            "acosh": "min=1 + 1e-6"}  # fmt: skip
+"""What keeps the argument off the ends of where a function is defined, at which its slope is infinite."""
 PRODUCT = "Add up logarithms instead of multiplying: p.log().sum()."
+FACTORS = (
+    "Work with logarithms throughout: add them up in place of multiplying, and take torch.logsumexp where "
+    "probabilities are summed; or divide by the sum in each turn, and add up the logarithms of those sums."
+)
 POINT = "Keep its argument away from the point where it has no finite value: add a small eps."
 GENERAL = "Lower the learning rate, clip the gradients, or bring the inputs to a smaller range."
 
@@ -183,6 +195,8 @@ def _reason(trace: Trace, row: Row, bad: Bad) -> tuple[str, str]:
     before = sources(row)
     if op in LOGARITHMS and first is not None and first.min == 0 and before and before[0].op in ("prod", "cumprod"):
         return f"the {op} of a product (`{code_of(trace, before[0])}`) that has underflowed to 0", PRODUCT
+    if op in LOGARITHMS and first is not None and first.min == 0 and (name := _multiplied(trace, row)):
+        return f"the {op} of what is left of `{name}`, a product of many factors that has underflowed to 0", FACTORS
     if op in LOGARITHMS and first is not None and first.min is not None and first.min <= 0:
         return f"the {op} of values down to {number(first.min)}", REMEDIES["log"]
     if op == "log1p" and first is not None and first.min is not None and first.min <= -1:
@@ -201,7 +215,7 @@ def _reason(trace: Trace, row: Row, bad: Bad) -> tuple[str, str]:
     if op == "pow" and first is not None and first.min is not None and first.min <= 0:
         return f"a power of values down to {number(first.min)}", "Keep the base above 0, or use an integer exponent."
     if op in ("asin", "acos", "atanh") and first is not None:
-        return f"the {op} of values of {_range(first)}", "Clamp the argument to (-1, 1)."
+        return f"the {op} of values of {_range(first)}", _inside(op)
     if op in ("mean", "sum") and first is not None and first.max is not None and bad.inputs_finite:
         largest = max(abs(first.max), abs(first.min or 0.0))
         wide = "Sum in float32, whose range is wider: x.float().sum()." if row.dtype == "float16" else GENERAL
@@ -218,6 +232,28 @@ def _reason(trace: Trace, row: Row, bad: Bad) -> tuple[str, str]:
         return f"the {op} of values of {ranges}, which is infinite there", POINT
     half = "Use bfloat16 or float32 here, or scale the values down."
     return f"the {op} of values of {ranges}, which overflows {row.dtype}", half if row.dtype == "float16" else GENERAL
+
+
+def _multiplied(trace: Trace, row: Row) -> str:
+    """The variable that a loop multiplies in each turn, of which an op reads the value, a part or a sum, or ""."""
+    ref = row.refs[0] if row.refs else None
+    while isinstance(ref, Row) and (ref.view or ref.op in SUMS) and ref.refs:
+        ref = ref.refs[0]
+    if not isinstance(ref, Row) or ref.op not in PRODUCTS or not ref.chain:
+        return ""
+    nodes = around(trace, ref.chain[0])
+    if not any(isinstance(n, ast.For | ast.While) for n in nodes):
+        return ""
+    statement = next((n for n in nodes if isinstance(n, ast.Assign | ast.AugAssign)), None)
+    if isinstance(statement, ast.AugAssign):
+        return ast.unparse(statement.target) if isinstance(statement.op, ast.Mult | ast.MatMult) else ""
+    names = {t.id for t in statement.targets if isinstance(t, ast.Name)} if statement is not None else set()
+    return next(iter(names & names_in(statement.value)), "") if statement is not None else ""
+
+
+def _inside(op: str) -> str:
+    """The remedy for a function whose slope is infinite at the ends of where it is defined."""
+    return f"Clamp the argument to a little inside its range, where the slope is finite: x.clamp({INVERSES[op]})."
 
 
 def _reached(trace: Trace) -> tuple[str, list[Leaf]]:
@@ -315,6 +351,8 @@ def _backward(trace: Trace, row: Row, bad: Bad) -> Found:
         f"{place} makes the first {_what(bad)} in backward: the gradient of `{row.op}` in `{code_of(trace, row)}` "
         f"({_count(bad)}){at}, though all forward values are finite{spoilt}."
     )
+    if row.op in INVERSES:
+        return Found("nan", "error", line, col, message, _inside(row.op), [row], leaves)
     like = {"log": "log", "sqrt": "sqrt", "rsqrt": "sqrt", "div": "div", "norm": "sqrt", "pow": "sqrt"}
     general = "Keep its argument away from the point where the slope is infinite: add a small eps."
     if row.op in LINEAR:  # no slope of theirs is infinite

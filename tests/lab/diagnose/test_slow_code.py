@@ -68,10 +68,10 @@ def grow(turns: int, line: str = "bank = torch.cat([bank, x[:1]])") -> str:
     return f"bank, parts = torch.zeros(1, 16), []\nfor k in range({turns}):\n    {line}"
 
 
-def again(looked: int, repeated: int) -> Callable[[Trace], None]:
+def again(looked: int, repeated: int, op: str = "matmul") -> Callable[[Trace], None]:
     def facts(trace: Trace) -> None:
         trace.again.clear()
-        for row in rows_of(trace, "matmul"):
+        for row in rows_of(trace, op):
             trace.again[row] = [looked, repeated, 0]
 
     return facts
@@ -135,6 +135,18 @@ FROZEN = (
     "w, h = torch.ones(16, 8), P(8, 4)\ndef base(t):\n    return torch.relu(t @ w)\n"
     "for k in range(4):\n    z = base(x)\n    (z @ h).sum().backward()"
 )
+SYSTEM = (
+    "A, b = 2 * torch.eye(16), torch.ones(16)\nfor k in range(5):\n    y = torch.linalg.solve(A, b)\n"
+    "    z = torch.linalg.inv(A) @ (b + k)"
+)
+HEAD = (
+    "w, head = torch.ones(16, 16), nn.Linear(16, 4)\nopt = torch.optim.SGD(head.parameters(), lr=0.1)\n"
+    "def model(t):\n    return head(torch.relu(t @ w))\nfor k in range(5):\n    loss = head(x).pow(2).mean()\n"
+    "    opt.zero_grad()\n    loss.backward()\n    opt.step()\n    with torch.no_grad():\n        y = model(x)"
+)
+STAYS = FROZEN.replace("w, h = torch.ones(16, 8), P(8, 4)", "w, h = torch.ones(64, 64), P(16, 4)").replace(
+    "torch.relu(t @ w)", "torch.relu(w @ (t + 1))"
+)
 TWICE = "w = torch.ones(16, 8)\nfor k in range(5):\n    a = x @ w\n    b = x @ w"
 RANK = "a, b, v = torch.ones({m}, {k}), torch.ones({k}, {n}), torch.ones({n}, {batch})\ny = (a @ b) @ v"
 EINSUM = "a, b, v = torch.ones({m}, 2), torch.ones(2, {m}), torch.ones(4, {m})\ny = torch.einsum('{eq}', a, b, v)"
@@ -169,7 +181,10 @@ CASES: dict[str, Case] = {
     "again, three of five": Case(slow_repeats.again, PRODUCT, True, again(5, 3)),
     "again, three of six": Case(slow_repeats.again, PRODUCT, False, again(6, 3)),
     "again, two of two": Case(slow_repeats.again, PRODUCT, False, again(2, 2)),
+    "again, of a system of equations": Case(slow_repeats.again, SYSTEM, True, again(5, 5, "linalg_solve")),
+    "again, below a head that is trained": Case(slow_repeats.again, HEAD, True, again(5, 5)),
     "met twice": Case(slow_repeats.frozen, FROZEN, True, met(64, 32)),
+    "met of a matrix that stays": Case(slow_repeats.frozen, STAYS, False, met(64, 32)),
     "met not quite twice": Case(slow_repeats.frozen, FROZEN, False, met(63, 32)),
     "met in whole batches": Case(slow_repeats.frozen, FROZEN, False, met(64, 32, 3)),
     "met in few whole batches": Case(slow_repeats.frozen, FROZEN, True, met(64, 32, 2)),

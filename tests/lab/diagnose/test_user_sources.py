@@ -102,6 +102,34 @@ def test_what_nothing_mentions_of_a_file_is_not_read(
     assert len(told) == used, told
 
 
+LEVELS = """
+import numpy as np
+
+def brightness(part):
+    return (part.clamp(0, 1) * 255).round().numpy().astype(np.uint8)
+
+def moved_by(before, after, border=1):
+    if border:
+        before = before[border:]
+        after = after[border:]
+    return np.mean(np.abs(before - after))
+"""
+
+
+def test_the_bytes_that_one_function_of_a_file_gives_another_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, space: dict[str, Any]
+) -> None:
+    (tmp_path / "levels_here.py").write_text(LEVELS, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    from levels_here import brightness, moved_by  # type: ignore[import-not-found]
+
+    text = "shift = [moved_by(brightness(a), brightness(b)) for a, b in zip(x[:4], x[4:8])]"
+    record = run_cell(text, {**space, "brightness": brightness, "moved_by": moved_by})
+    sys.modules.pop("levels_here")
+    (first,) = record.findings
+    assert first.message.startswith("levels_here.py line 11 computes in uint8, which holds 0 to 255 (`before - after`)")
+
+
 OWN = """
 def log(x):
     return torch.log(x + 1e-8)

@@ -281,12 +281,26 @@ SLOW = {
         "for k in range(5):\n    b = both(x)",
         facts=repeated,
     ),
+    "the same in a few runs that took long": Case(
+        by_clock(slow_repeats.again, op=0.00002, wall=0.0001),
+        "w = torch.ones(16, 8)\nfor k in range(5):\n    b = x @ w", False, repeated,
+    ),
     "the same in a graph that unrolls": Case(
         by_clock(slow_repeats.again, op=1.0),
         "w, v = torch.ones(16, 8), torch.ones(8, 4)\nfor k in range(5):\n    a = x @ w\n    b = a @ v", False, unrolled,
     ),
     "a line that takes the time": Case(
         by_clock(general, (6, "python", 8.0, 9), (5, "op", 2.0, 9)), CALLS
+    ),
+    "a line that reads lists of rows": Case(
+        by_clock(general, ((5, 7), "op", 0.6, 9), wall=0.6, op=0.000001),
+        "near = [torch.arange(k % 5 + 1) for k in range(900)]\ndef layer(h):\n    out = []\n"
+        "    for k in range(900):\n        out.append(h[near[k]].mean(dim=0))\n    return torch.stack(out)\n"
+        "y = layer(x[:, :4])"
+    ),
+    "a line of turns that need one another": Case(
+        by_clock(general, (3, "op", 0.6, 9), wall=0.6, op=0.000001),
+        "y, w = x[:, :4], torch.ones(4)\nfor k in range(900):\n    y = y * w"
     ),
     "a line in a function": Case(by_clock(general, ((3, 6), "python", 8.0, 9), (5, "op", 2.0, 9)), CALLS),
     "a line that takes half of the time": Case(by_clock(general, (6, "python", 4.9, 9), (5, "op", 5.1, 9)), CALLS),
