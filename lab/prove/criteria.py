@@ -10,7 +10,7 @@ from typing import Any
 
 FASTER = 0.8  # a patch for speed takes at most so much of the CPU time
 RTOL, ATOL = 1e-4, 1e-6  # within which values are the same
-IN_VAIN = ("takes none", "nobody takes them")
+IN_VAIN = ("takes none", "nobody takes them", "gradients that nobody uses")
 REMADE = ("models made one step each", "the network is bent to it")
 WEAK = 1e-3  # a gradient so much smaller than the largest one hardly teaches
 

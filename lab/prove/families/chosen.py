@@ -81,18 +81,22 @@ def draw_passed_by(cell: Cell, finding: Finding) -> Iterator[Patch]:
                 )
 
 
-@remedy("optimizer")
+@remedy("optimizer", "slow")
 def frozen(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """A network that nothing trains is frozen before its loops, or what it gives is taken off the graph."""
-    named = re.search(r" runs ([\w.]+) (?:in evaluation mode|so that gradients)", finding.message)
+    named = re.search(
+        r" runs ([\w.]+) (?:in evaluation mode|so that gradients)|nobody uses: .*\bfreeze it: (\w+)\.",
+        f"{finding.message} {finding.remedy}", re.S,
+    )  # fmt: skip
     statement = cell.statement(finding.line)
     if named is None or statement is None or "under torch.no_grad()" not in finding.remedy:
         return
     outer = statement
     while (loop := cell.loop(outer)) is not None:
         outer = loop
-    yield Patch("Freeze it", cell.splice([cell.before(outer, f"{named[1]}.requires_grad_(False)")]))
-    for call in [n for n in ast.walk(statement) if isinstance(n, ast.Call) and cell.code(n.func) == named[1]]:
+    model = named[1] or named[2]
+    yield Patch("Freeze it", cell.splice([cell.before(outer, f"{model}.requires_grad_(False)")]))
+    for call in [n for n in ast.walk(statement) if isinstance(n, ast.Call) and cell.code(n.func) == model]:
         yield Patch("Take it off the graph", cell.put((call, f"{cell.code(call)}.detach()")))
 
 
@@ -157,9 +161,14 @@ def other_sizes(cell: Cell, finding: Finding) -> Iterator[Patch]:
     size = re.search(r"A layer of in_features=(\d+)", finding.remedy)
     weight = re.search(r"weight \((\d+), (\d+)\)", finding.message)
     for call in cell.calls("Linear") if size and weight else ():
-        sizes = [cell.code(part) for part in call.args[:2]]
-        if size and weight and sizes[0] == weight[2] and (sizes[1] == weight[1] or not sizes[1].isdigit()):
-            yield Patch(f"in_features={size[1]}", cell.put((call.args[0], size[1])))
+        named = {word.arg: word.value for word in call.keywords}
+        parts = dict(zip(("in_features", "out_features"), call.args, strict=False)) | named
+        if not size or not weight or not {"in_features", "out_features"} <= set(parts):
+            continue
+        sizes = [cell.code(parts[name]) for name in ("in_features", "out_features")]
+        told = sizes[0] == weight[2] or not (sizes[0].isdigit() or call.args)
+        if told and (sizes[1] == weight[1] or not sizes[1].isdigit()):
+            yield Patch(f"in_features={size[1]}", cell.put((parts["in_features"], size[1])))
 
 
 @remedy("error")
