@@ -149,7 +149,7 @@ def hides(text: str, new: str) -> str:
     'it adds no_grad'
     >>> hides("loss.backward(); opt.step()", "loss.backward()")
     'it takes step() away'
-    >>> hides("y = f(x)", "def g(x):\\n    return f(x)\\ny = g(x)"), hides("y = f(x)", "def g(x):\\n    return x\\n    f(x)")
+    >>> hides("f(x)", "def g(x):\\n    return f(x)\\ng(x)"), hides("f(x)", "def g(x):\\n    return x\\n    f(x)")
     ('', 'it leaves the cell early')
     >>> hides("y = f(x)", "with torch.no_grad():\\n    rows = f(all)\\ny = rows[x]")
     ''

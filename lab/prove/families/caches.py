@@ -61,19 +61,25 @@ def factors_kept(cell: Cell, finding: Finding) -> Iterator[Patch]:
         writers = [f for f in home.body if isinstance(f, ast.FunctionDef) and _writes(f, matrix)]
         if [f.name for f in writers] != ["__init__"]:
             continue
-        pieces = []
-        factors = f"{matrix}_factors"
-        for call in [c for c in ast.walk(function) if isinstance(c, ast.Call) and last_name(c.func) == "solve"]:
-            if len(call.args) == 2 and ast.unparse(call.args[0]) == matrix:
+        solves = [c for c in ast.walk(function) if isinstance(c, ast.Call) and last_name(c.func) == "solve"
+                  and len(c.args) == 2 and ast.unparse(c.args[0]) == matrix]  # fmt: skip
+        for said, kept, form, use in _KEPT_OF_A_MATRIX if solves else ():
+            pieces = []
+            for call in solves:
                 linalg, given = cell.code(call.func).removesuffix(".solve"), cell.code(call.args[1])
-                rows = in_its_place(cell, call.args[1], given)
-                code = f"{linalg}.lu_solve(*{factors}, ({rows}).reshape(len({given}), -1)).reshape(({given}).shape)"
-                pieces.append((*cell.span(call), code))
-        made = f"{linalg}.lu_factor({matrix})"
-        first = cell.before(
-            function.body[0], f'if not hasattr(self, "{factors[5:]}"):', f"    {factors} = {made}"
-        )
-        yield Patch("Factorise it once", cell.splice([first, *pieces]), guess=True)
+                rows = given if isinstance(call.args[1], ast.Name | ast.Attribute | ast.Call) else f"({given})"
+                code = use.format(linalg=linalg, name=f"{matrix}_{kept}", rows=rows)
+                pieces.append((*cell.span(call), in_its_place(cell, call, code)))
+            made = form.format(linalg=linalg, matrix=matrix)
+            lines = f'if not hasattr(self, "{matrix[5:]}_{kept}"):', f"    {matrix}_{kept} = {made}"
+            yield Patch(said, cell.splice([cell.before(function.body[0], *lines), *pieces]), guess=True)
+
+
+_KEPT_OF_A_MATRIX = (
+    ("Factorise it once", "factors", "{linalg}.lu_factor({matrix})",
+     "{linalg}.lu_solve(*{name}, {rows}.reshape(len({rows}), -1)).reshape({rows}.shape)"),
+    ("Invert it once", "inverse", "{linalg}.inv({matrix})", "{name} @ {rows}"),
+)  # fmt: skip
 
 
 def _writes(function: ast.FunctionDef, name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 
@@ -158,17 +159,29 @@ def added_up(cell: Cell, finding: Finding) -> Iterator[Patch]:
 @remedy("error")
 def other_sizes(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """A linear layer of as many features as come."""
-    size = re.search(r"A layer of in_features=(\d+)", finding.remedy)
+    size = re.search(r"(?:A layer of in_features=|Make the layer for them: nn\.Linear\()(\d+)", finding.remedy)
     weight = re.search(r"weight \((\d+), (\d+)\)", finding.message)
-    for call in cell.calls("Linear") if size and weight else ():
-        named = {word.arg: word.value for word in call.keywords}
-        parts = dict(zip(("in_features", "out_features"), call.args, strict=False)) | named
-        if not size or not weight or not {"in_features", "out_features"} <= set(parts):
-            continue
-        sizes = [cell.code(parts[name]) for name in ("in_features", "out_features")]
-        told = sizes[0] == weight[2] or not (sizes[0].isdigit() or call.args)
-        if told and (sizes[1] == weight[1] or not sizes[1].isdigit()):
-            yield Patch(f"in_features={size[1]}", cell.put((parts["in_features"], size[1])))
+    takes = re.search(r"the layer takes (\d+)", finding.message)
+    wanted = weight[2] if weight else takes[1] if takes else ""
+    gives = weight[1] if weight else (re.findall(r"nn\.Linear\(\d+, (\d+)\)", finding.remedy) or [""])[0]
+    for call in cell.calls("Linear") if size and wanted else ():
+        parts = dict(zip(("in_features", "out_features"), call.args, strict=False))
+        parts |= {word.arg: word.value for word in call.keywords if word.arg}
+        if size and {"in_features", "out_features"} <= set(parts):
+            taken, given = (_count(cell.code(parts[name])) for name in ("in_features", "out_features"))
+            if taken in (wanted, "") and given in (gives, ""):
+                text = cell.put((parts["in_features"], size[1]))
+                yield Patch(f"in_features={size[1]}", text, guess=not taken)
+
+
+def _count(code: str) -> str:
+    """Return the number that is written out, as `7` or `32 * 7 * 7`; "" of what has names.
+
+    >>> _count("32 * 7 * 7"), _count("hidden")
+    ('1568', '')
+    """
+    factors = code.split("*")
+    return str(math.prod(map(int, factors))) if all(f.strip().isdigit() for f in factors) else ""
 
 
 @remedy("error")

@@ -1,4 +1,4 @@
-"""Remedies for loops that compute one row in each turn: a function of one, which vmap runs for all; a model called once."""
+"""Remedies for loops with one row in each turn: a function of one, which vmap runs for all; a model called once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _nested(cell: Cell, loop: ast.For) -> list[ast.For]:
 @remedy(*SLOW)
 def mapped(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """What one loop, or one in another, does in each turn becomes a function of the turn's rows, which vmap runs."""
-    if not BY_ROWS.search(f"{finding.message} {finding.remedy}"):
+    if not BY_ROWS.search(f"{finding.message} {finding.remedy}") and "keep the result" not in finding.remedy:
         return
     for loop in loops_of(cell, finding):
         loops = _nested(cell, loop)

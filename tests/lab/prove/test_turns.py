@@ -19,7 +19,9 @@ from widgets.record import Finding
 from .cells import names
 
 AT_ONCE = "Give all of them to the ops at once, along a dimension of their own: broadcasting, gather, index_add."
-GROUPS = "Do not go through all values once for each group: index_add, scatter_reduce or bincount by the group's number."
+GROUPS = (
+    "Do not go through all values once for each group: index_add, scatter_reduce or bincount by the group's number."
+)
 POINTS = "Give all points to the model at once, and take one gradient of the sum of what it gives: each gets its part."
 STATE = "Keep the hidden state that the layer returns, give it to the next call, and feed only what is new."
 NET = "torch.manual_seed(0)\nnet = nn.Sequential(nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 3))\n"
@@ -120,7 +122,7 @@ def test_the_values_stay_as_they_were(name: str) -> None:
 
 def test_what_nobody_trains_is_frozen() -> None:
     finding = Finding(
-        "slow", "note", 2, message="Line 2 computes gradients that nobody uses: backward() goes on through body (`f(x)`)",
+        "slow", "note", 2, message="Line 2 computes gradients that nobody uses: backward() goes on through body.",
         remedy="Run it under torch.no_grad(), or freeze it: body.requires_grad_(False).",
     )  # fmt: skip
     new = [patch.text for patch in patches("for x in data:\n    h = body(x)\n", finding)]
@@ -169,7 +171,7 @@ ROWS = {
         "b = torch.utils.data.Subset(Digits(aug=False), b.indices)",
     ),
     "a layer whose sizes are named": (
-        ("error", 1, "input (32, 490), weight (10, 10)", "A layer of in_features=490 takes it."),
+        ("error", 1, "490 features, and the layer takes 10", "Make the layer for them: nn.Linear(490, 10)."),
         "h = nn.Linear(in_features=hidden, out_features=10)",
         "h = nn.Linear(in_features=490, out_features=10)",
     ),
