@@ -232,3 +232,13 @@ def smooth(cell: Cell, finding: Finding) -> Iterator[Patch]:
             text = re.sub(r"\bnn\.(?:Leaky)?ReLU\(\)", f"nn.{layer}()", cell.text)
             text = re.sub(r"\b(\w+)\.relu\(", r"\1.tanh(" if function == "tanh" else "F.silu(", text)
             yield Patch(f"nn.{layer}", text)
+
+
+@remedy("no-gradient", "cut", "error")
+def graph_of_a_derivative(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """A derivative that is differentiated again keeps its graph: create_graph=True in place of retain_graph=True."""
+    for call in cell.all(ast.Call):
+        for word in call.keywords:
+            kept = word.arg == "retain_graph" and cell.code(word.value) == "True"
+            if kept and last_name(call.func) != "backward":
+                yield Patch("create_graph=True", cell.put((word, "create_graph=True")), guess=True)

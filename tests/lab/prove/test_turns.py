@@ -180,6 +180,11 @@ ROWS = {
         "x = torch.sum(torch.exp(n - p), dim=1)\nloss = torch.mean(torch.log(1 + x))",
         "x = torch.logsumexp(nn.functional.pad(n - p, (1, 0)), dim=1)\nloss = torch.mean(x)",
     ),
+    "a derivative of a derivative": (
+        ("no-gradient", 2, "", "Compute the loss from the model's output: loss(output, target)."),
+        "v = f(u, x, retain_graph=True)\nw = f(v, x, create_graph=True)",
+        "v = f(u, x, create_graph=True)\nw = f(v, x, create_graph=True)",
+    ),
     "the order of an LSTM": (
         ("layout", 1, "(`x.permute(1, 0, 2)`)", "Leave the permutation out and take what you need from dimension 1."),
         "out, _ = self.rnn(x.permute(1, 0, 2))\nreturn self.fc(out[-1])",
