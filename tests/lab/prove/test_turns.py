@@ -13,6 +13,8 @@ import pytest
 
 from lab.prove import families  # noqa: F401 - fills the table of remedies
 from lab.prove.criteria import Runs, in_vain
+from lab.prove.elsewhere import Place
+from lab.prove.families import earlier
 from lab.prove.remedies import patches
 from widgets.record import Finding
 
@@ -200,3 +202,32 @@ def test_a_row_of_the_table(name: str) -> None:
     found = [p.text for p in patches(indented[0], Finding(kind, "warning", line + 1, message=message, remedy=advice))]
     wanted = indented[1]
     assert any(new.strip() == wanted.strip() for new in found), list(itertools.islice(found, 4))
+
+
+def test_steps_of_a_sequence_go_through_a_layer_at_once() -> None:
+    text = (
+        "torch.manual_seed(0)\nf, g = nn.Linear(4, 4), nn.Linear(4, 4)\ns = x.reshape(16, 16, 4)\n"
+        "h, out = torch.zeros(16, 4), []\nfor t in range(16):\n    xt = s[:, t]\n    h = torch.tanh(f(xt) + g(h))\n"
+        "    out.append(h)\nout = torch.stack(out)\n"
+    )
+    found = patches(text, Finding("slow", "note", 7, message="Line 7 runs often", remedy="Use nn.RNN in one call."))
+    (new,) = [patch.text for patch in found if patch.said == "Call it once for all rows"]
+    assert "f_rows = f(s)\nfor t" in new
+    assert "f_rows[:, t] + g(h)" in new
+    np.testing.assert_allclose(ran(new)["out"].detach(), ran(text)["out"].detach(), rtol=1e-4, atol=1e-6)
+
+
+def test_a_file_is_read_once() -> None:
+    text = "class Rows:\n    def __getitem__(self, k):\n        a = np.load(self.path)\n        return a[k]\n"
+    found = patches(text, Finding("data-loader", "note", 3, message="Line 3 takes 5 ms", remedy="Make it faster."))
+    (new,) = [patch.text for patch in found if patch.said == "Read it once"]
+    assert new.startswith("import functools\n@functools.lru_cache(maxsize=None)\ndef kept(path):\n")
+    assert "a = kept(self.path)" in new
+
+
+def test_data_and_model_of_earlier_cells_become_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [Place("a", "In [1]", 0, "d = torch.from_numpy(rows)\n"), Place("b", "In [2]", 0, "net = Net().double()\n")]
+    monkeypatch.setattr(earlier, "sources", lambda text: made)
+    finding = Finding("dtype", "note", 1, message="float64", remedy="Make float32 tensors of NumPy's arrays.")
+    new = [patch.text for patch in patches("out = net(d)\n", finding) if patch.said == "Make them float32 first"]
+    assert new == ["net.float()\nd = d.float() if d.is_floating_point() else d\nout = net(d)\n"]
