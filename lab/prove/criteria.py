@@ -10,7 +10,8 @@ from typing import Any
 
 FASTER = 0.8  # a patch for speed takes at most so much of the CPU time
 RTOL, ATOL = 1e-4, 1e-6  # within which values are the same
-IN_VAIN = ("takes none", "nobody takes them")
+GROWN = 50  # times that, at most, of what many steps of training have made of rounding
+IN_VAIN = ("takes none", "nobody takes them", "gradients that nobody uses")
 REMADE = ("models made one step each", "the network is bent to it")
 WEAK = 1e-3  # a gradient so much smaller than the largest one hardly teaches
 
@@ -65,10 +66,25 @@ class Runs:
                   for found in (self.found_before, self.found_after)]  # fmt: skip
         return next((kind for kind in counts[1] - counts[0] if kind not in but), "")
 
-    def same_values(self) -> str:
-        """Return "" where every loss and every name has the value it had, else what differs."""
+    def tolerance(self) -> float:
+        """Return within what share of them all losses and values are as they were, 0 where they are others.
+
+        In a cell that trains, another order of summation differs more with each step.
+        """
+        if not self.same_values():
+            return RTOL
+        times = min(len(self.before["losses"]), GROWN)
+        return times * RTOL if times > 1 and not self.same_values(times) else 0.0
+
+    def same_values(self, times: int = 1) -> str:
+        """Return "" where every loss and every name has the value it had, else what differs.
+
+        times : RTOL that what comes after so many losses may differ by, and the k-th loss by k of them
+        """
         a, b = self.before["losses"], self.after["losses"]
-        if len(a) != len(b) or not all(map(_near, a, b)):
+        if len(a) != len(b) or not all(
+            _near(x, y, min(k, times)) for k, (x, y) in enumerate(zip(a, b, strict=True), 1)
+        ):
             return "the losses are others"
         told = a or (self.before["printed"] and self.before["output"] == self.after["output"])
         for name, (kind, shape, _, _, values) in self.before["values"].items():
@@ -77,17 +93,26 @@ class Runs:
                 continue  # all rows for one, or no parts that nobody reads: losses, or what is printed, are the same
             if now is not None and kind in ("tensor", "number", "module") and now[0] in ("tensor", "number", "module"):
                 known = len(values) == len(now[4]) or kind != now[0]
-                if known and not all(map(_near, values, now[4])):
+                size = max(
+                    (abs(v) for v in values if times > 1 and not isinstance(v, str) and math.isfinite(v)), default=0.0
+                )
+                if known and not all(_near(v, w, times, size) for v, w in zip(values, now[4], strict=False)):
                     return f"{name} has another value"
                 if kind == now[0] == "tensor" and shape != now[1]:
                     return f"{name} has another shape"
         return ""
 
 
-def _near(a: float | str, b: float | str) -> bool:
+def _near(a: float | str, b: float | str, times: int = 1, size: float = 0.0) -> bool:
+    """Whether two values are the same, by so many RTOL of them or of the `size` of others beside them.
+
+    >>> _near(1.0, 1.0002), _near(1.0, 1.0002, 4), _near(0.001, 0.0012, 4, 1.0)
+    (False, True, True)
+    """
     if isinstance(a, str) or isinstance(b, str):
         return a == b
-    return a == b or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= RTOL * max(abs(a), abs(b)) + ATOL
+    least = times * (RTOL * max(abs(a), abs(b), size) + ATOL)
+    return a == b or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= least
 
 
 def _never(runs: Runs) -> str:
@@ -201,9 +226,10 @@ def _faster(runs: Runs) -> str:
     wall = runs.before["wall_ms"], runs.after["wall_ms"]
     if wall[0] > 3 * a:  # it sleeps or waits: what counts is the wall
         a, b = wall
-    if b > FASTER * a or a - b < 2.0 or runs.same_values():
+    within = runs.tolerance()
+    if b > FASTER * a or a - b < 2.0 or not within:
         return ""
-    return f"{a:,.0f} → {b:,.0f} ms, same values to {RTOL:g}"
+    return f"{a:,.0f} → {b:,.0f} ms, same values to {within:g}"
 
 
 def _light(runs: Runs) -> str:

@@ -206,7 +206,7 @@ class Prover:
 def _may_be_faster(runs: Runs) -> bool:
     """Whether more runs could show that a patch makes the cell faster with the same values."""
     quicker = any(runs.after[clock] < runs.before[clock] for clock in ("cpu_ms", "wall_ms"))
-    return not runs.after["error"] and quicker and not runs.same_values()
+    return not runs.after["error"] and quicker and bool(runs.tolerance())
 
 
 def alone_s(record: Record) -> float:

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import numbers
+import re
 from typing import Any
 
 SAMPLES = 64  # values of a tensor that are told
 ITEMS = 2000  # of a container that are looked into
 NODES = 50_000  # of all graphs that are counted
+
+
+_CLOCKS = re.compile(r"\b(?:time|perf_counter|monotonic|process_time|perf_counter_ns|time_ns|now)\(\)")
+
+
+def of_clocks(tree: ast.Module) -> set[str]:
+    """Return the names that a cell gives a time of the day, which no two runs have in common.
+
+    >>> sorted(of_clocks(ast.parse("begin = time.time()\\nfor x in data: n = f(x)\\ntook = perf_counter() - begin")))
+    ['begin', 'took']
+    """
+    made = [n for n in ast.walk(tree) if isinstance(n, ast.Assign) and _CLOCKS.search(ast.unparse(n.value))]
+    return {n.id for assign in made for t in assign.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
 
 
 def digest(name: str, value: Any) -> list[Any] | None:

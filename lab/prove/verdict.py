@@ -149,6 +149,8 @@ def hides(text: str, new: str) -> str:
     'it adds no_grad'
     >>> hides("loss.backward(); opt.step()", "loss.backward()")
     'it takes step() away'
+    >>> hides("f(x)", "def g(x):\\n    return f(x)\\ng(x)"), hides("f(x)", "def g(x):\\n    return x\\n    f(x)")
+    ('', 'it leaves the cell early')
     >>> hides("y = f(x)", "with torch.no_grad():\\n    rows = f(all)\\ny = rows[x]")
     ''
     """
@@ -168,12 +170,13 @@ def _census(text: str, before: str = "") -> Counter[str]:
     counts: Counter[str] = Counter()
     tree = Cell(text).tree
     spared = _of_new_code(tree, before) if before else set()
+    ends = {n.body[-1] for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Try):
             counts["try"] += 1
         elif isinstance(node, ast.Attribute | ast.Name) and node not in spared:
             counts[last_name(node)] += 1
-        elif isinstance(node, ast.Return | ast.Break | ast.Raise | ast.Continue):
+        elif isinstance(node, ast.Return | ast.Break | ast.Raise | ast.Continue) and node not in ends:
             counts["leave"] += 1
         if isinstance(node, ast.Call):
             counts[f"{last_name(node.func)}()"] += 1

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital, listed
@@ -172,9 +173,10 @@ def loop_over_another_part(trace: Trace, explained: set[Leaf]) -> list[Found]:
             steps = [n for n in inside if called(n) == "step" and not _scheduler(n)]
             back = [n for n in inside if called(n) == "backward"]
             if TEST.search(part) and not TRAIN.search(part) and steps and back:
-                other = TEST.sub("train", part, 1)
-                if not any(TRAIN.search(n) and re.search(r"load|_dl|dl_|iter", n, re.I) for n in names):
+                loaders = sorted(n for n in names if TRAIN.search(n) and re.search(r"load|_dl|dl_|iter", n, re.I))
+                if not loaders:
                     continue
+                other = max(loaders, key=lambda name: SequenceMatcher(None, name, part).ratio())
                 if any(re.search(r"adapt|tta|ttt|tent|inner|fine", n, re.I) for n in names):
                     continue
                 line, col, place = source.place(loop)

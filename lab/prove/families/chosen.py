@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 
@@ -81,18 +82,22 @@ def draw_passed_by(cell: Cell, finding: Finding) -> Iterator[Patch]:
                 )
 
 
-@remedy("optimizer")
+@remedy("optimizer", "slow")
 def frozen(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """A network that nothing trains is frozen before its loops, or what it gives is taken off the graph."""
-    named = re.search(r" runs ([\w.]+) (?:in evaluation mode|so that gradients)", finding.message)
+    named = re.search(
+        r" runs ([\w.]+) (?:in evaluation mode|so that gradients)|nobody uses: .*\bfreeze it: (\w+)\.",
+        f"{finding.message} {finding.remedy}", re.S,
+    )  # fmt: skip
     statement = cell.statement(finding.line)
     if named is None or statement is None or "under torch.no_grad()" not in finding.remedy:
         return
     outer = statement
     while (loop := cell.loop(outer)) is not None:
         outer = loop
-    yield Patch("Freeze it", cell.splice([cell.before(outer, f"{named[1]}.requires_grad_(False)")]))
-    for call in [n for n in ast.walk(statement) if isinstance(n, ast.Call) and cell.code(n.func) == named[1]]:
+    model = named[1] or named[2]
+    yield Patch("Freeze it", cell.splice([cell.before(outer, f"{model}.requires_grad_(False)")]))
+    for call in [n for n in ast.walk(statement) if isinstance(n, ast.Call) and cell.code(n.func) == model]:
         yield Patch("Take it off the graph", cell.put((call, f"{cell.code(call)}.detach()")))
 
 
@@ -154,12 +159,29 @@ def added_up(cell: Cell, finding: Finding) -> Iterator[Patch]:
 @remedy("error")
 def other_sizes(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """A linear layer of as many features as come."""
-    size = re.search(r"A layer of in_features=(\d+)", finding.remedy)
+    size = re.search(r"(?:A layer of in_features=|Make the layer for them: nn\.Linear\()(\d+)", finding.remedy)
     weight = re.search(r"weight \((\d+), (\d+)\)", finding.message)
-    for call in cell.calls("Linear") if size and weight else ():
-        sizes = [cell.code(part) for part in call.args[:2]]
-        if size and weight and sizes[0] == weight[2] and (sizes[1] == weight[1] or not sizes[1].isdigit()):
-            yield Patch(f"in_features={size[1]}", cell.put((call.args[0], size[1])))
+    takes = re.search(r"the layer takes (\d+)", finding.message)
+    wanted = weight[2] if weight else takes[1] if takes else ""
+    gives = weight[1] if weight else (re.findall(r"nn\.Linear\(\d+, (\d+)\)", finding.remedy) or [""])[0]
+    for call in cell.calls("Linear") if size and wanted else ():
+        parts = dict(zip(("in_features", "out_features"), call.args, strict=False))
+        parts |= {word.arg: word.value for word in call.keywords if word.arg}
+        if size and {"in_features", "out_features"} <= set(parts):
+            taken, given = (_count(cell.code(parts[name])) for name in ("in_features", "out_features"))
+            if taken in (wanted, "") and given in (gives, ""):
+                text = cell.put((parts["in_features"], size[1]))
+                yield Patch(f"in_features={size[1]}", text, guess=not taken)
+
+
+def _count(code: str) -> str:
+    """Return the number that is written out, as `7` or `32 * 7 * 7`; "" of what has names.
+
+    >>> _count("32 * 7 * 7"), _count("hidden")
+    ('1568', '')
+    """
+    factors = code.split("*")
+    return str(math.prod(map(int, factors))) if all(f.strip().isdigit() for f in factors) else ""
 
 
 @remedy("error")
@@ -210,3 +232,13 @@ def smooth(cell: Cell, finding: Finding) -> Iterator[Patch]:
             text = re.sub(r"\bnn\.(?:Leaky)?ReLU\(\)", f"nn.{layer}()", cell.text)
             text = re.sub(r"\b(\w+)\.relu\(", r"\1.tanh(" if function == "tanh" else "F.silu(", text)
             yield Patch(f"nn.{layer}", text)
+
+
+@remedy("no-gradient", "cut", "error")
+def graph_of_a_derivative(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """A derivative that is differentiated again keeps its graph: create_graph=True in place of retain_graph=True."""
+    for call in cell.all(ast.Call):
+        for word in call.keywords:
+            kept = word.arg == "retain_graph" and cell.code(word.value) == "True"
+            if kept and last_name(call.func) != "backward":
+                yield Patch("create_graph=True", cell.put((word, "create_graph=True")), guess=True)

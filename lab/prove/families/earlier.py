@@ -137,6 +137,34 @@ def factorised(cell: Cell, finding: Finding) -> Iterator[Patch]:
         yield Patch("Factorise it before the loop", cell.splice([put, (*cell.span(call), code)]), guess=True)
 
 
+@remedy("dtype")
+def in_float32(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """Data that one cell has made float64, and the model that another has made so for them, become float32 here."""
+    if not re.search(r"Convert the data|Make float32 tensors", finding.remedy):
+        return
+    models, data = [], []
+    for place in sources(cell.text):
+        try:
+            earlier = Cell(place.text)
+        except (SyntaxError, ValueError):
+            continue
+        for assign in (a for a in earlier.all(ast.Assign) if isinstance(a.targets[0], ast.Name)):
+            made = [last_name(n.func) for n in ast.walk(assign.value) if isinstance(n, ast.Call)]
+            if made[:1] == ["double"]:
+                models.append(ast.unparse(assign.targets[0]))
+            elif {"from_numpy", "as_tensor", "tensor"} & set(made):
+                data.append(ast.unparse(assign.targets[0]))
+    used = {n.id for n in cell.all(ast.Name)}
+    runs = [
+        s for s in cell.tree.body if not isinstance(s, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef)
+    ]
+    lines = [f"{name}.float()" for name in dict.fromkeys(models) if name in used]
+    lines += [f"{name} = {name}.float() if {name}.is_floating_point() else {name}"
+              for name in dict.fromkeys(data) if name in used]  # fmt: skip
+    if lines and runs:
+        yield Patch("Make them float32 first", cell.splice([cell.before(runs[0], *lines)]), guess=True)
+
+
 @remedy("slow")
 def frozen_once(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """What a frozen model gives for `x[index]` in each epoch becomes rows of what it gives for `x`, computed before."""

@@ -49,3 +49,26 @@ def by_the_training_part(cell: Cell, finding: Finding) -> Iterator[Patch]:
             pieces.append((base, f"{cell.code(base)}[:{bounds[0]}]"))
     if pieces:
         yield Patch("By the training part", cell.put(*pieces))
+
+
+@remedy("evaluation")
+def without_augmentation(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """The part that a model is judged by is made without what draws its samples anew: `augment=False`."""
+    named = re.search(r"`(\w+)=True`", finding.message)
+    if named is None or finding.line is None:
+        return
+    words = {c: w for c in cell.all(ast.Call) for w in c.keywords if w.arg == named[1] and cell.code(w.value) == "True"}
+    if "without the random ones" in finding.remedy:
+        for call in reversed([n for n in on_line(cell, finding.line) if isinstance(n, ast.Call) and n in words]):
+            yield Patch("Without augmentation", cell.put((words[call].value, "False")))
+    for split in cell.statements(finding.line) if "Make the set twice" in finding.remedy else ():
+        parts = split.targets[0] if isinstance(split, ast.Assign) else None
+        given = split.value.args[:1] if isinstance(split, ast.Assign) and isinstance(split.value, ast.Call) else []
+        for call in words if isinstance(parts, ast.Tuple) and given else ():
+            made = cell.parents[call]
+            if isinstance(made, ast.Assign) and ast.unparse(made.targets[0]) == ast.unparse(given[0]):
+                begin, word = cell.span(call)[0], cell.span(words[call].value)
+                plain = f"{cell.text[begin : word[0]]}False{cell.text[word[1] : cell.span(call)[1]]}"
+                last = ast.unparse(parts.elts[-1])  # type: ignore[union-attr]
+                code = f"{last} = torch.utils.data.Subset({plain}, {last}.indices)"
+                yield Patch("Its own set without augmentation", cell.splice([cell.after(split, code)]))

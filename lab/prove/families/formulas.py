@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from widgets.record import Finding
@@ -42,7 +43,7 @@ def maximum_subtracted(cell: Cell, finding: Finding) -> Iterator[Patch]:
         return
     for call in cell.calls("exp", line=finding.line):
         inner = call.args[0] if call.args else call.func.value if isinstance(call.func, ast.Attribute) else None
-        if inner is None:
+        if inner is None or re.search(r"\blog\(1(?:\.0)? \+|\blog1p\(", cell.text):  # no softmax: a sum beside 1
             continue
         for dim in ("-1", "1", "0"):
             less = f"{cell.code(inner)} - {_group(cell, inner)}.max({dim}, keepdim=True).values"

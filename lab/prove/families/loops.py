@@ -14,13 +14,13 @@ from ..remedies import remedy
 from ..rewriting import match, pattern
 
 SLOW = ("slow", "overhead", "cost", "data-loader")
-_BY_ROWS = re.compile(
+BY_ROWS = re.compile(
     r"all rows at once|all values at once|whole tensors|all of them|[Aa]ll at once|no turn needs|one row at a time|"
-    r"in one call"
+    r"in one call|[Aa]ll points"
 )
 
 
-def _loops(cell: Cell, finding: Finding) -> list[ast.For]:
+def loops_of(cell: Cell, finding: Finding) -> list[ast.For]:
     """Return the `for` loops around the lines of a finding, the innermost first."""
     found: list[ast.For] = []
     for line in lines_of(finding):
@@ -33,19 +33,19 @@ def _loops(cell: Cell, finding: Finding) -> list[ast.For]:
     return found
 
 
-def _stored(tree: ast.AST) -> set[str]:
+def stored(tree: ast.AST) -> set[str]:
     return {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 # -- all rows at once ----------------------------------------
 
 
-def _sources(cell: Cell, target: ast.expr, over: ast.expr) -> tuple[dict[str, str], str] | None:
+def sources_of(cell: Cell, target: ast.expr, over: ast.expr) -> tuple[dict[str, str], str] | None:
     """Return what each name of a loop stands for as a whole, and the name that counts: `zip(a, b)`, `range(len(a))`."""
     if isinstance(over, ast.Call) and last_name(over.func) == "range" and len(over.args) == 1:
         return ({}, target.id) if isinstance(target, ast.Name) else None
     if isinstance(over, ast.Call) and last_name(over.func) == "enumerate" and isinstance(target, ast.Tuple):
-        inner = _sources(cell, target.elts[1], over.args[0])
+        inner = sources_of(cell, target.elts[1], over.args[0])
         counts = target.elts[0]
         return (inner[0], counts.id) if inner is not None and isinstance(counts, ast.Name) else None
     if isinstance(over, ast.Call) and last_name(over.func) == "zip" and isinstance(target, ast.Tuple):
@@ -94,10 +94,10 @@ class _Whole(ast.NodeTransformer):
 @remedy(*SLOW)
 def all_rows(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """A loop over rows, or a list of what each gives, as one computation of all: by the whole tensors, or by vmap."""
-    if not _BY_ROWS.search(f"{finding.message} {finding.remedy}"):
+    if not BY_ROWS.search(f"{finding.message} {finding.remedy}"):
         return
-    for loop in _loops(cell, finding):
-        found = _sources(cell, loop.target, loop.iter)
+    for loop in loops_of(cell, finding):
+        found = sources_of(cell, loop.target, loop.iter)
         if found is not None and not loop.orelse:
             yield from _loop_at_once(cell, loop, *found)
     for line in lines_of(finding):
@@ -164,7 +164,7 @@ def _at_once(statement: ast.stmt, whole: _Whole) -> str | None:
 
 def _list_at_once(cell: Cell, node: ast.ListComp) -> Iterator[Patch]:
     generator = node.generators[0]
-    found = _sources(cell, generator.target, generator.iter)
+    found = sources_of(cell, generator.target, generator.iter)
     if found is None:
         return
     names, count = found
@@ -185,8 +185,8 @@ def _list_at_once(cell: Cell, node: ast.ListComp) -> Iterator[Patch]:
 @remedy(*SLOW)
 def counted(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """`for p, t in zip(a, b): table[t, p] += 1` of NumPy's arrays is one `np.add.at`."""
-    for loop in _loops(cell, finding):
-        found, (inner, *more) = _sources(cell, loop.target, loop.iter), loop.body
+    for loop in loops_of(cell, finding):
+        found, (inner, *more) = sources_of(cell, loop.target, loop.iter), loop.body
         if found is None or more or not isinstance(inner, ast.AugAssign) or not isinstance(inner.op, ast.Add):
             continue
         kept, index = inner.target, getattr(inner.target, "slice", None)
@@ -207,8 +207,8 @@ def counted(cell: Cell, finding: Finding) -> Iterator[Patch]:
 @remedy(*SLOW)
 def as_lists(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """`x[i].item()` in a loop is read of a list that is made of the tensor before it."""
-    for loop in _loops(cell, finding)[:3]:
-        own = _stored(loop)
+    for loop in loops_of(cell, finding)[:3]:
+        own = stored(loop)
         pieces: list[tuple[ast.AST, str]] = []
         made: dict[str, str] = {}
         for call in [n for n in ast.walk(loop) if isinstance(n, ast.Call)]:
@@ -267,7 +267,7 @@ def once_over_the_data(cell: Cell, finding: Finding) -> Iterator[Patch]:
     for tree in quoted(finding.message):
         for node in [n for line in lines_of(finding) for n in on_line(cell, line)]:
             bound = match(wanted, node) if ast.dump(node) == ast.dump(tree) else None
-            loop = _loops(cell, finding)[-1:] if bound is not None else []
+            loop = loops_of(cell, finding)[-1:] if bound is not None else []
             if bound is None or not loop:
                 continue
             f, x, i = (cell.code(part) for part in (bound["_f"], bound["_x"], bound["_i"]))  # type: ignore[arg-type]
@@ -301,7 +301,7 @@ def kept_in_init(cell: Cell, finding: Finding) -> Iterator[Patch]:
 
 def _arguments(cell: Cell, function: ast.FunctionDef) -> set[str]:
     """Return the names that a function is given or binds, but for `self`."""
-    return ({a.arg for a in function.args.args} | _stored(function)) - {"self"}
+    return ({a.arg for a in function.args.args} | stored(function)) - {"self"}
 
 
 @remedy(*SLOW)
@@ -336,7 +336,7 @@ def places_by_name(cell: Cell, finding: Finding) -> Iterator[Patch]:
         if bound is None or not isinstance(bound["_l"], ast.Name) or not isinstance(bound["_w"], ast.AST):
             continue
         words, word = bound["_l"].id, cell.code(bound["_w"])
-        made = [s for s in cell.tree.body if isinstance(s, ast.Assign) and words in _stored(s)]
+        made = [s for s in cell.tree.body if isinstance(s, ast.Assign) and words in stored(s)]
         outer = next(s for s in cell.tree.body if s.lineno <= node.lineno <= (s.end_lineno or 0))  # type: ignore[attr-defined]
         line = f"{words}_places = {{w: k for k, w in enumerate({words})}}"
         put = cell.after(made[-1], line) if made else cell.before(outer, line)

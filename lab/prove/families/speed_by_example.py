@@ -32,3 +32,33 @@ rewrite(SLOW, r"eigvalsh", "_l, _v = torch.linalg.eigh(_a)", "_l = torch.linalg.
 rewrite(SLOW, r"torch\.linalg\.solve|solve\(", "torch.linalg.inv(_a) @ _b", "torch.linalg.solve(_a, _b)", "Solve it")
 rewrite(SLOW, r"torch\.linalg\.solve|solve\(", "torch.inverse(_a) @ _b", "torch.linalg.solve(_a, _b)", "Solve it")
 rewrite(SLOW, r"slogdet|logdet", "torch.log(torch.det(_a))", "torch.logdet(_a)", "Use logdet")
+# -- loops over groups, and over points ----------------------------------------
+GROUP = "Add up by the group's number"
+rewrite(
+    SLOW,
+    r"once for each group",
+    "for _v in range(_n):\n    _i = _s[_d == _v]\n    if len(_i) > 0:\n        _a[_v] = _h[_i].mean(dim=0)",
+    "_a.index_add_(0, _d, _h[_s])\n_a = _a / torch.bincount(_d, minlength=len(_a)).clamp(min=1)[:, None]",
+    GROUP,
+    "all",
+)
+_OWNERS = "owners = torch.repeat_interleave(torch.arange(_n), torch.tensor([len(part) for part in _l]))"
+_SUMS = "sums = _h.new_zeros((_n,) + _h.shape[1:]).index_add(0, owners, _h[torch.cat(_l)])"
+rewrite(
+    SLOW,
+    r"along a dimension of their own|all rows at once|whole tensors",
+    ("for _v in range(_n):\n    _a.append(_h[_l[_v]].mean(dim=0))", "torch.stack(_a)"),
+    (f"{_OWNERS}\n{_SUMS}\n_a = sums / torch.bincount(owners, minlength=_n)[:, None]", "_a"),
+    GROUP,
+    "all",
+)
+rewrite(
+    SLOW,
+    r"one gradient of the sum",
+    "for _n in range(len(_x)):\n    _a = _x[_n].clone().requires_grad_(True)\n    _y = _f(_a)\n"
+    "    for _i in range(len(_y)):\n        _o[_n, _i] = torch.autograd.grad(_y[_i], _a, retain_graph=True)[0]",
+    "_a = _x.clone().requires_grad_(True)\n_y = _f(_a)\nfor _i in range(_y.shape[1]):\n"
+    "    _o[:, _i] = torch.autograd.grad(_y[:, _i].sum(), _a, retain_graph=True)[0]",
+    "Give it all at once",
+    "all",
+)

@@ -90,6 +90,8 @@ rewrite("evaluation", r"Recall divides", "_c.diag() / _c.sum(0)", "_c.diag() / _
 rewrite("evaluation", r"Recall divides", "_c.diag() / _c.sum(1)", "_c.diag() / _c.sum(0)", "Divide by the columns")
 rewrite("evaluation", r"Take the places", "_p, _q = _x.max(*_r)", "_q, _p = _x.max(*_r)", "Take the places")
 rewrite("evaluation", r"Divide by the number of batches", "len(_l.dataset)", "len(_l)", "Divide by the batches")
+rewrite("evaluation", r"Compare the other way round: if (\w+) < (\w+)", (r"\1 > \2", r"\2 = _c"),
+        (r"\1 < \2", r"\2 = float('inf')"), "Compare the other way round")  # fmt: skip
 rewrite("evaluation", r"Compare the other way round", "_a > _b", "_a < _b", "Compare the other way round")
 rewrite(
     "evaluation", r"training samples \(`(\w+) < \w+`.*Compare (\w+) with the best", r"\1", r"\2", "Compare the other"
@@ -191,3 +193,26 @@ rewrite("loss", r"Take the root here too", "(1 - _a) * _n", "(1 - _a).sqrt() * _
 rewrite("loss", r"Take the root here too", "_a * _n", "_a.sqrt() * _n", "Take the root here too", "quoted")
 insert("evaluation", r"Copy them as well: (for .+?)\.$", r"\1", "Copy the buffers as well", "after")
 rewrite("error", r"needs a row more: (.+?)\.$", "_q", r"\1", "A row more", "quoted")
+
+# -- masks, orders and parts that rows above leave ----------------------------------------
+rewrite("layout", r"Mask the scores, and take the softmax of those", ("_w = _w.masked_fill(_m, _v)",
+        "_w = torch.softmax(_s, *_r)"), ("", "_w = torch.softmax(_s.masked_fill(_m, float('-inf')), *_r)"),
+        "Mask the scores", "all")  # fmt: skip
+rewrite("layout", r"Take a slice, the first so many", "self._p[_x.size(1)]", "self._p[:_x.size(1)].transpose(0, 1)",
+        "Number the tokens")  # fmt: skip
+rewrite("layout", r"Leave the permutation out", ("_r(_x.permute(1, 0, 2))", "_o[-1]"), ("_r(_x)", "_o[:, -1]"),
+        "Leave the permutation out")  # fmt: skip
+rewrite("layout", r"Leave the permutation out", ("_r(_x.transpose(0, 1))", "_o[-1]"), ("_r(_x)", "_o[:, -1]"),
+        "Leave the permutation out")  # fmt: skip
+rewrite("loss", r"Take it out of the sum: (\w+) \* \(1 - ", r"\1.sum(*_r)", r"(\1 * (1 - torch.eye(len(\1)))).sum(*_r)",
+        "Take it out of the sum", "all")  # fmt: skip
+rewrite("loss", r"Stop the gradient of the one: (\w+)\.detach", r"_f(_p, _z)", "_f(_p, _z.detach())",
+        "Stop the gradient of the one", "quoted")  # fmt: skip
+rewrite("data", r"Go from the end: .*, and (\w+)\.insert\(0, (\w+)\)", ("_q", r"\1.append(\2)"),
+        ("reversed(_q)", r"\1.insert(0, \2)"), "Go from the end", "loops")  # fmt: skip
+for _sub, _new in (("_a - _b", "_a.float() - _b.float()"), ("_a + _b", "_a.float() + _b.float()")):
+    rewrite("dtype", r"Make them float", _sub, _new, "Make them float first", "quoted")
+for _made in ("torch.sum(torch.exp(_z), *_r)", "torch.exp(_z).sum(*_r)"):
+    for _log in ("torch.log(1 + _x)", "torch.log1p(_x)"):
+        rewrite("nan", r"Subtract the maximum", (f"_x = {_made}", _log),
+                ("_x = torch.logsumexp(nn.functional.pad(_z, (1, 0)), *_r)", "_x"), "Take logsumexp with a 0", "all")  # fmt: skip
