@@ -36,7 +36,7 @@ rewrite(SLOW, r"slogdet|logdet", "torch.log(torch.det(_a))", "torch.logdet(_a)",
 GROUP = "Add up by the group's number"
 rewrite(
     SLOW,
-    r"once for each group",
+    r"once for each group|all rows at once|whole tensors",
     "for _v in range(_n):\n    _i = _s[_d == _v]\n    if len(_i) > 0:\n        _a[_v] = _h[_i].mean(dim=0)",
     "_a.index_add_(0, _d, _h[_s])\n_a = _a / torch.bincount(_d, minlength=len(_a)).clamp(min=1)[:, None]",
     GROUP,
@@ -54,7 +54,7 @@ rewrite(
 )
 rewrite(
     SLOW,
-    r"one gradient of the sum",
+    r"one gradient of the sum|them in one pass",
     "for _n in range(len(_x)):\n    _a = _x[_n].clone().requires_grad_(True)\n    _y = _f(_a)\n"
     "    for _i in range(len(_y)):\n        _o[_n, _i] = torch.autograd.grad(_y[_i], _a, retain_graph=True)[0]",
     "_a = _x.clone().requires_grad_(True)\n_y = _f(_a)\nfor _i in range(_y.shape[1]):\n"
