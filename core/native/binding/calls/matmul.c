@@ -65,7 +65,8 @@ done:
     return result;
 }
 
-/* A stack of matrices by one matrix: the rows of all of them are those of one product. */
+/* A stack of matrices by one matrix, where no gradient is wanted: the rows of all of them are those of one product. With a
+   gradient the graph is the stack's own, as it is where somebody observes. */
 static PyObject *of_stacks(PyObject *op, PyObject *const *given) {
     PyArrayObject *a = array_in(given[0]), *b = array_in(given[1]);
     const int ndim = PyArray_NDIM(a);
@@ -96,7 +97,7 @@ static PyObject *product(PyObject *op, PyObject *input, PyObject *other) {
     const int m = PyArray_NDIM(array_in(input)), n = PyArray_NDIM(array_in(other));
     if (!fit(input, other)) return NULL;
     if (m < 2 || n < 2) return m < 3 && n < 3 ? of_vectors(op, args) : NULL;
-    return m > 2 && n == 2 ? of_stacks(op, args) : operate_on(op, args, 2);
+    return m > 2 && n == 2 && is_unnoted(input) && is_unnoted(other) ? of_stacks(op, args) : operate_on(op, args, 2);
 }
 
 /* The products of given ranks. */
