@@ -240,8 +240,9 @@ _qr = declare(
 _ReturnQR = return_type("linalg_qr", "Q R")
 
 
-@partial(linalg, fast=[Fast(op="qr(A, word.reduced)", types={"A": "real"}, check=("PyArray_NDIM({A}) >= 2",),
-                            result="linalg_qr")])  # fmt: skip
+@partial(linalg, python=True,
+         fast=[Fast(op="qr(A, word.reduced)", types={"A": "real"}, check=("PyArray_NDIM({A}) >= 2",),
+                    result="linalg_qr")])  # fmt: skip
 def qr(A: Tensor, mode: str = "reduced") -> return_types.linalg_qr:
     """Q with orthonormal columns and upper-triangular R with ``A = Q @ R``; mode "reduced", "complete" or "r".
 

@@ -36,8 +36,11 @@ class LinAlgError(RuntimeError):
     """A matrix that cannot be factored or inverted, as PyTorch's ``torch.linalg.LinAlgError``."""
 
 
-def linalg(function: Any, *, fast: Sequence[Fast] = (), home: str = "") -> Any:
-    """Decorator: make a function public in `core.linalg`, with ``out=``; `fast`: the plain calls that C takes."""
+def linalg(function: Any, *, fast: Sequence[Fast] = (), home: str = "", python: bool = False) -> Any:
+    """Decorator: make a function public in `core.linalg`, with ``out=``.
+
+    fast : the plain calls that C takes. python : whether PyTorch takes no other spelling of the names.
+    """
 
     @wraps(function)
     def with_out(*args: Any, out: Any = None, **kwargs: Any) -> Any:
@@ -50,7 +53,7 @@ def linalg(function: Any, *, fast: Sequence[Fast] = (), home: str = "") -> Any:
 
     name, key = function.__name__, None
     if fast:
-        key = register(with_out, name, namespace="linalg", method=False, fast=fast, home=home).key
+        key = register(with_out, name, namespace="linalg", method=False, python=python, fast=fast, home=home).key
     known = namespaces["linalg"][name] = public_function(with_out, name, key)
     return known
 

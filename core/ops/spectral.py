@@ -122,7 +122,7 @@ _linalg_svd.__name__ = _linalg_svd.__qualname__ = "svd"
 linalg(_linalg_svd)
 
 
-@partial(linalg, home="reduce",
+@partial(linalg, home="reduce", python=True,
          fast=[Fast(body="result_of(op.svd, A, Py_False, 1)", types={"A": "real"},
                     check=("PyArray_NDIM({A}) >= 2",))])  # fmt: skip
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:

@@ -171,6 +171,8 @@ def test_constraints(make: str) -> None:
         c = eval(make, {**vars(names["C"]), **names})
         row = {"repr": _said(c), "event_dim": _tried(lambda: c.event_dim), "discrete": _tried(lambda: c.is_discrete)}  # noqa: B023
         for value in VALUES:
+            if (make, value) == ("positive_semidefinite", "t.ones(3, 3)"):
+                continue  # its least eigenvalue is 0, and rounding gives it either sign
             v = eval(value, names)
             found = _tried(lambda: c.check(v))  # noqa: B023
             if "Error" in str(found) and not ("Value" in str(found) or "Assertion" in str(found)):
