@@ -23,7 +23,7 @@ from . import Row
 
 c: Any = native.module
 _TYPES = {"real": "float32 and float64", "number": "float32, float64 and int64",
-          "item": "float32, float64, int64, int32, bool"}  # fmt: skip
+          "item": "float32, float64, int64, int32, bool", "complex": "complex64 and complex128"}  # fmt: skip
 _SAYS = {"int64": "int64 indices"}
 
 

@@ -29,6 +29,16 @@ _declared(
     call="dense_qr.T(x, q, r, batch, m, n, mode)",
     takes=(*_SMALL, "n <= m <= DENSE_MOST"),
 )
+kernel(
+    "lstsq",
+    "a: real[*batch, m, n], b: real[*batch, m, k], rtol: any_object",
+    gives="y: real[*batch, n, k]",
+    call="dense_lstsq.T(a, b, y, batch, m, n, k)",
+    takes=("rtol is None", "0 < n <= m <= DENSE_MOST"),
+    fails="declines",
+    misfit=True,
+    half=False,
+)
 _declared(
     "eigh",
     "x: real[*batch, m, n], mirror: text",

@@ -63,11 +63,11 @@ _picks(
     "index_put",
     f"x: item[*all] whole, values: item[...] whole, {_INDICES}, where: flags, accumulate: flag",
     "x.size",
-    plan=_plan("x", f" and {_fits('values')}"),
+    plan=_plan("x", f" and ({_fits('values')} or (values.ndim == 0 and not accumulate))"),
     scratch=_OWN,
     gives="y: item[*all]",
-    call="index_put(address(plan), (PUTS if not accumulate else ADDS_FLOAT if x.type == NPY_FLOAT else ADDS_DOUBLE),"
-    " x, y, x.size, values, own, x.item)",
+    call="index_put(address(plan), ((PUTS if values.ndim else PUTS_ONE) if not accumulate else"
+    " ADDS_FLOAT if x.type == NPY_FLOAT else ADDS_DOUBLE), x, y, x.size, values, own, x.item)",
     takes=("not accumulate or x.type == NPY_FLOAT or x.type == NPY_DOUBLE",),
 )
 _picks(
@@ -199,3 +199,10 @@ for _name, _largest in (("cummax", 1), ("cummin", 0)):
         gives="y: number[*outer, n, *inner], at: int64[*outer, n, *inner]",
         call=f"running_extreme.T({_largest}, x, y, at, outer, n, inner)",
     )
+_picks(
+    "logcumsumexp",
+    "x: real[*outer, n, *inner], dim: axis(n)",
+    "x.size",
+    gives="y: real[*outer, n, *inner]",
+    call="running_log.T(x, y, outer, n, inner)",
+)

@@ -54,6 +54,15 @@ class Entry(Expressions):
         for k, item in enumerate(a.items):
             self._place(item, f"PyTuple_GET_ITEM({where}, {k})")
 
+    def number(self, kind: str) -> str:
+        """Return NumPy's number of a type; complex types stand as far from real ones whatever their size."""
+        if kind not in TYPES:
+            return NUMBERS[FIXED[kind]]
+        assert self.main is not None, f"{self.kernel.name}: no array gives the type"
+        if (kind == "complex") == (self.main.type == "complex"):
+            return "type_"
+        return f"type_ {'+' if kind == 'complex' else '-'} (NPY_CFLOAT - NPY_FLOAT)"
+
     # -- what is looked at ---------------------------------------------------------------------------------------------
 
     def add(self, *lines: str) -> None:
@@ -79,8 +88,7 @@ class Entry(Expressions):
                 self.add(f"const int type_ = type_among({a.name}_o, {mask});")
                 conditions = ["type_ < 0"]
             else:
-                wanted = "type_" if a.type in TYPES else NUMBERS[FIXED[a.type]]
-                conditions = [f"!is_array({a.name}_o, {wanted})"]
+                conditions = [f"!is_array({a.name}_o, {self.number(a.type)})"]
             if a.layout == "whole":
                 conditions.append(f"!PyArray_ISCARRAY_RO((PyArrayObject *){a.name}_o)")
             if a.layout == "written":
@@ -267,9 +275,8 @@ class Entry(Expressions):
                   "dense": "take_dense({})"}  # fmt: skip
         for a in self.arrays:
             if a.layout not in ("whole", "written"):
-                wanted = "type_" if a.type in TYPES else NUMBERS[FIXED[a.type]]
                 there = f"{a.name}_o != Py_None && " if a.optional else ""
-                call = takers[a.layout].format(f"{a.name}_o", wanted)
+                call = takers[a.layout].format(f"{a.name}_o", self.number(a.type))
                 self.add(f"if ({there}!({a.name}_a = {call})) goto done_;")
             none = f"{a.name}_a ? " if a.optional else ""
             self.add(f"void *const {a.name} = {none}PyArray_DATA({a.name}_a){' : NULL' if a.optional else ''};")
@@ -298,7 +305,7 @@ class Entry(Expressions):
             else:
                 sizes = self._shape(f"{r.name}_", r.axes)
                 nd, d, strides = f"{r.name}_nd", f"{r.name}_d", "NULL"
-            kind = "type_" if r.type in TYPES else NUMBERS[FIXED[r.type]]
+            kind = self.number(r.type)
             if r.condition:
                 self.add(f"if ({self.c(r.condition)}) {{")
             self.add(*sizes, f"{to} = new_array({kind}, {nd}, {d}, {strides});", f"if (!{to}) goto done_;")

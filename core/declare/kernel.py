@@ -13,7 +13,8 @@ take. The arguments stand in the order in which the row is called: an op's input
 what its vjp asks for. Each is one of
 
 - ``type[axes]``, an array. Types: `real` (float32 or float64), `number` (or int64), `item` (or int32 or bool), `count`
-  (or uint8): all arrays of these have the type of the first; `bool`, `int64`, `double`. An axis is a size (``n``), or
+  (or uint8): all arrays of these have the type of the first; `complex`, whose parts are `real` ones of the same size;
+  `bool`, `int64`, `double`. An axis is a size (``n``), or
   with a star a run of axes whose sizes are multiplied (``*rows``); ``...`` stands for all. One name is one size
   everywhere. A word says how it has to lie: without one in row-major order, or else it is copied; `whole`: or else it
   is declined; `strided`: anyhow, in whole items; `dense`: in any order without gaps; `written`: strided, and written to
@@ -43,7 +44,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
-TYPES = {"real": "fd", "number": "fdl", "item": "fdli?", "count": "fdliB?"}
+TYPES = {"real": "fd", "number": "fdl", "item": "fdli?", "count": "fdliB?", "complex": "FD"}
 FIXED = {"int64": "l", "double": "d", "bool": "?", "float32": "f", "uint32": "I", "int8": "b", "uint8": "B"}
 LAYOUTS = ("", "whole", "strided", "dense", "written")
 READERS = (

@@ -15,8 +15,10 @@ NUMBERS = {
     "b": "NPY_INT8",
     "B": "NPY_UINT8",
     "I": "NPY_UINT32",
+    "F": "NPY_CFLOAT",
+    "D": "NPY_CDOUBLE",
 }
-SUFFIXES = {"f": "f32", "d": "f64", "l": "i64"}
+SUFFIXES = {"f": "f32", "d": "f64", "l": "i64", "F": "f32", "D": "f64"}
 _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "/", ast.Div: "/", ast.Mod: "%", ast.Eq: "==",
            ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.BitAnd: "&",
            ast.BitOr: "|", ast.LShift: "<<"}  # fmt: skip

@@ -59,8 +59,7 @@ def _complex_forward(xp: Any, real: Any, imag: Any) -> Any:
 
 
 def _as_pairs(xp: Any, x: Any) -> Any:
-    part = x.real
-    return xp.lib.stride_tricks.as_strided(part, (*x.shape, 2), (*x.strides, part.itemsize))
+    return x[..., None].view(x.real.dtype)
 
 
 def _real_vjp(g: Tensor, x_dtype: Any) -> Tensor:
@@ -94,7 +93,10 @@ def _is_complex(t: Any, op: str) -> bool:
     return t.dtype.category == 3
 
 
-@public(method=False)
+_COMPLEX_ONLY = ("PyArray_ISCOMPLEX({input})",)
+
+
+@public(method=False, fast=[Fast(op="real(input)", types={"input": "any"}, check=_COMPLEX_ONLY)])
 def real(input: Tensor) -> Tensor:
     """Return the real parts, a view; a real tensor is its own.
 
@@ -105,7 +107,7 @@ def real(input: Tensor) -> Tensor:
     return _real(input) if _is_complex(input, "real") else input
 
 
-@public(method=False)
+@public(method=False, fast=[Fast(op="imag(input)", types={"input": "any"}, check=_COMPLEX_ONLY)])
 def imag(input: Tensor) -> Tensor:
     """Return the imaginary parts, a view. *Raises*: RuntimeError for a real tensor.
 
@@ -130,7 +132,7 @@ Tensor.real = property(real, _set_part(real), doc="The real parts, a view.")  # 
 Tensor.imag = property(imag, _set_part(imag), doc="The imaginary parts, a view.")  # type: ignore[assignment, method-assign]
 
 
-@public(method=False)
+@public(method=False, fast=[Fast(op="view_as_real(input)", types={"input": "any"}, check=_COMPLEX_ONLY)])
 def view_as_real(input: Tensor) -> Tensor:
     """Return a view with a last dimension of size 2: the real and the imaginary part.
 

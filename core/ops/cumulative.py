@@ -154,7 +154,7 @@ _logcumsumexp: Any = operation(
     vjp=_logcumsumexp_vjp, samples=_samples, contiguous=True)  # fmt: skip
 
 
-@public()
+@public(fast=[Fast(op="logcumsumexp(input, dim)", types={"input": "real"}, check=("PyArray_NDIM({input})",))])
 def logcumsumexp(input: Tensor, dim: Dim, *, out: Tensor | None = None) -> Tensor:
     """Return the logarithm of the sum of the exponentials of all elements up to each one along `dim`, without overflow.
 

@@ -1,7 +1,8 @@
-"""Fourier transforms with the names of ``torch.fft``; NumPy's pocketfft computes.
+"""Fourier transforms with the names of ``torch.fft``.
 
-Three linear ops stand behind them all: complex to complex over several dimensions, real to half-complex and back over
-one. The adjoint of each is the transform the other way with the scale on the other side.
+Four linear ops stand behind them all: complex to complex over several dimensions, and over one real to complex, real to
+half-complex and back. The adjoint of each is the transform the other way with the scale on the other side. C computes
+what is of one dimension and of points with small prime factors (native/kernels/fft.c), NumPy's pocketfft the rest.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from ..base.device import device as core_device
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import normalize_dim
+from ..declare.kernel import kernel
 from ..declare.kinds import Device, Dims, Ints, Layout
+from ..declare.signature import Fast, register
 from ..dispatch.autocast import public_function
 from ..dispatch.declare import operation
 from ..dispatch.out import into
@@ -33,18 +36,21 @@ namespaces.setdefault("fft", {})
 _OTHER = {"backward": "forward", "forward": "backward", "ortho": "ortho"}  # where the adjoint has its scale
 
 
-def fourier(function: Any) -> Any:
-    """Decorator: make a written function public in `core.fft`, with ``out=``."""
+def fourier(function: Any, *, fast: Sequence[Fast] = ()) -> Any:
+    """Decorator: make a written function public in `core.fft`, with ``out=``; `fast`: the plain calls that C takes."""
 
     @wraps(function)
     def with_out(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         return into(out, function(*args, **kwargs), function.__name__)
 
-    known = namespaces["fft"][function.__name__] = public_function(with_out, function.__name__)
+    name, key = function.__name__, None
+    if fast:
+        key = register(with_out, name, namespace="fft", method=False, fast=fast, home="fourier").key
+    known = namespaces["fft"][name] = public_function(with_out, name, key)
     return known
 
 
-# -- the three ops -----------------------------------------------------------------------------------------------------
+# -- the four ops -----------------------------------------------------------------------------------------------------
 
 
 def _sample_numbers(rng: Any, *shape: int) -> Any:
@@ -60,6 +66,22 @@ _c2c: Any = operation(
     vjp=lambda g, dim, inverse, norm: _c2c(g, dim=dim, inverse=inverse, norm=norm),  # the matrix is symmetric
     samples=lambda rng: [((_sample_numbers(rng, 2, 3, 2),), {"dim": d, "inverse": i, "norm": n})
                          for d, i, n in [((1,), False, "backward"), ((0, 2), True, "ortho")]],
+    contiguous=True,
+)  # fmt: skip
+
+
+def _of_real_vjp(g: Tensor, dim: int, inverse: bool, norm: str) -> Tensor:
+    return _c2c(g, dim=(dim,), inverse=not inverse, norm=_OTHER[norm]).real  # type: ignore[no-any-return]
+
+
+def _of_real_forward(xp: Any, x: Any, dim: int, inverse: bool, norm: str) -> Any:
+    return (xp.fft.ifft if inverse else xp.fft.fft)(wide(x), axis=dim, norm=norm)
+
+
+_of_real: Any = _declare(
+    "fft_of_real", _of_real_forward, _of_real_vjp, params={"dim": -1, "inverse": False, "norm": "backward"},
+    samples=lambda rng: [((rng.uniform(-1, 1, (3, 4)),), {"dim": d, "inverse": i, "norm": n})
+                         for d, i, n in [(1, False, "forward"), (0, True, "ortho"), (1, True, "backward")]],
     contiguous=True,
 )  # fmt: skip
 
@@ -95,6 +117,31 @@ _c2r = _declare(
     contiguous=True,
 )  # fmt: skip
 
+
+def _kernels() -> None:
+    """Declare the C kernels: rows of the last dimension, and complex numbers along any one."""
+
+    def declared(name: str, arguments: str, gives: str, call: str, *takes: str) -> None:
+        kernel(name, arguments, gives=gives, call=call, takes=takes, misfit=True, half=False, fails="memory")
+
+    declared("fft_c2c", "x: complex[*outer, *n, *inner], dim: axes(n), inverse: flag, norm: text",
+             "y: complex[*outer, *n, *inner]", "fft_c2c.T(x, y, outer, n, inner, inverse, norm)",
+             "len(dim) == 1", "fft_takes(n)")  # fmt: skip
+    declared("fft_of_real", "x: real[*rows, n], dim: axis(n), inverse: flag, norm: text", "y: complex[*rows, n]",
+             "fft_r2c.T(x, y, rows, n, FFT_ALL, inverse, norm)", "fft_takes(n)")  # fmt: skip
+    declared("fft_of_real.backward", "g: complex[*rows, n], dim: axis(n), inverse: flag, norm: text",
+             "gx: real[*rows, n],", "fft_c2r.T(g, gx, rows, n, FFT_ALL, not inverse, fft_other(norm))",
+             "fft_takes(n)")  # fmt: skip
+    declared("fft_r2c", "x: real[*rows, n], dim: axis(n), norm: text", "y: complex[*rows, n // 2 + 1]",
+             "fft_r2c.T(x, y, rows, n, FFT_HALF, 0, norm)", "fft_takes(n)")  # fmt: skip
+    declared("fft_r2c.backward", "g: complex[*rows, half], x_shape: shape[*rows, n], dim: axis(n), norm: text",
+             "gx: real[*rows, n],", "fft_c2r.T(g, gx, rows, n, FFT_HALF_BACK, 1, fft_other(norm))",
+             "fft_takes(n)", "half == n // 2 + 1", "dim == g.ndim - 1")  # fmt: skip
+    declared("fft_c2r", "x: complex[*rows, half], n: int, dim: axis(half), norm: text", "y: real[*rows, n]",
+             "fft_c2r.T(x, y, rows, n, FFT_HALF, 1, norm)", "fft_takes(n)", "half == n // 2 + 1")  # fmt: skip
+
+
+_kernels()
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
@@ -173,12 +220,16 @@ def _plan(op: str, x: Tensor, s: Any, dim: Any, last: bool = False) -> tuple[tup
 
 
 def _transform(op: str, x: Any, s: Any, dim: Any, norm: str | None, inverse: bool) -> Tensor:
-    x = _to_complex(op, x)
+    x = _floating(op, x)
     dims, sizes = _plan(op, x, s, dim)
+    if len(dims) != 1 or x.is_complex():
+        x = _to_complex(op, x)
     if not dims:
         return x.clone()
     for d, n in zip(dims, sizes, strict=True):
         x = _resized(x, d, n)
+    if not x.is_complex():
+        return _of_real(x, dim=dims[0], inverse=inverse, norm=_norm(norm))  # type: ignore[no-any-return]
     return _c2c(x, dim=dims, inverse=inverse, norm=_norm(norm))  # type: ignore[no-any-return]
 
 
@@ -261,9 +312,17 @@ def _define(base: str) -> None:
             "    its root in both. *Raises*: RuntimeError for fewer than one point, or a half-precision type.\n\n"
             f"    >>> import core\n    >>> core.fft.{name}(core.tensor({argument}))\n    {result}\n    "
         )
-        fourier(function)
+        fourier(function, fast=_PLAIN.get(name, ()))
 
 
+# a transform of all points without a scale of its own
+_PLAIN = {
+    "fft": [Fast(body="transformed(op.fft_of_real, op.fft_c2c, input, dim, Py_False, word.backward)",
+                 types={"input": "any"})],
+    "ifft": [Fast(body="transformed(op.fft_of_real, op.fft_c2c, input, dim, Py_True, word.backward)",
+                  types={"input": "any"})],
+    "rfft": [Fast(body="transformed_in_half(op.fft_r2c, input, dim, word.backward)", types={"input": "real"})],
+}  # fmt: skip
 for _base in _WHAT:
     _define(_base)
 

@@ -418,7 +418,7 @@ _TRUE_ROWS = [Fast(body="rows_of_true(input)", types={"input": "piece"}, check=(
 # -- masks -------------------------------------------------------------------------------------------------------------
 
 
-@public(home="index", state="quiet",
+@public(home="masks", state="quiet",
         fast=[Fast(body="masked_items(input, mask)", types=dict.fromkeys(("input", "mask"), "piece"),
                    check=_MASK)])  # fmt: skip
 def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -435,7 +435,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
     return into(out, expand(input, shape)[expand(mask, shape)] if shape else reshape(input, 1)[reshape(mask, 1)])
 
 
-@public(inplace=True, home="index", state="quiet",
+@public(inplace=True, home="masks", state="quiet",
         fast=[Fast(body="filled_in_order(input, mask, source)", check=_MASK,
                    types=dict.fromkeys(("input", "mask", "source"), "piece"))])  # fmt: skip
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:

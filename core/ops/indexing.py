@@ -185,13 +185,8 @@ def _as_index(item: Any, x: Tensor) -> Any:
     try:
         return operator.index(item)
     except TypeError:
-        raise IndexError(
-            text(
-                "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
-                f"indices (got {type(item).__name__})",
-                op="index",
-            )
-        ) from None
+        phrase = "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices"
+        raise IndexError(text(f"{phrase} (got {type(item).__name__})", op="index")) from None
 
 
 def _stands_for_tuple(index: list[Any]) -> bool:
@@ -384,7 +379,8 @@ def setitem(self: Tensor, index: Index, value: Data) -> None:
 
     *Raises*: RuntimeError where it does not broadcast, or for a leaf that requires a gradient.
     """
-    if isinstance(value, int | float) and observe.wanted("as ops") and set_chosen(self, index, value):
+    graph = mode.enabled and self.requires_grad
+    if (graph or observe.wanted("as ops")) and isinstance(value, int | float) and set_chosen(self, index, value):
         return
     key, arrays = _parse(self, index)
     target = self if key is None else _basic(self, key)
@@ -427,6 +423,8 @@ def _kernel_put(target: Tensor, values: Tensor, given: list[Any], where: tuple[b
 
 
 def _check_values(x: Tensor, values: Tensor, arrays: list[Any]) -> None:
+    if not values.ndim:  # it goes everywhere, and what is wrong with the index the op says
+        return
     where, _ = _tensors(x, arrays)
     try:
         shape = np.broadcast_to(np.zeros((), bool), x._a.shape)[

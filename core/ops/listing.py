@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +34,21 @@ def broadcast_shapes(*shapes: Size) -> Shape:
     return Shape(_broadcast(*[(s,) if isinstance(s, int) else tuple(s) for s in shapes], op="broadcast_shapes"))
 
 
+def _chosen(n: int, r: int, with_replacement: bool) -> Any:
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    return np.array(list(choose(range(n), r)), np.int64).reshape(-1, r)
+
+
+@lru_cache(16)
+def _kept(n: int, r: int, with_replacement: bool) -> Any:
+    rows = _chosen(n, r, with_replacement)
+    rows.flags.writeable = False
+    return rows
+
+
+_FEW, _PAIRS = 64, 2  # what is kept: of so many elements so many
+
+
 @public(method=False)
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All combinations of `r` elements of a vector, one a row.
@@ -48,8 +65,8 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         raise RuntimeError(text(f"Expect a non-negative number, but got {r}", op="combinations"))
     if r == 0:
         return input.detach()[:0].clone()
-    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = np.array(list(choose(range(input.numel()), r)), np.int64).reshape(-1, r)
+    n = input._a.size
+    rows = (_kept if n <= _FEW and r <= _PAIRS else _chosen)(n, int(r), bool(with_replacement))
     xp = backends.array_module(input.device.type)
     return input[from_array(xp.asarray(rows), input.device)]
 

@@ -183,7 +183,12 @@ def _need_floats(op: str, input: Tensor) -> None:
         )
 
 
-@public(method=False, namespace="nn.functional")
+_CHANNELS = dict.fromkeys(("input", "weight", "bias"), "real")
+_RUNNING = dict.fromkeys(("running_mean", "running_var"), "real")
+
+
+@public(method=False, namespace="nn.functional", home="norms", state="quiet",
+        fast=[Fast(body="group_normed(input, num_groups, weight, bias, eps)", types=_CHANNELS)])  # fmt: skip
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5) -> Tensor:  # fmt: skip
     """Normalises each of `num_groups` groups of channels of each sample; then one weight and bias a channel.
@@ -219,7 +224,9 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
     return norm_ops.group_norm(input, weight, bias, num_groups=int(num_groups), eps=float(eps))  # type: ignore[no-any-return]
 
 
-@public(method=False, namespace="nn.functional")
+@public(method=False, namespace="nn.functional", home="norms", state="quiet",
+        fast=[Fast(body="batch_normed(input, running_mean, running_var, weight, bias, momentum, eps)",
+                   types=_CHANNELS | _RUNNING, check=("{training}",))])  # fmt: skip
 def batch_norm(
     input: Tensor,
     running_mean: Tensor | None,

@@ -274,7 +274,7 @@ def _median_for(
 def median(input: Tensor) -> Tensor: ...
 @overload
 def median(input: Tensor, dim: Dim, keepdim: bool = False, *, out: Tensors | None = None) -> return_types.median: ...
-@public()
+@public(home="reduce", state="quiet", fast=[Fast(body="middle_of_all(input)", types={"input": "real"})])
 def median(input: Tensor, dim: Dim | None = None, keepdim: bool = False, *, out: Tensors | None = None) -> Any:
     """Return the middle element, the lower one of two; with `dim` the values along it and their indices. NaN if one is
     NaN.

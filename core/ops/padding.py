@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.accumulate import add_at
 from ..base.errors import text
+from ..base.modes import state as modes
 from ..base.scalars import element
+from ..declare.kernel import kernel
 from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.publish import public
+from ..events import observe
 from ..tensors.tensor import Tensor, from_array
 from .constant import piecewise
 from .creation import arange
@@ -63,13 +67,75 @@ def _known_source(n: int, before: int, after: int, mode: str) -> Any:
     return at
 
 
+# -- a border of its own items -----------------------------------------------------------------------------------------
+
+
+def _self_pad_forward(xp: Any, x: Any, border: Border, mode: str) -> Any:
+    for d, (a, b) in enumerate(border):
+        if a or b:
+            x = xp.take(x, xp.asarray(_known_source(x.shape[d], a, b, mode)), axis=d)
+    return x.copy()
+
+
+def _self_pad_back_forward(xp: Any, g: Any, shape: tuple[int, ...], border: Border, mode: str) -> Any:
+    for d, (a, b) in enumerate(border):
+        if a or b:
+            out = xp.zeros((*g.shape[:d], shape[d], *g.shape[d + 1 :]), g.dtype)
+            add_at(xp, out, (slice(None),) * d + (xp.asarray(_known_source(shape[d], a, b, mode)),), g)
+            g = out
+    return g.copy()
+
+
+def _border_samples(rng: Any) -> list[tuple[tuple[int, ...], dict[str, Any]]]:
+    return [((2, 3, 4), {"border": b, "mode": m})
+            for b, m in [(((0, 0), (1, 2), (0, 1)), "reflect"), (((2, 1), (0, 3), (1, 1)), "replicate"),
+                         (((0, 0), (0, 0), (4, 2)), "circular")]]  # fmt: skip
+
+
+_self_pad: Any = operation(
+    "self_pad", _self_pad_forward, params={"border": (), "mode": "reflect"},
+    vjp=lambda g, x_shape, border, mode: _self_pad_back(g, shape=x_shape, border=border, mode=mode),
+    samples=lambda rng: [((rng.uniform(-1, 1, s),), p) for s, p in _border_samples(rng)],
+    doc="x with a border of its own items.",
+)  # fmt: skip
+_self_pad_back: Any = operation(
+    "self_pad_back", _self_pad_back_forward, inputs="g_", params={"shape": (), "border": (), "mode": "reflect"},
+    vjp=lambda g, border, mode: _self_pad(g, border=border, mode=mode),
+    samples=lambda rng: [((rng.uniform(-1, 1, [n + a + b for n, (a, b) in zip(s, p["border"], strict=True)]),),
+                          {"shape": s, **p}) for s, p in _border_samples(rng)],
+    doc="The sums of what stands at the places of `self_pad` that show an item.",
+)  # fmt: skip
+kernel(
+    "self_pad",
+    "x: item[*all], border: pairs, mode: text",
+    plan="border_plan: border_planned(address(plan), x.shape, x.ndim, border, len(border), mode, 0)",
+    gives="y: item[plan]",
+    call="border_copied(address(plan), x, y, x.item)",
+    misfit=True,
+    half=False,
+)
+for _name, _g, _shape in (("self_pad.backward", "g", "x_shape: shape[*all]"),
+                          ("self_pad_back", "g_", "shape: shape[*all]")):  # fmt: skip
+    _of = _shape.partition(":")[0]
+    kernel(
+        _name,
+        f"{_g}: real[...], {_shape}, border: pairs, mode: text",
+        plan=f"border_plan: border_planned(address(plan), {_of}.shape, {_of}.ndim, border, len(border), mode, 1)"
+        f" and {_g}.size == plan.outer * plan.wide[0] * plan.wide[1] * plan.wide[2]",
+        gives="gx: real[*all]" + ("," if "." in _name else ""),
+        call=f"border_summed.T(address(plan), {_g}, gx)",
+        misfit=True,
+        half=False,
+    )
+
+
 @public(
     method=False,
     namespace="nn.functional",
     home="layers",
     fast=[
         Fast(body="bordered(op.constant_pad, input, pad, value)", types={"input": "real"}),
-        Fast(body="bordered_by_itself(input, pad, mode)", types={"input": "piece"}, raw=("mode",)),
+        Fast(body="bordered_by_itself(op.self_pad, input, pad, mode)", types={"input": "piece"}, raw=("mode",)),
     ],
 )
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
@@ -128,6 +194,12 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         if mode == "circular" and n + a + b == 0 and n:
             raise RuntimeError(text("Negative padding value is resulting in an empty dimension", op="pad",
                                     came=f"({a}, {b}) of {n}"))  # fmt: skip
+    plain = input.device.type == "cpu" and modes.batch is None and not observe.wanted("as ops")
+    if plain and input._a.size and min(map(min, border)) >= 0:
+        y = _self_pad(input, border=border, mode=mode)
+        return y if mode == "circular" else piecewise(y)
+    for d, (a, b) in enumerate(border):
+        n = input._a.shape[d]
         if a or b:
             size = input.shape[d]
             if type(size) is int:

@@ -10,6 +10,7 @@ import numpy as np
 from ..base.errors import text
 from ..base.shape import normalize_dim
 from ..declare.kinds import Dim, Sizes
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor, from_array
@@ -295,7 +296,10 @@ _scatter_reduce: Any = operation("scatter_reduce", _reduce_forward, inputs="x in
                                  samples=_reduce_samples)  # fmt: skip
 
 
-@public(inplace=True)
+@public(inplace=True, home="index",
+        fast=[Fast(body="reduced_into(op.scatter_reduce, input, dim, index, src, reduce, include_self)",
+                   types={"input": "piece", "index": "index", "src": "piece"}, raw=("reduce",),
+                   check=("goes_along({input}, {dim}, {index})",))])  # fmt: skip
 def scatter_reduce(input: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: str, *,
                    include_self: bool = True) -> Tensor:  # fmt: skip
     """Return a copy of `input` with the elements of `src` reduced into the places that `index` names along `dim`.

@@ -456,9 +456,13 @@ def _make_adaptive(n: int) -> tuple[Any, Any, Any]:
     >>> core.nn.functional.{max_name}_with_indices(x, {out})[1].flatten()
     tensor([1, 2])
     """
+    of_means = Fast(body=f"shared_mean(op.resample, {n}, input, output_size, word.area)", types={"input": "real"},
+                    raw=("output_size",))  # fmt: skip
+    of_greatest = Fast(body=f"shared_greatest(op.max_pool, {n}, input, output_size, return_indices)",
+                       types={"input": "real"}, raw=("output_size",))  # fmt: skip
     return (
-        _show(mean, mean_name, doc(mean_name, "mean", "tensor([2., 1.])"), n == 1),
-        _show(greatest, max_name, doc(max_name, "greatest element", "tensor([3., 2.])"), n == 1),
+        _show(mean, mean_name, doc(mean_name, "mean", "tensor([2., 1.])"), n == 1, [of_means]),
+        _show(greatest, max_name, doc(max_name, "greatest element", "tensor([3., 2.])"), n == 1, [of_greatest]),
         _show(both, max_name + "_with_indices", with_places, False),
     )
 

@@ -11,10 +11,10 @@ from ..dispatch.publish import bind, public
 from ..tensors.tensor import Tensor
 from .creation import empty_like, ones, tensor, zeros
 from .dropout import _ALPHA, _run, _thinned
-from .einsum import einsum
 from .elementwise import leaky_relu
 from .embedding import embedding
 from .joining import stack
+from .linalg import matmul
 from .padding import pad
 from .softmax import softmax
 from .where import where
@@ -40,7 +40,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
                                     f"expected {weight.shape[k]}", op="bilinear"))  # fmt: skip
     lead = tuple(input1.shape[:-1])
     a, b = input1.reshape(-1, input1.shape[-1]), input2.reshape(-1, input2.shape[-1])  # type: ignore[attr-defined]
-    y = einsum("ni,oij,nj->no", a, weight, b).reshape(*lead, weight.shape[0])
+    y = (matmul(a, weight) * b).sum(-1).t().reshape(*lead, weight.shape[0])
     return y if bias is None else y + bias  # type: ignore[no-any-return]
 
 

@@ -372,7 +372,11 @@ _lstsq = declare(
 )  # fmt: skip
 
 
-@linalg
+_Lstsq = return_type("linalg_lstsq", "solution residuals rank singular_values")
+
+
+@partial(linalg, home="matmul",
+         fast=[Fast(body="least_squares(A, B)", types={"A": "real", "B": "real"}, result="linalg_lstsq")])  # fmt: skip
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> return_types.linalg_lstsq:
     """Return the X of least ``|A @ X - B|``, and of those the one of least norm; with residuals, rank and singular
     values.
@@ -403,9 +407,8 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     if driver != "gelsy" and m > n and bool((rank._a == n).all()):
         off = (matmul(A, X) - b).abs()  # type: ignore[attr-defined]
         residuals = (off * off).sum(-2)
-    result = return_type("linalg_lstsq", "solution residuals rank singular_values")
     if driver == "gels":
         rank = constant(np.zeros(0, np.int64), A.device)
-    return result(
+    return _Lstsq(
         X.squeeze(-1) if vector else X, residuals, rank, svdvals(A.detach()) if driver in ("gelsd", "gelss") else none
     )

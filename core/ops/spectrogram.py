@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,15 +23,30 @@ from .solving import constant
 # -- windows -----------------------------------------------------------------------------------------------------------
 
 
-def _window(name: str, n: int, periodic: bool, formula: Any, dtype: Dtype | None, device: Any, grad: bool) -> Tensor:
+def _values(n: int, periodic: bool, formula: Any) -> Any:
+    points = n + 1 if periodic else n  # a periodic one is a symmetric one that lacks its last point
+    return np.ones(n) if points < 2 or n == 1 else formula(np.arange(points) / (points - 1))[:n]
+
+
+_kept_values = lru_cache(16)(
+    _values
+)  # of a formula that is no closure: frames are cut by the same window again and again
+_MOST_KEPT = 1 << 14
+
+
+def _window(name: str, n: int, periodic: bool, formula: Any, dtype: Dtype | None, device: Any, grad: bool,
+            kept: bool = False) -> Tensor:  # fmt: skip
     kind = dtype or dtypes.get_default_dtype()
     if not (kind.is_floating_point or kind.is_complex):
         raise RuntimeError(text(f"{name} expects floating point dtypes, got: {kind}", op=name, remedy="torch.float32"))
     if n < 0:
         raise RuntimeError(text(f"{name} requires non-negative window_length, got window_length={n}", op=name))
-    points = n + 1 if periodic else n  # a periodic one is a symmetric one that lacks its last point
-    values = np.ones(n) if points < 2 or n == 1 else formula(np.arange(points) / (points - 1))[:n]
+    values = (_kept_values if kept and n <= _MOST_KEPT else _values)(n, bool(periodic), formula)
     return constant(values.astype(kind.numpy), core_device(device or "cpu")).requires_grad_(grad)
+
+
+def _hann(t: Any) -> Any:
+    return 0.5 - 0.5 * np.cos(2 * np.pi * t)
 
 
 @public(method=False)
@@ -43,8 +59,7 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype: Dtype | Non
     >>> core.hann_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
-    return _window("hann_window", window_length, periodic, lambda t: 0.5 - 0.5 * np.cos(2 * np.pi * t), dtype, device,
-                   requires_grad)  # fmt: skip
+    return _window("hann_window", window_length, periodic, _hann, dtype, device, requires_grad, kept=True)
 
 
 @public(method=False)

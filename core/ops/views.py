@@ -78,7 +78,7 @@ def reshape(input: Tensor, *sizes: Size, shape: Sizes | None = None) -> Tensor:
     namespace=None,
     home="views",
     state="quiet",
-    fast=[Fast(body="reshaped(input, sizes, size)", types={"input": "any"})],
+    fast=[Fast(body="viewed_as(input, sizes, size)", types={"input": "any"})],
 )
 def view(input: Tensor, *sizes: Size, size: Sizes | None = None, dtype: Dtype | None = None) -> Tensor:
     """Return the same memory in another shape, or its bits read as another dtype. One size may be -1.

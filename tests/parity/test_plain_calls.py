@@ -16,8 +16,15 @@ RNG = np.random.default_rng(0)
 X, Y = (RNG.standard_normal((8, 6)).astype(np.float32) for _ in range(2))
 IMAGE = RNG.standard_normal((2, 8, 6, 4)).astype(np.float32)
 VOLUME = RNG.standard_normal((1, 2, 7, 6, 5)).astype(np.float32)
-MASK, PLACES = X > 0.3, IMAGE[:, :3, :, :2].copy()
+MASK, PLACES, FEW = X > 0.3, IMAGE[:, :3, :, :2].copy(), IMAGE[:, :3].copy()
 WHOLE, ROWS, COLUMNS = RNG.integers(-3, 6, (8, 6)), RNG.integers(0, 6, 5), RNG.integers(0, 6, (8, 6))
+LABELS = [np.array([[1, 2], [2, 2], [1, 0]]), np.array([4, 3, 4]), np.array([2, 1, 1])]
+
+
+def _set(x: Any, index: Any, value: Any) -> Any:
+    x[index] = value
+    return x
+
 
 CALLS: dict[str, Callable[..., Any]] = {
     "pixel_shuffle": lambda t, f: t.pixel_shuffle(f(IMAGE), 2),
@@ -55,6 +62,32 @@ CALLS: dict[str, Callable[..., Any]] = {
     "avg_pool3d": lambda t, f: t.nn.functional.avg_pool3d(f(VOLUME), 2, (1, 2, 1), (1, 0, 1)),
     "unfold": lambda t, f: t.nn.functional.unfold(f(IMAGE), (2, 3), (1, 2), (1, 2), (2, 1)),
     "fold": lambda t, f: t.nn.functional.fold(f(IMAGE.reshape(2, 12, 16)), (5, 5), 2, padding=0, stride=1),
+    "fft": lambda t, f: t.fft.fft(f(X)),
+    "fft of complex numbers": lambda t, f: t.fft.fft(t.complex(f(X), f(Y)), dim=0),
+    "ifft": lambda t, f: t.fft.ifft(f(VOLUME)) * 1,
+    "rfft": lambda t, f: t.fft.rfft(f(X), norm="ortho"),
+    "rfft of odd rows": lambda t, f: t.fft.rfft(f(VOLUME), norm="forward"),
+    "irfft": lambda t, f: t.fft.irfft(t.complex(f(X), f(Y))),
+    "irfft to odd rows": lambda t, f: t.fft.irfft(t.complex(f(X), f(Y)), n=11),
+    "fft2": lambda t, f: t.view_as_real(t.fft.fft2(f(IMAGE))),
+    "lstsq": lambda t, f: t.linalg.lstsq(f(X), f(Y)).solution,
+    "ctc_loss": lambda t, f: t.nn.functional.ctc_loss(f(X.reshape(4, 3, 4)).log_softmax(-1), *map(f, LABELS)),
+    "ctc_loss of each": lambda t, f: t.nn.functional.ctc_loss(f(X.reshape(4, 3, 4)).log_softmax(-1), *map(f, LABELS),
+                                                              blank=3, reduction="none", zero_infinity=True),
+    "batch_norm": lambda t, f: t.nn.functional.batch_norm(f(IMAGE), None, None, f(X[:, 0].copy()), training=True),
+    "group_norm": lambda t, f: t.nn.functional.group_norm(f(IMAGE), 4, f(X[:, 0].copy()), f(Y[:, 0].copy())),
+    "adaptive_avg_pool2d": lambda t, f: t.nn.functional.adaptive_avg_pool2d(f(IMAGE), (3, 2)),
+    "adaptive_max_pool2d": lambda t, f: t.nn.functional.adaptive_max_pool2d(f(np.tile(IMAGE, (1, 1, 2, 3))), (3, 2)),
+    "logcumsumexp": lambda t, f: t.logcumsumexp(f(X), 1), "logcumsumexp down": lambda t, f: t.logcumsumexp(f(X), 0),
+    "bilinear": lambda t, f: t.nn.functional.bilinear(f(X), f(Y), f(VOLUME.reshape(-1)[:180].reshape(5, 6, 6).copy())),
+    "median": lambda t, f: t.median(f(X)), "combinations": lambda t, f: t.combinations(f(X[0])),
+    "a mask set": lambda t, f: _set(f(X) * 1, f(MASK), 0.5), "rows set": lambda t, f: _set(f(X) * 1, f(ROWS), -1.5),
+    "rows masked": lambda t, f: _set(f(IMAGE) * 1, f(MASK[:2].repeat(2, 1)[:, :8].copy()), 2.0),
+    "gather": lambda t, f: t.gather(f(X), 1, f(COLUMNS)), "gather down": lambda t, f: t.gather(f(X), 0, f(COLUMNS)),
+    "scatter": lambda t, f: t.scatter(f(X), 0, f(COLUMNS[:1]), f(Y[:1])),
+    "scatter_add": lambda t, f: t.scatter_add(f(X), 0, f(COLUMNS), f(Y)),
+    "attention": lambda t, f: t.nn.functional.scaled_dot_product_attention(f(X), f(Y), f(X + Y), is_causal=True),
+    "grid_sample of few channels": lambda t, f: t.nn.functional.grid_sample(f(FEW), f(PLACES), align_corners=True),
     "grid_sample": lambda t, f: t.nn.functional.grid_sample(f(IMAGE), f(PLACES), align_corners=False),
 }  # fmt: skip
 WHOLES: dict[str, Callable[..., Any]] = {

@@ -118,9 +118,8 @@ PyObject *reshaped_to(PyObject *input, const Sizes *sizes);
 PyObject *expanded_to(PyObject *input, const Sizes *sizes);
 PyObject *items_at(PyObject *input, PyObject *key);
 
-/* Matrices with zeros but for a diagonal, and a border of the tensor's own items (calls/rearranged.c). */
+/* Matrices with zeros but for a diagonal (calls/rearranged.c). */
 PyObject *diagonal_filled(PyObject *input, npy_intp offset);
-PyObject *bordered_by_itself(PyObject *input, const Sizes *pad, PyObject *mode);
 
 /* Whether tensors are made on the CPU where nothing else is said; the seed and the offset of n numbers that the default
    generator sets aside, 0 where another engine makes them (calls/creation.c). */

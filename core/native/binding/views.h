@@ -6,7 +6,7 @@
 #include "binding/view_steps.h"
 
 enum { MOST_AXES = 16 };   /* arrays of more axes go by Python */
-enum { MOST_PIECES = 64 }; /* outputs of split and unbind; more go by Python */
+enum { MOST_PIECES = 1024 }; /* outputs of split and unbind; more go by Python */
 
 /* A view that is to be made, and the parameters that its op is given: a key in brackets, or numbers. */
 typedef struct {

@@ -112,6 +112,14 @@ VECTOR static void exchange(char *to, ptrdiff_t to_row, const char *from, ptrdif
 #undef ITEMS
 }
 
+void exchange_items(char *to, ptrdiff_t to_row, const char *from, ptrdiff_t from_row, ptrdiff_t rows, ptrdiff_t columns,
+                    ptrdiff_t item) {
+    for (ptrdiff_t j = 0; j < columns; j += SIDE)
+        for (ptrdiff_t i = 0; i < rows; i += SIDE)
+            exchange(to + j * to_row + i * item, to_row, from + i * from_row + j * item, from_row,
+                     rows - i < SIDE ? rows - i : SIDE, columns - j < SIDE ? columns - j : SIDE, item, item);
+}
+
 /* to[k] = from[-k] */
 VECTOR static void backwards(char *to, const char *from, ptrdiff_t n, ptrdiff_t item) {
 #define ITEMS(TYPE)                                                                  \

@@ -19,6 +19,10 @@ void past_cache_done(void);
 /* to, in row-major order, = from of any strides (in bytes); `item` bytes an item. */
 void copy_array(char *to, const char *from, int ndim, const ptrdiff_t *shape, const ptrdiff_t *steps, ptrdiff_t item);
 
+/* to[j][i] = from[i][j], by the calling thread; rows in bytes, those of one side not among those of the other. */
+void exchange_items(char *to, ptrdiff_t to_row, const char *from, ptrdiff_t from_row, ptrdiff_t rows, ptrdiff_t columns,
+                    ptrdiff_t item);
+
 /* `count` items of so many bytes, one behind another; one item into every place of so many axes. */
 enum { SMALL_BYTES = 4096 };
 void fill_items(char *to, ptrdiff_t count, const char *item, ptrdiff_t size);

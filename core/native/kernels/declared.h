@@ -3,14 +3,18 @@
 #define GRADLAB_DECLARED_H
 
 #include "kernels/axes.h"
+#include "kernels/border.h"
 #include "kernels/classes.h"
 #include "kernels/convert.h"
 #include "kernels/copy.h"
+#include "kernels/ctc.h"
 #include "kernels/dense.h"
 #include "kernels/einsum.h"
+#include "kernels/fft.h"
 #include "kernels/fold.h"
 #include "kernels/gather.h"
 #include "kernels/gemm_stack.h"
+#include "kernels/grid.h"
 #include "kernels/int8.h"
 #include "kernels/kernels.h"
 #include "kernels/order.h"

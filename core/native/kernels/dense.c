@@ -93,6 +93,36 @@ VECTOR static void gather_reflections(const double *a, const double *tau, double
     }
 }
 
+/* y (n,) = the least-squares solution, by reflections and R, for y (m,), whose first n items it takes the place of. */
+VECTOR static void solve_reflected(const double *a, const double *tau, double *y, ptrdiff_t m, ptrdiff_t n) {
+    for (ptrdiff_t k = 0; k < n; k++) {
+        const double *const v = a + k * m + k;
+        const double s = tau[k] * (y[k] + row_product(v + 1, y + k + 1, m - k - 1));
+        y[k] -= s;
+        add_row(y + k + 1, v + 1, -s, m - k - 1);
+    }
+    for (ptrdiff_t k = n - 1; k >= 0; k--) {
+        y[k] /= a[k * m + k];
+        add_row(y, a + k * m, -y[k], k);
+    }
+}
+
+/* An upper bound of the condition: the product of the norms of R and of its inverse. */
+VECTOR static double condition_of(const double *a, double *inverse, ptrdiff_t m, ptrdiff_t n) {
+    double squares = 0, inverted = 0;
+    for (ptrdiff_t j = 0; j < n; j++) {
+        memset(inverse, 0, sizeof(double) * (size_t)n);
+        inverse[j] = 1;
+        for (ptrdiff_t k = j; k >= 0; k--) {
+            inverse[k] /= a[k * m + k];
+            add_row(inverse, a + k * m, -inverse[k], k);
+        }
+        squares += row_product(a + j * m, a + j * m, j + 1);
+        inverted += row_product(inverse, inverse, j + 1);
+    }
+    return sqrt(squares) * sqrt(inverted);
+}
+
 /* A symmetric matrix w (n, n) becomes tridiagonal: d its diagonal, e from its second item on what stands beside it, and w the
    turning there, a column a row. */
 VECTOR static void tridiagonal_of(double *w, double *d, double *e, ptrdiff_t n) {
@@ -283,6 +313,23 @@ int NAME(dense_qr)(const REAL *x, REAL *q, REAL *r, ptrdiff_t batch, ptrdiff_t m
             for (ptrdiff_t j = 0; j < n; j++) q[i * n + j] = (REAL)made[j * m + i];
         for (ptrdiff_t i = 0; i < n; i++)
             for (ptrdiff_t j = 0; j < n; j++) r[i * n + j] = (REAL)(j < i ? 0 : a[j * m + i]);
+    }
+    return 1;
+}
+
+int NAME(dense_lstsq)(const REAL *x, const REAL *b, REAL *y, ptrdiff_t batch, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k) {
+    double a[DENSE_MOST * DENSE_MOST], tau[DENSE_MOST], side[DENSE_MOST];
+    const double most = 0.25 / ((double)m * (sizeof(REAL) == 4 ? 0x1p-23 : 0x1p-52));
+    for (ptrdiff_t at = 0; at < batch; at++, x += m * n, b += m * k, y += n * k) {
+        for (ptrdiff_t j = 0; j < n; j++)
+            for (ptrdiff_t i = 0; i < m; i++) a[j * m + i] = x[i * n + j];
+        if (!reflect_columns(a, tau, m, n) || !all_are_finite(a, m * n) || !(condition_of(a, side, m, n) < most)) return 0;
+        for (ptrdiff_t c = 0; c < k; c++) {
+            for (ptrdiff_t i = 0; i < m; i++) side[i] = b[i * k + c];
+            if (!all_are_finite(side, m)) return 0;
+            solve_reflected(a, tau, side, m, n);
+            for (ptrdiff_t i = 0; i < n; i++) y[i * k + c] = (REAL)side[i];
+        }
     }
     return 1;
 }

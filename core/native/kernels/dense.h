@@ -19,6 +19,8 @@ static inline ptrdiff_t dense_few(ptrdiff_t m, ptrdiff_t n) { return m < n ? m :
                               int unit);                                                                             \
     /* q (m, n), r (n, n) of x (m, n), m >= n, as LAPACK has their signs; only of mode "reduced" */                  \
     int dense_qr_##S(const T *x, T *q, T *r, ptrdiff_t batch, ptrdiff_t m, ptrdiff_t n, const char *mode);           \
+    /* y (n, k) of least |x @ y - b|, x (m, n) with m >= n and surely of full rank, b (m, k) */                       \
+    int dense_lstsq_##S(const T *x, const T *b, T *y, ptrdiff_t batch, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k);       \
     /* values (n,), rising, and vectors (n, n), a column each */                                                     \
     int dense_eigh_##S(const T *x, T *values, T *vectors, ptrdiff_t batch, ptrdiff_t n, const char *mirror);         \
     /* u (m, k), s (k,), falling, v (k, n) of x (m, n), k the smaller of the two */                                  \

@@ -67,15 +67,17 @@ typedef struct {
 
 static void pick_some(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const picked *c = context;
-    const ptrdiff_t inner = c->inner, size = c->size;
-    const ptrdiff_t plane = begin / c->count;
+    const ptrdiff_t inner = c->inner, size = c->size, count = c->count; /* what is written might be them, for all C knows */
+    const ptrdiff_t plane = begin / count;
     const char *table = c->table + plane * size * inner;
-    ptrdiff_t row = begin, first = plane * c->count; /* of the plane */
+    const int64_t *const all = c->index;
+    char *const y = c->y;
+    ptrdiff_t row = begin, first = plane * count; /* of the plane */
 #define ROWS(COPY)                                                                             \
-    for (; row < end; first += c->count, table += size * inner) {                              \
-        const ptrdiff_t past = first + c->count < end ? first + c->count : end;                \
-        const int64_t *index = c->index - first;                                               \
-        for (; row < past; row++) COPY(c->y + row * inner, table + placed(index[row], size) * inner); \
+    for (; row < end; first += count, table += size * inner) {                                 \
+        const ptrdiff_t past = first + count < end ? first + count : end;                      \
+        const int64_t *const index = all - first;                                              \
+        for (; row < past; row++) COPY(y + row * inner, table + placed(index[row], size) * inner); \
     }
 #define COPY_4(to, from) memcpy(to, from, 4)
 #define COPY_8(to, from) memcpy(to, from, 8)
@@ -111,16 +113,20 @@ static ptrdiff_t row_in_x(const pick_shape *s, ptrdiff_t row) {
     return at;
 }
 
-#define EACH_ROW(BODY)                                                                            \
-    const pick_shape *s = c->s;                                                                   \
-    const ptrdiff_t n = s->shape[s->ndim - 1], step = s->step[s->dim], own = s->dim != s->ndim - 1; \
-    for (ptrdiff_t row = begin * c->rows; row < end * c->rows; row++) {                           \
-        const int64_t *index = c->index + row * n;                                                \
-        const ptrdiff_t first = row_in_x(s, row);                                                 \
-        for (ptrdiff_t k = 0; k < n; k++) {                                                       \
-            const ptrdiff_t at = first + (ptrdiff_t)index[k] * step + k * own;                    \
-            BODY;                                                                                 \
-        }                                                                                         \
+/* BODY(x, y, at, k): of a row of the index, items begin at x and y. Along the last axis a row is its own table. */
+#define EACH_ROW(TYPE, BODY)                                                                      \
+    const pick_shape *const s = c->s;                                                             \
+    const ptrdiff_t n = s->shape[s->ndim - 1], step = s->step[s->dim], last = end * c->rows;      \
+    const int64_t *const all = c->index;                                                          \
+    char *const x_ = c->x, *const y_ = c->y;                                                      \
+    for (ptrdiff_t row = begin * c->rows; row < last; row++) {                                    \
+        const int64_t *const index = all + row * n;                                               \
+        TYPE *const x = (TYPE *)x_ + row_in_x(s, row), *const y = (TYPE *)y_ + (y_ ? row * n : 0); \
+        (void)y;                                                                                  \
+        if (s->dim == s->ndim - 1)                                                                \
+            for (ptrdiff_t k = 0; k < n; k++) { BODY(x, y, (ptrdiff_t)index[k], k); }             \
+        else                                                                                      \
+            for (ptrdiff_t k = 0; k < n; k++) { BODY(x, y, (ptrdiff_t)index[k] * step + k, k); }  \
     }
 #define EACH_ITEM(BODY)                            \
     if (c->item == 4) BODY(item_4)                 \
@@ -129,14 +135,22 @@ static ptrdiff_t row_in_x(const pick_shape *s, ptrdiff_t row) {
 
 static void pick_items(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const along *c = context;
-#define PICK(TYPE) { EACH_ROW(((TYPE *)c->y)[row * n + k] = ((const TYPE *)c->x)[at]) }
+#define PICKED(x, y, at, k) y[k] = x[at]
+#define PICK(TYPE) { EACH_ROW(TYPE, PICKED) }
     EACH_ITEM(PICK)
 }
 
 static void put_items(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const along *c = context;
-#define PUT(TYPE) { EACH_ROW(((TYPE *)c->x)[at] = c->y ? ((const TYPE *)c->y)[row * n + k] : 0) }
-    EACH_ITEM(PUT)
+#define WRITTEN(x, y, at, k) x[at] = y[k]
+#define EMPTIED(x, y, at, k) x[at] = 0
+#define PUT(TYPE) { EACH_ROW(TYPE, WRITTEN) }
+#define EMPTY(TYPE) { EACH_ROW(TYPE, EMPTIED) }
+    if (c->y) {
+        EACH_ITEM(PUT)
+    } else {
+        EACH_ITEM(EMPTY)
+    }
 }
 
 static ptrdiff_t product(const ptrdiff_t *shape, int from, int to) {
@@ -201,7 +215,9 @@ enum { SPAN = 32 };
 
 static void NAME(add_items)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const along *c = context;
-    EACH_ROW(((REAL *)c->x)[at] += ((const REAL *)c->y)[row * n + k])
+#define ADDED(x, y, at, k) x[at] += y[k]
+    EACH_ROW(REAL, ADDED)
+#undef ADDED
 }
 
 void NAME(add_along)(const pick_shape *s, const int64_t *index, REAL *x, const REAL *y) {
@@ -210,16 +226,22 @@ void NAME(add_along)(const pick_shape *s, const int64_t *index, REAL *x, const R
 }
 
 /* As amax, amin and the product of all that meets in a place; NaN is greater and less than all. */
+#define JOIN_greatest(x, y, at, k) NAME(greatest)(x + at, y[k])
+#define JOIN_least(x, y, at, k) NAME(least)(x + at, y[k])
+#define JOIN_multiplied(x, y, at, k) NAME(multiplied)(x + at, y[k])
 #define MEETING(name, JOINED)                                                                            \
     INLINE void NAME(name)(REAL *a, REAL b) { *a = JOINED; }                                             \
     static void NAME(name##_items)(void *context, ptrdiff_t begin, ptrdiff_t end) {                      \
         const along *c = context;                                                                        \
-        EACH_ROW(NAME(name)((REAL *)c->x + at, ((const REAL *)c->y)[row * n + k]))                       \
+        EACH_ROW(REAL, JOIN_##name)                                                                      \
     }
 MEETING(greatest, NAME(sm_maximum)(*a, b))
 MEETING(least, NAME(sm_minimum)(*a, b))
 MEETING(multiplied, *a * b)
 #undef MEETING
+#undef JOIN_greatest
+#undef JOIN_least
+#undef JOIN_multiplied
 
 int NAME(reduce_along)(const pick_shape *s, const int64_t *index, REAL *x, const REAL *y, const char *how) {
     const parallel_body body = !strcmp(how, "amax")   ? NAME(greatest_items)

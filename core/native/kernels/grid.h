@@ -11,8 +11,12 @@ typedef struct {
 } grid_shape;
 
 /* y (batch, channels, places) = x at grid (batch, places, 2), whose items are (x, y): between four pixels, zeros outside. 0
-   where a place is not finite or far off. */
-int grid_read_f32(const grid_shape *s, const float *x, const float *grid, float *y);
-int grid_read_f64(const grid_shape *s, const double *x, const double *grid, double *y);
+   where a place is not finite or far off. Then what comes back to x and to grid, where there is room for it. */
+#define DECLARE_GRID(T, S)                                                         \
+    int grid_read_##S(const grid_shape *s, const T *x, const T *grid, T *y);       \
+    int grid_back_##S(const grid_shape *s, const T *g, const T *x, const T *grid, T *gx, T *ggrid);
+DECLARE_GRID(float, f32)
+DECLARE_GRID(double, f64)
+#undef DECLARE_GRID
 
 #endif

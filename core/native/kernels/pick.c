@@ -72,6 +72,12 @@ static void put_rows(const index_plan *p, const int64_t *index, char *y, const c
     }
 }
 
+/* y at the index = one item */
+static void put_item(const index_plan *p, const int64_t *index, char *y, const char *one, ptrdiff_t item) {
+    for (ptrdiff_t k = 0; k < p->outer * p->many; k++)
+        fill_axes(y + row_at(p, index, k) * p->inner * item, 1, &p->inner, &item, one, item);
+}
+
 static void copied(const char *x, char *y, ptrdiff_t size, ptrdiff_t item) {
     if (size * item < SMALL_BYTES) memcpy(y, x, (size_t)(size * item));
     else copy_array(y, x, 1, &size, &item, item);
@@ -84,6 +90,7 @@ void index_put(const index_plan *p, int kind, const char *x, char *y, ptrdiff_t 
     const int64_t *index = joined(p, own);
     if (kind == ADDS_FLOAT) add_rows_f32((const float *)values, index, (float *)y, p->outer, p->many, p->size, p->inner);
     else if (kind == ADDS_DOUBLE) add_rows_f64((const double *)values, index, (double *)y, p->outer, p->many, p->size, p->inner);
+    else if (kind == PUTS_ONE) put_item(p, index, y, values, item);
     else put_rows(p, index, y, values, p->inner * item);
 }
 

@@ -23,8 +23,8 @@ int index_planned(index_plan *plan, const ptrdiff_t *shape, int ndim, const char
 /* y = x[index], of items of so many bytes; `own` has room for an index, or is NULL where there is one array. */
 void index_pick(const index_plan *plan, const char *x, char *y, int64_t *own, ptrdiff_t item);
 
-/* y = x, then y[index] = values, or += values. Of equal places the last stays. */
-enum { PUTS, ADDS_FLOAT, ADDS_DOUBLE };
+/* y = x, then y[index] = values, or one value, or += values. Of equal places the last stays. */
+enum { PUTS, PUTS_ONE, ADDS_FLOAT, ADDS_DOUBLE };
 void index_put(const index_plan *plan, int kind, const char *x, char *y, ptrdiff_t size, const char *values, int64_t *own,
                ptrdiff_t item);
 

@@ -15,4 +15,8 @@ DECLARE_RUNNING(float, f32)
 DECLARE_RUNNING(double, f64)
 DECLARE_RUNNING(int64_t, i64)
 
+/* The logarithm of the sum of exponentials up to each item (running_log.c). */
+void running_log_f32(const float *x, float *y, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner);
+void running_log_f64(const double *x, double *y, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner);
+
 #endif

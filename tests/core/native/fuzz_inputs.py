@@ -271,6 +271,34 @@ def small_rows(rng: Any, bits: int) -> Made:
     return (table[0], index, *table[1:]), {}
 
 
+def transformed(rng: Any, half: bool) -> Made:
+    x = rng.standard_normal((*sizes(rng, int(rng.integers(0, 3)), 60), size(rng)))
+    norm = str(rng.choice(["backward", "ortho", "forward"]))
+    return (x,), {"dim": x.ndim - 1, **({} if half else {"inverse": bool(rng.random() < 0.5)}), "norm": norm}
+
+
+def sampled(rng: Any) -> Made:
+    image = (int(rng.integers(1, 4)), size(rng, 33), int(rng.integers(1, 20)), int(rng.integers(1, 20)))
+    places = (image[0], size(rng, 33), size(rng, 20), 2)
+    return (rng.standard_normal(image), rng.uniform(-1.3, 1.3, places)), {"align": bool(rng.random() < 0.5)}
+
+
+def bordered(rng: Any) -> Made:
+    shape, mode = sizes(rng, int(rng.integers(1, 5)), 5000), str(rng.choice(["reflect", "replicate", "circular"]))
+    shape = tuple(max(n, 1) for n in shape)
+    most = [min({"reflect": n - 1, "replicate": 9, "circular": n}[mode], 40) if k >= len(shape) - 3 else 0
+            for k, n in enumerate(shape)]  # fmt: skip
+    border = tuple((int(rng.integers(0, m + 1)), int(rng.integers(0, m + 1))) for m in most)
+    return (rng.standard_normal(shape),), {"border": border, "mode": mode}
+
+
+def overdetermined(rng: Any) -> Made:
+    n, batch = int(rng.integers(1, 20)), tuple(int(rng.integers(1, 4)) for _ in range(int(rng.integers(0, 3))))
+    m = n + int(rng.integers(0, 20))
+    a = rng.standard_normal((*batch, m, n)) + 3 * np.eye(m, n)
+    return (a, rng.standard_normal((*batch, m, int(rng.integers(1, 5))))), {"rtol": None}
+
+
 CASES: dict[str, Callable[[Any], Made]] = {
     "sum": reduced, "mean": extreme, "amax": extreme, "amin": extreme, "argmax": found, "argmin": found,
     "softmax": along, "log_softmax": along, "layer_norm": normed, "rms_norm": lambda rng: normed(rng, False),
@@ -285,5 +313,7 @@ CASES: dict[str, Callable[[Any], Made]] = {
     "weight_int8_linear": eight, "weight_int4_linear": of_four, "int8_embedding": lambda rng: small_rows(rng, 8),
     "int4_embedding": lambda rng: small_rows(rng, 4),
     "cumsum": lambda rng: (along(rng)[0], {"dim": 0, "reverse": bool(rng.random() < 0.5)}),
-    "cummax": along, "cummin": along, "cumprod": along,
+    "cummax": along, "cummin": along, "cumprod": along, "logcumsumexp": along, "grid_sample": sampled,
+    "fft_of_real": lambda rng: transformed(rng, False), "fft_r2c": lambda rng: transformed(rng, True),
+    "self_pad": bordered, "lstsq": overdetermined,
 }  # fmt: skip

@@ -63,9 +63,10 @@ int read_tensors(PyObject *object, Tensors *tensors) {
 }
 
 PyObject *named_pair(PyTypeObject *type, PyObject *pair) {
-    if (!pair || !type || !PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2) return pair;
-    PyObject *out = type->tp_alloc(type, 2);
-    for (Py_ssize_t k = 0; out && k < 2; k++) PyTuple_SET_ITEM(out, k, Py_NewRef(PyTuple_GET_ITEM(pair, k)));
+    if (!pair || !type || !PyTuple_CheckExact(pair)) return pair;
+    const Py_ssize_t n = PyTuple_GET_SIZE(pair);
+    PyObject *out = type->tp_alloc(type, n);
+    for (Py_ssize_t k = 0; out && k < n; k++) PyTuple_SET_ITEM(out, k, Py_NewRef(PyTuple_GET_ITEM(pair, k)));
     Py_DECREF(pair);
     return out;
 }

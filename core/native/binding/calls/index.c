@@ -254,7 +254,7 @@ static PyObject *put_at(PyObject *input, PyObject *indices, PyObject *values, in
     PyArrayObject *first = (PyArrayObject *)b.arrays[0];
     for (int k = 0; k < PyArray_NDIM(first); k++) shape[ndim++] = PyArray_DIM(first, k);
     for (int k = b.found; k < PyArray_NDIM(x); k++) shape[ndim++] = PyArray_DIM(x, k);
-    if (PyArray_NDIM(from) == ndim && PyArray_CompareLists(PyArray_DIMS(from), shape, ndim)) {
+    if ((!PyArray_NDIM(from) && !accumulate) || (PyArray_NDIM(from) == ndim && PyArray_CompareLists(PyArray_DIMS(from), shape, ndim))) {
         source = Py_NewRef(values);
     } else if (!PyArray_NDIM(from) && is_unnoted(values)) {
         PyObject *array = new_array(PyArray_TYPE(from), ndim, shape, NULL);
@@ -271,44 +271,6 @@ static PyObject *put_at(PyObject *input, PyObject *indices, PyObject *values, in
     for (int k = 0; k < made; k++) Py_DECREF(args[k + 2]);
     Py_DECREF(source);
     return found;
-}
-
-/* Whether two arrays have one shape. */
-static int one_shape(PyArrayObject *a, PyArrayObject *b) {
-    return PyArray_NDIM(a) == PyArray_NDIM(b) && PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(b), PyArray_NDIM(a));
-}
-
-/* The items where a mask of the same shape is true. */
-static PyObject *masked_items(PyObject *input, PyObject *mask) {
-    return one_shape(array_in(input), array_in(mask)) && PyArray_NDIM(array_in(mask)) ? items_at(input, mask) : NULL;
-}
-
-/* y = x, with the items of `from`, in order, where the mask is true; no branch asks it. */
-#define PUT_MASKED(T)                                                                      \
-    do {                                                                                   \
-        const T *const next = (const T *)from;                                             \
-        T *restrict const to = (T *)y;                                                     \
-        for (npy_intp k = 0, at = 0; at < many; k++) {                                     \
-            const T truth = truths[k] != 0;                                                \
-            to[k] ^= (to[k] ^ next[at]) & (T)(0 - truth);                                  \
-            at += truth;                                                                   \
-        }                                                                                  \
-    } while (0)
-
-static PyObject *filled_in_order(PyObject *input, PyObject *mask, PyObject *source) {
-    PyArrayObject *x = array_in(input), *m = array_in(mask), *s = array_in(source);
-    const npy_intp item = PyArray_ITEMSIZE(x);
-    if (!one_shape(x, m) || !same_kind(input, source) || !is_unnoted(input) || !is_unnoted(source)) return NULL;
-    const char *const truths = PyArray_BYTES(m), *const from = PyArray_BYTES(s);
-    npy_intp many = 0;
-    for (npy_intp k = 0; k < PyArray_SIZE(m); k++) many += truths[k] != 0;
-    PyObject *copy = PyArray_SIZE(s) < many ? NULL : array_copied(x);
-    if (!copy) return NULL;
-    char *const y = PyArray_BYTES((PyArrayObject *)copy);
-    if (item == 4) PUT_MASKED(uint32_t);
-    else if (item == 8) PUT_MASKED(uint64_t);
-    else PUT_MASKED(uint8_t);
-    return (PyObject *)tensor_over(copy, ((Tensor *)input)->kind);
 }
 
 /* Where a mask is true, the indices as rows. */
@@ -366,6 +328,17 @@ static PyObject *scattered(PyObject *op, PyObject *input, int dim, PyObject *ind
     PyObject *args[] = {input, index, src, dims.number[dim]}, *found = src ? operate_on(op, args, 3) : NULL;
     Py_XDECREF(src);
     return found;
+}
+
+/* Items of `src`, of the index's shape, reduced into the places that it names. */
+static PyObject *reduced_into(PyObject *op, PyObject *input, int dim, PyObject *index, PyObject *src, PyObject *reduce, int include_self) {
+    static const char *const words[] = {"sum", "prod", "amax", "amin"};
+    PyArrayObject *at = array_in(index), *from = array_in(src);
+    if (choice_of(reduce, words, 4) < 0 || !same_kind(src, input) || PyArray_NDIM(from) != PyArray_NDIM(at) ||
+        !PyArray_CompareLists(PyArray_DIMS(from), PyArray_DIMS(at), PyArray_NDIM(at)))
+        return NULL;
+    PyObject *args[] = {input, index, src, dims.number[dim], reduce, include_self ? Py_True : Py_False};
+    return operate_on(op, args, 3);
 }
 
 /* The dimensions follow the tensor, or have their name. */

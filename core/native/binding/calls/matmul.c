@@ -1,4 +1,5 @@
 /* Products of matrices and vectors: whether they fit, and the steps that those of vectors take. */
+#include "kernels/dense.h"
 #include "kernels/int8.h"
 #include "generated/parsers.h"
 
@@ -175,6 +176,40 @@ static PyObject *int8_layer(PyObject *op, PyObject *input, PyObject *weight, PyO
     PyObject *args[] = {input, weight, scale, left_out(bias) ? Py_None : bias, Py_None, zero,
                         activation ? activation : nothing};
     return operate_on(op, args, 5);
+}
+
+/* An array without items of a type, or an int64 (a new reference). */
+static PyObject *nothing_of(int type, PyObject *kind) {
+    const npy_intp none = 0;
+    return (PyObject *)tensor_over(new_array(type, 1, &none, NULL), kind);
+}
+static PyObject *whole_number(npy_intp number) {
+    PyObject *array = new_array(NPY_INT64, 0, NULL, NULL);
+    if (array) *(int64_t *)PyArray_DATA((PyArrayObject *)array) = number;
+    return tensor_of_array(array);
+}
+
+/* Of one matrix, surely of full rank, and right sides, where no gradient is wanted: the solution, and what lstsq gives with it. */
+static PyObject *least_squares(PyObject *A, PyObject *B) {
+    PyArrayObject *a = array_in(A), *b = array_in(B);
+    if (PyArray_NDIM(a) != 2 || PyArray_NDIM(b) != 2 || !same_kind(A, B) || !PyArray_ISCARRAY_RO(a) || !PyArray_ISCARRAY_RO(b) ||
+        !is_unnoted(A) || !is_unnoted(B))
+        return NULL;
+    const npy_intp m = PyArray_DIM(a, 0), n = PyArray_DIM(a, 1), k = PyArray_DIM(b, 1), shape[] = {n, k};
+    if (n < 1 || n > m || m > DENSE_MOST || k < 1 || PyArray_DIM(b, 0) != m) return NULL;
+    const int type = PyArray_TYPE(a);
+    PyObject *y = new_array(type, 2, shape, NULL), *kind = ((Tensor *)A)->kind;
+    if (!y) return NULL;
+    void *to = PyArray_DATA((PyArrayObject *)y);
+    if (!(type == NPY_FLOAT ? dense_lstsq_f32(PyArray_DATA(a), PyArray_DATA(b), to, 1, m, n, k)
+                            : dense_lstsq_f64(PyArray_DATA(a), PyArray_DATA(b), to, 1, m, n, k))) {
+        Py_DECREF(y);
+        return NULL;
+    }
+    PyObject *made[] = {(PyObject *)tensor_over(y, kind), nothing_of(type, kind), whole_number(n), nothing_of(type, kind)}, *all = NULL;
+    if (made[0] && made[1] && made[2] && made[3]) all = PyTuple_Pack(4, made[0], made[1], made[2], made[3]);
+    for (int i = 0; i < 4; i++) Py_XDECREF(made[i]);
+    return all;
 }
 
 #include "generated/parse_matmul.h"

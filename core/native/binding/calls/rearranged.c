@@ -1,5 +1,5 @@
-/* Calls that give items in another arrangement, and whose result no gradient goes through: pixel_shuffle, block_diag, a border
-   of the tensor's own items and their kin go straight from arrays to an array. Where a gradient is wanted, Python makes them
+/* Calls that give items in another arrangement, and whose result no gradient goes through: pixel_shuffle, block_diag and their kin
+   go straight from arrays to an array. Where a gradient is wanted, Python makes them
    of ops. */
 #include "binding/adapter.h"
 #include "generated/parsers.h"
@@ -105,66 +105,6 @@ static PyObject *blocks_along(PyObject *const *tensors, Py_ssize_t count) {
         to += columns * item;
     }
     return (PyObject *)tensor_over(y, ((Tensor *)tensors[0])->kind);
-}
-
-/* -- a border of the tensor's own items ----------------------------------------------------------------------------- */
-
-enum { MOST_BORDER = 4096 /* items of an axis with its border */, BORDERED = 3 /* axes */ };
-enum { REFLECTED, REPLICATED, CIRCULAR };
-
-/* The item that place `at` of an axis of n shows. */
-static npy_intp shown_at(int mode, npy_intp at, npy_intp n) {
-    if (at >= 0 && at < n) return at;
-    if (mode == REPLICATED) return at < 0 ? 0 : n - 1;
-    if (mode == REFLECTED) return at < 0 ? -at : 2 * (n - 1) - at;
-    return at < 0 ? at + n : at - n;
-}
-
-#define BORDER_ROW(T)                                                                                       \
-    do {                                                                                                    \
-        for (npy_intp k = 0; k < before; k++) ((T *)to)[k] = ((const T *)from)[at[k]];                      \
-        for (npy_intp k = before + n; k < wide; k++) ((T *)to)[k] = ((const T *)from)[at[k]];               \
-    } while (0)
-
-/* A row with its border on either side; at: which item each place shows. */
-static void border_row(char *to, const char *from, const int32_t *at, npy_intp before, npy_intp n, npy_intp wide, npy_intp item) {
-    memcpy(to + before * item, from, (size_t)(n * item));
-    if (item == 4) BORDER_ROW(uint32_t);
-    else if (item == 8) BORDER_ROW(uint64_t);
-    else BORDER_ROW(uint8_t);
-}
-
-PyObject *bordered_by_itself(PyObject *input, const Sizes *pad, PyObject *mode) {
-    static const char *const modes[] = {"reflect", "replicate", "circular"};
-    PyArrayObject *x = array_in(input);
-    const int how = mode ? choice_of(mode, modes, 3) : -1, ndim = PyArray_NDIM(x), axes = pad->n / 2;
-    const npy_intp item = PyArray_ITEMSIZE(x);
-    npy_intp shape[MOST_AXES];
-    int32_t at[BORDERED][MOST_BORDER]; /* of the last axis, the one before and the one before that */
-    if (how < 0 || pad->n % 2 || axes < 1 || axes > BORDERED || axes > ndim || ndim >= MOST_AXES || !PyArray_SIZE(x) ||
-        (item != 1 && item != 4 && item != 8) || !is_unnoted(input))
-        return NULL;
-    shape_before(x, 0, shape);
-    npy_intp outer = 1, size[BORDERED] = {1, 1, 1}, wide[BORDERED] = {1, 1, 1};
-    memset(at[1], 0, sizeof **at);
-    memset(at[2], 0, sizeof **at);
-    for (int d = 0; d < axes; d++) {
-        const npy_intp n = size[d] = shape[ndim - 1 - d], before = pad->at[2 * d], after = pad->at[2 * d + 1];
-        const npy_intp most = how == REFLECTED ? n - 1 : how == CIRCULAR ? n : MOST_BORDER;
-        if (before < 0 || after < 0 || before > most || after > most || n + before + after > MOST_BORDER) return NULL;
-        wide[d] = shape[ndim - 1 - d] = n + before + after;
-        for (npy_intp k = 0; k < wide[d]; k++) at[d][k] = (int32_t)shown_at(how, k - before, n);
-    }
-    for (int k = 0; k < ndim - axes; k++) outer *= shape[k];
-    PyObject *y = new_array(PyArray_TYPE(x), ndim, shape, NULL);
-    if (!y) return NULL;
-    char *to = PyArray_BYTES((PyArrayObject *)y);
-    const char *volume = PyArray_BYTES(x);
-    for (npy_intp o = 0; o < outer; o++, volume += size[0] * size[1] * size[2] * item)
-        for (npy_intp i = 0; i < wide[2]; i++)
-            for (npy_intp j = 0; j < wide[1]; j++, to += wide[0] * item)
-                border_row(to, volume + (at[2][i] * size[1] + at[1][j]) * size[0] * item, at[0], pad->at[0], size[0], wide[0], item);
-    return (PyObject *)tensor_over(y, ((Tensor *)input)->kind);
 }
 
 /* -- products of all with all --------------------------------------------------------------------------------------- */

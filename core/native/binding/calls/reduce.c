@@ -3,6 +3,7 @@
 #include "generated/parsers.h"
 
 #include "kernels/kernel.h"
+#include "kernels/order.h"
 
 /* -- checks --------------------------------------------------------------------------------------------------------- */
 
@@ -165,6 +166,21 @@ static PyObject *order_of(PyObject *op, PyObject *input, int dim, int descending
     PyObject *at = pair && PyTuple_CheckExact(pair) && PyTuple_GET_SIZE(pair) == 2 ? Py_NewRef(PyTuple_GET_ITEM(pair, 1)) : NULL;
     Py_XDECREF(pair);
     return at;
+}
+
+/* The lower middle one of all items, where no gradient is wanted. */
+static PyObject *middle_of_all(PyObject *input) {
+    PyArrayObject *x = array_in(input);
+    const npy_intp n = PyArray_SIZE(x);
+    if (!n || n > QUIET_BYTES / PyArray_ITEMSIZE(x) || !PyArray_ISCARRAY_RO(x) || !is_unnoted(input)) return NULL;
+    PyObject *y = new_array(PyArray_TYPE(x), 0, NULL, NULL);
+    if (!y) return NULL;
+    int64_t at;
+    void *to = PyArray_DATA((PyArrayObject *)y);
+    const int found = PyArray_TYPE(x) == NPY_FLOAT ? selected_rows_f32(ORDER_MEDIAN, 0, 0, PyArray_DATA(x), to, &at, 1, n, 1)
+                                                   : selected_rows_f64(ORDER_MEDIAN, 0, 0, PyArray_DATA(x), to, &at, 1, n, 1);
+    if (!found) Py_SETREF(y, PyErr_NoMemory());
+    return (PyObject *)tensor_over(y, ((Tensor *)input)->kind);
 }
 
 #include "generated/parse_reduce.h"

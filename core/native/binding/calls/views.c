@@ -56,9 +56,34 @@ PyObject *reshaped_to(PyObject *input, const Sizes *sizes) {
     return sizes && view_ready(input, &to) && in_shape(array_in(input), sizes, &to) ? view_made(input, &to) : NULL;
 }
 
+/* All items in a row as a copy, where they do not lie so that a view would do and no gradient is wanted. */
+static PyObject *copied_in_row(PyObject *input, const Sizes *sizes) {
+    PyArrayObject *a = array_in(input);
+    const npy_intp n = PyArray_SIZE(a), item = PyArray_ITEMSIZE(a);
+    if (!sizes || sizes->n != 1 || (sizes->at[0] != -1 && sizes->at[0] != n) || !n || !PyArray_ISBEHAVED_RO(a) || !is_unnoted(input) ||
+        PyTypeNum_ISUSERDEF(PyArray_TYPE(a)))
+        return NULL;
+    npy_intp step = 0; /* from an item to the next one, over axes that have several */
+    int apart = 0;
+    for (int k = PyArray_NDIM(a) - 1; k >= 0; k--) {
+        if (PyArray_DIM(a, k) == 1) continue;
+        apart |= step && PyArray_STRIDE(a, k) != step;
+        step = PyArray_STRIDE(a, k) * PyArray_DIM(a, k);
+    }
+    PyObject *y = apart ? new_array(PyArray_TYPE(a), 1, &n, NULL) : NULL;
+    if (y) copy_array(PyArray_BYTES((PyArrayObject *)y), PyArray_BYTES(a), PyArray_NDIM(a), PyArray_DIMS(a), PyArray_STRIDES(a), item);
+    return (PyObject *)tensor_over(y, ((Tensor *)input)->kind);
+}
+
 /* The sizes follow the tensor, or have their name. */
-static PyObject *reshaped(PyObject *input, const Sizes *sizes, const Sizes *named) {
+static PyObject *viewed_as(PyObject *input, const Sizes *sizes, const Sizes *named) {
     return sizes && named ? NULL : reshaped_to(input, sizes ? sizes : named);
+}
+
+/* The same, or a copy. */
+static PyObject *reshaped(PyObject *input, const Sizes *sizes, const Sizes *named) {
+    PyObject *y = viewed_as(input, sizes, named);
+    return y || PyErr_Occurred() || (sizes && named) ? y : copied_in_row(input, sizes ? sizes : named);
 }
 
 static PyObject *flattened(PyObject *input, int first, int last) {

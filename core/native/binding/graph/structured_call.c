@@ -349,8 +349,6 @@ static PyObject *operate(Structured *self, PyObject *const *given, size_t nargsf
     }
     PyObject *array = PyTuple_Check(results) && shown ? PyTuple_GET_ITEM(results, 0) : results;
     Tensor *out = NULL;
-    if (usual && self->view) /* one of another dtype, Python marks */
-        usual = PyArray_DESCR((PyArrayObject *)array) == PyArray_DESCR((PyArrayObject *)first->array);
     if (usual && !(out = result_tensor(array, first)) && PyErr_Occurred()) goto done;
     if ((self->view || !out) && !(params = params_of(self, values))) goto fail;
     if (!out) {
