@@ -46,19 +46,21 @@ def _composed(x: Tensor, labels: Tensor, steps: Tensor, lengths: Tensor, blank: 
               average: bool) -> Tensor:  # fmt: skip
     """Return each sequence's loss, of ops."""
     times, n, _ = x.shape
+    on: dict[str, Any] = {"device": x.device}
+    labels, steps, lengths = (t.to(x.device) for t in (labels, steps, lengths))
     size = 2 * labels.shape[1] + 1
-    between = full((n, labels.shape[1]), blank, dtype=labels.dtype)
-    path = cat((stack((between, labels), 2).reshape(n, size - 1), full((n, 1), blank, dtype=labels.dtype)), 1)
-    skips = cat((zeros(n, min(2, size), dtype=labels.dtype), (path[:, 2:] != path[:, :-2]).long()), 1)
+    between = full((n, labels.shape[1]), blank, dtype=labels.dtype, **on)
+    path = cat((stack((between, labels), 2).reshape(n, size - 1), full((n, 1), blank, dtype=labels.dtype, **on)), 1)
+    skips = cat((zeros(n, min(2, size), dtype=labels.dtype, **on), (path[:, 2:] != path[:, :-2]).long()), 1)
     skips = (skips > 0) & (path != blank)
-    alpha = where(arange(size).unsqueeze(0) < 2, x[0].gather(1, path), NEVER)
+    alpha = where(arange(size, **on).unsqueeze(0) < 2, x[0].gather(1, path), NEVER)
     for t in range(1, times):
         ways = stack((alpha, _shifted(alpha, 1), where(skips, _shifted(alpha, 2), NEVER)), 0)
         alpha = where((steps > t).unsqueeze(1), logsumexp(ways, 0) + x[t].gather(1, path), alpha)
     last = (2 * lengths).unsqueeze(1)
     label = where(lengths.unsqueeze(1) > 0, alpha.gather(1, (last - 1).clamp(min=0)), NEVER)
     losses = -logsumexp(cat((alpha.gather(1, last), label), 1), 1)
-    chances = where(arange(times).unsqueeze(1) < steps, x.exp().sum(2), 0.0).sum(0)
+    chances = where(arange(times, **on).unsqueeze(1) < steps, x.exp().sum(2), 0.0).sum(0)
     losses = losses + (chances - chances.detach())  # the gradient through the normalisation, as PyTorch has it
     impossible = losses.detach() > -NEVER / 2
     losses = where(impossible, 0.0 if zero_infinity else float("inf"), losses)

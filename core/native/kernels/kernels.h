@@ -43,6 +43,9 @@ typedef struct {
     ptrdiff_t samples, channels, size;
 } batch_shape;
 
+/* Whether the forward kernel pays: channels of neighbours, or single items, many channels at a time. */
+static inline int batch_norm_takes(const batch_shape *s) { return s->size >= 16 || s->size == 1; }
+
 /* What group norm goes over: (samples, groups, inside, size), `inside` the channels of a group. */
 typedef struct {
     ptrdiff_t samples, groups, inside, size;

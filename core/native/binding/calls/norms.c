@@ -1,5 +1,6 @@
 /* Norms of channels where no gradient is wanted: straight from arrays to an array. */
 #include "generated/parsers.h"
+#include "kernels/kernel.h"
 #include "kernels/kernels.h"
 
 /* What a weight or bias has, one number a channel; NULL of what was left out. */
@@ -28,17 +29,26 @@ static double number_or(PyObject *object, double usual) {
     return !object ? usual : PyFloat_CheckExact(object) ? PyFloat_AS_DOUBLE(object) : PyLong_AsDouble(object);
 }
 
-/* running = (1 - momentum) running + momentum share now, by the ops that Python takes. -1 on an error. */
-static int moved_on(PyObject *running, PyObject *now, double momentum, double share) {
-    PyObject *left = PyObject_CallMethod(running, "mul_", "d", 1 - momentum), *add = left ? PyObject_GetAttrString(running, "add_") : NULL;
-    PyObject *args = PyTuple_Pack(1, now), *more = Py_BuildValue("{s:d}", "alpha", momentum * share);
-    PyObject *done = add && args && more ? PyObject_Call(add, args, more) : NULL;
-    Py_XDECREF(left);
-    Py_XDECREF(add);
-    Py_XDECREF(args);
-    Py_XDECREF(more);
-    Py_XDECREF(done);
-    return done ? 0 : -1;
+/* running = keep running + share now, rounded as mul_ and add_ round it. */
+#define MOVED_ON(T, S)                                                                                                  \
+    PRODUCTS_APART static void moved_on_##S(T *running, const T *now, T keep, T share, npy_intp n) {                    \
+        for (npy_intp k = 0; k < n; k++) {                                                                              \
+            const T kept = running[k] * keep, more = now[k] * share;                                                    \
+            running[k] = kept + more;                                                                                   \
+        }                                                                                                               \
+    }
+MOVED_ON(float, f32)
+MOVED_ON(double, f64)
+
+/* The same of tensors, as the two writes that it is. -1 on an error. */
+static int moved_on(PyObject *running, const void *now, double keep, double share) {
+    static PyObject *first, *second;
+    if ((!first && !(first = PyUnicode_InternFromString("mul_"))) || (!second && !(second = PyUnicode_InternFromString("add_")))) return -1;
+    PyArrayObject *a = array_in(running);
+    const npy_intp n = PyArray_SIZE(a);
+    if (PyArray_TYPE(a) == NPY_FLOAT) moved_on_f32(PyArray_DATA(a), now, (float)keep, (float)share, n);
+    else moved_on_f64(PyArray_DATA(a), now, keep, share, n);
+    return wrote((Tensor *)running, first) < 0 || wrote((Tensor *)running, second) < 0 ? -1 : 0;
 }
 
 /* By the batch's own mean and variance, towards which running ones move. */
@@ -48,10 +58,12 @@ static PyObject *batch_normed(PyObject *input, PyObject *running_mean, PyObject 
     PyObject *running[] = {running_mean, running_var}, *now[2] = {NULL, NULL}, *y = NULL;
     const npy_intp size = items_of_channel(input, weight, bias);
     const double momentum = number_or(momentum_, 0.1), eps = number_or(eps_, 1e-5);
-    if (!size || !is_of_channels(input, running_mean) || !is_of_channels(input, running_var) || !(eps > 0)) return NULL;
+    if (!size || !(eps > 0) || !(momentum >= 0 && momentum <= 1)) return NULL;
+    for (int k = 0; k < 2; k++)
+        if (!left_out(running[k]) && (!is_of_channels(input, running[k]) || plain_target((Tensor *)running[k]) <= 0)) return NULL;
     const batch_shape s = {PyArray_DIM(x, 0), PyArray_DIM(x, 1), size};
     const npy_intp n = s.samples * size;
-    if (n < 2) return NULL;
+    if (n < 2 || !batch_norm_takes(&s)) return NULL;
     PyObject *array = new_array(PyArray_TYPE(x), PyArray_NDIM(x), PyArray_DIMS(x), NULL), *kind = ((Tensor *)input)->kind;
     for (int k = 0; k < 2; k++) now[k] = (PyObject *)tensor_over(new_array(PyArray_TYPE(x), 1, &s.channels, NULL), kind);
     if (array && now[0] && now[1]) {
@@ -63,7 +75,9 @@ static PyObject *batch_normed(PyObject *input, PyObject *running_mean, PyObject 
         y = (PyObject *)tensor_over(Py_NewRef(array), kind);
     }
     for (int k = 0; k < 2; k++)
-        if (y && !left_out(running[k]) && moved_on(running[k], now[k], momentum, k ? (double)n / (double)(n - 1) : 1.0) < 0) Py_CLEAR(y);
+        if (y && !left_out(running[k]) &&
+            moved_on(running[k], PyArray_DATA(array_in(now[k])), 1 - momentum, momentum * (k ? (double)n / (double)(n - 1) : 1.0)) < 0)
+            Py_CLEAR(y);
     Py_XDECREF(array);
     Py_XDECREF(now[0]);
     Py_XDECREF(now[1]);
