@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from .. import native
 from ..base import dtypes
 from ..base.errors import text
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..rng import philox
@@ -143,6 +145,8 @@ class _Choice(threading.local):
 
 
 choice = _Choice()
+if native.module is not None:
+    native.module.set_attention_choice(choice)  # native/binding/calls/attention.c asks it
 
 
 def _check(op: str, query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float, is_causal: bool) -> None:
@@ -203,15 +207,6 @@ def _shapes(op: str, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tenso
                 )  # fmt: skip
 
 
-def _alike(query: Any, key: Any, value: Any) -> bool:
-    """Return whether all are floating tensors of one kind and shape, for which there is nothing to check."""
-    if not (isinstance(query, Tensor) and isinstance(key, Tensor) and isinstance(value, Tensor)):
-        return False
-    shape = query._a.shape
-    return (query._kind is key._kind is value._kind and shape == key._a.shape == value._a.shape and len(shape) > 1
-            and shape[-1] > 0 and query.dtype.category == 2)  # fmt: skip
-
-
 def _shared(op: str, query: Tensor, key: Tensor, value: Tensor) -> bool:
     """Return whether several heads of queries share one of keys and values; raises where they cannot."""
     if min(query.ndim, key.ndim, value.ndim) < 3:
@@ -226,7 +221,9 @@ def _shared(op: str, query: Tensor, key: Tensor, value: Tensor) -> bool:
     return any(heads != t._a.shape[-3] for t in (key, value))
 
 
-@public(method=False, namespace="nn.functional")
+@public(method=False, namespace="nn.functional", home="attention",
+        fast=[Fast(body="attended(op.attention, query, key, value, is_causal, scale)",
+                   types=dict.fromkeys(("query", "key", "value"), "real"))])  # fmt: skip
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
                                  dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
                                  enable_gqa: bool = False) -> Tensor:  # fmt: skip
@@ -244,10 +241,6 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     core.Size([1, 2, 4])
     """
     op = "scaled_dot_product_attention"
-    usual = attn_mask is None and not dropout_p and not enable_gqa and choice.ways[:1] == ("one",)
-    if usual and _alike(query, key, value):
-        factor = 1 / math.sqrt(query._a.shape[-1]) if scale is None else float(scale)
-        return _attention(query, key, value, None, scale=factor, causal=bool(is_causal))  # type: ignore[no-any-return]
     _check(op, query, key, value, attn_mask, dropout_p, is_causal)
     shared = bool(enable_gqa) and _shared(op, query, key, value)
     _shapes(op, query, key, value, attn_mask, shared)

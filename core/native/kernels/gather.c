@@ -65,6 +65,8 @@ typedef struct {
     ptrdiff_t count, size, inner;
 } picked;
 
+enum { FEW_PLACES = 1024 };
+
 static void pick_some(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const picked *c = context;
     const ptrdiff_t inner = c->inner, size = c->size, count = c->count; /* what is written might be them, for all C knows */
@@ -73,18 +75,24 @@ static void pick_some(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const int64_t *const all = c->index;
     char *const y = c->y;
     ptrdiff_t row = begin, first = plane * count; /* of the plane */
-#define ROWS(COPY)                                                                             \
+    int64_t own[FEW_PLACES];
+    const int again = count <= FEW_PLACES && end - begin > count && (inner == 4 || inner == 8);
+#define ROWS(COPY, PLACED, FROM)                                                               \
     for (; row < end; first += count, table += size * inner) {                                 \
         const ptrdiff_t past = first + count < end ? first + count : end;                      \
-        const int64_t *const index = all - first;                                              \
-        for (; row < past; row++) COPY(y + row * inner, table + placed(index[row], size) * inner); \
+        const int64_t *const index = (FROM) - first;                                           \
+        for (; row < past; row++) COPY(y + row * inner, table + PLACED(index[row], size) * inner); \
     }
 #define COPY_4(to, from) memcpy(to, from, 4)
 #define COPY_8(to, from) memcpy(to, from, 8)
 #define COPY_ALL(to, from) memcpy(to, from, (size_t)inner)
-    if (inner == 4) ROWS(COPY_4)
-    else if (inner == 8) ROWS(COPY_8)
-    else ROWS(COPY_ALL)
+#define THERE(index, size) (index)
+    for (ptrdiff_t k = 0; again && k < count; k++) own[k] = placed(all[k], size); /* once for all planes */
+    if (again && inner == 4) ROWS(COPY_4, THERE, own)
+    else if (again) ROWS(COPY_8, THERE, own)
+    else if (inner == 4) ROWS(COPY_4, placed, all)
+    else if (inner == 8) ROWS(COPY_8, placed, all)
+    else ROWS(COPY_ALL, placed, all)
 #undef ROWS
 }
 

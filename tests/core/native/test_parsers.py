@@ -101,6 +101,7 @@ PLAIN: dict[str, tuple[Any, ...]] = {
     "linalg_lstsq": (real(4, 3), real(4, 2)), "median": (X,), "logcumsumexp": (X, 1),
     **{f"fft_{name}": (X, None, 0) for name in ("fft", "ifft", "rfft")},
     **dict.fromkeys(("real", "imag", "view_as_real"), (core.complex(X, real(4, 3)),)),
+    "nn_functional_scaled_dot_product_attention": (CUBE, CUBE + 1, CUBE - 1, None, 0.0, True, 0.5),
     "nn_functional_group_norm": (IMAGE, 2, real(2), real(2), 1e-4),
     "nn_functional_batch_norm": (IMAGE, real(2), core.ones(2), real(2), real(2), True, 0.2, 1e-4),
     **{f"nn_functional_adaptive_{how}_pool1d": (SERIES, 3) for how in ("avg", "max")},
