@@ -271,12 +271,6 @@ def small_rows(rng: Any, bits: int) -> Made:
     return (table[0], index, *table[1:]), {}
 
 
-def transformed(rng: Any, half: bool) -> Made:
-    x = rng.standard_normal((*sizes(rng, int(rng.integers(0, 3)), 60), size(rng)))
-    norm = str(rng.choice(["backward", "ortho", "forward"]))
-    return (x,), {"dim": x.ndim - 1, **({} if half else {"inverse": bool(rng.random() < 0.5)}), "norm": norm}
-
-
 def sampled(rng: Any) -> Made:
     image = (int(rng.integers(1, 4)), size(rng, 33), int(rng.integers(1, 20)), int(rng.integers(1, 20)))
     places = (image[0], size(rng, 33), size(rng, 20), 2)
@@ -314,6 +308,5 @@ CASES: dict[str, Callable[[Any], Made]] = {
     "int4_embedding": lambda rng: small_rows(rng, 4),
     "cumsum": lambda rng: (along(rng)[0], {"dim": 0, "reverse": bool(rng.random() < 0.5)}),
     "cummax": along, "cummin": along, "cumprod": along, "logcumsumexp": along, "grid_sample": sampled,
-    "fft_of_real": lambda rng: transformed(rng, False), "fft_r2c": lambda rng: transformed(rng, True),
     "self_pad": bordered, "lstsq": overdetermined,
 }  # fmt: skip
