@@ -26,7 +26,8 @@ MORE = {
 # entries that leave some of what their row takes to it: several index arrays, vectors, volumes, dimensions but the
 # last, modes, stacks that are repeated, more columns than rows
 NARROWER = {"fft_c2c", "fft_c2r", "fft_of_real", "fft_r2c", "index", "index_put", "linear", "logsumexp", "lstsq",
-            "max_pool", "prod", "qr", "roll", "scatter_add", "scatter_reduce", "solve_triangular", "std", "var"}  # fmt: skip
+            "max_pool", "prod", "qr", "roll", "scatter_add", "scatter_reduce", "solve_triangular", "std",
+            "var"}  # fmt: skip
 
 
 def _sets(name: str, dtype: str):
