@@ -113,3 +113,34 @@ def test_lengths_that_the_sequences_do_not_have() -> None:
         with pytest.raises(RuntimeError, match=said):
             F.ctc_loss(log, targets, steps, sizes)
     assert F.ctc_loss(log, targets, [4, 4, 4, 0], [0] * 4, reduction="none")[3].item() != 0
+
+
+def test_labels_out_of_range_and_behind_a_sequences_end() -> None:
+    log, lengths = core.tensor(chances(LOGITS)[:, :2]), core.tensor([TIMES, TIMES])
+    sizes = core.tensor([2, 1])
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        F.ctc_loss(log, core.tensor([[1, 3], [2, 1]]), lengths, sizes)
+    padded, other = (F.ctc_loss(log, core.tensor([[1, 2], [2, k]]), lengths, sizes) for k in (-1, 0))
+    assert padded.item() == other.item()
+
+
+def test_what_is_no_number_stays_in_its_sequence() -> None:
+    log, lengths = core.tensor(chances(LOGITS)), core.full((4,), TIMES, dtype=core.int64)
+    want = F.ctc_loss(log, core.tensor([[1], [2], [1], [2]]), lengths, lengths // TIMES, reduction="none")
+    log[1, 2, 1] = math.nan
+    x = log.clone().requires_grad_()
+    each = F.ctc_loss(x, core.tensor([[1], [2], [1], [2]]), lengths, lengths // TIMES, reduction="none")
+    assert each.isnan().tolist() == [False, False, True, False]
+    assert each[:2].tolist() == want[:2].tolist()
+    each.sum().backward()
+    assert x.grad.isnan().any(2).any(0).tolist() == [False, False, True, False]
+
+
+def test_an_impossible_sequence() -> None:
+    log, lengths = core.tensor(chances(LOGITS)[:, :2]), core.tensor([1, TIMES])
+    for zero in (False, True):
+        x = log.clone().requires_grad_()
+        each = F.ctc_loss(x, core.tensor([[1, 2], [2, 1]]), lengths, core.tensor([2, 2]), 0, "none", zero)
+        assert each[0].item() == (0 if zero else math.inf)
+        each.sum().backward()
+        assert x.grad[:, 0].abs().sum() == 0

@@ -83,3 +83,15 @@ def test_iterating_gives_views() -> None:
     rows = list(core.from_numpy(X.copy()))
     assert [tuple(r.shape) for r in rows] == [(3, 4)] * 2
     assert rows[0]._is_view()
+
+
+@pytest.mark.parametrize("n", [64, 65, 1024, 1025])
+def test_many_pieces_and_their_gradients(n: int) -> None:
+    a = np.random.default_rng(0).standard_normal((n, 2))
+    x = core.tensor(a, requires_grad=True)
+    for pieces in (x.unbind(0), x.split(1), x.chunk(n)):
+        assert len(pieces) == n
+        assert all(np.shares_memory(p._a, x._a) for p in pieces)
+        x.grad = None
+        (pieces[0].sum() * 2 + pieces[n - 1].sum() * 3).backward()
+        assert [x.grad[0, 0].item(), x.grad[n - 1, 1].item(), x.grad.sum().item()] == [2, 3, 10]

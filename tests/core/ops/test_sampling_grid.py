@@ -108,6 +108,45 @@ def test_a_place_that_is_no_number() -> None:
         assert F.grid_sample(image, grid, mode, "border", False).item() == 1.0
 
 
+@pytest.mark.parametrize("channels", [1, 3, 4, 17])
+def test_the_one_op_is_what_ops_compose(channels: int) -> None:
+    rng = np.random.default_rng(0)
+    image, grid = rng.standard_normal((2, channels, 5, 7)), rng.uniform(-1.2, 1.2, (2, 300, 3, 2))
+    seed = core.tensor(rng.standard_normal((2, channels, 300, 3)))
+    found = []
+    for kind in ("op", "ops"):
+        x, at = core.tensor(image, requires_grad=True), core.tensor(grid, requires_grad=True)
+        y = F.grid_sample(x, at, "bilinear", align_corners=True) if kind == "op" else _composed(x, at)
+        y.backward(seed)
+        found.append((y.detach().numpy(), x.grad.numpy(), at.grad.numpy()))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+def _composed(x: Any, grid: Any) -> Any:
+    """By nearest pixels and their weights."""
+    (h, w), places = x.shape[2:], (grid + 1) / 2 * core.tensor([x.shape[3] - 1.0, x.shape[2] - 1.0], dtype=core.float64)
+    low = places.detach().floor()
+    part = places - low
+    total: Any = 0.0
+    for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        column, row = low[..., 0] + j, low[..., 1] + i
+        inside = (column >= 0) & (column < w) & (row >= 0) & (row < h)
+        at = core.where(inside, row * w + column, 0.0).long().flatten(1).unsqueeze(1).expand(-1, x.shape[1], -1)
+        value = x.flatten(2).gather(2, at).reshape(*x.shape[:2], *grid.shape[1:3]) * inside.unsqueeze(1)
+        total = total + value * (
+            (part[..., 0] if j else 1 - part[..., 0]) * (part[..., 1] if i else 1 - part[..., 1])
+        ).unsqueeze(1)
+    return total
+
+
+def test_places_far_off_and_none() -> None:
+    image = core.ones(1, 5, 3, 3)
+    for at in (1e30, -math.inf):
+        assert F.grid_sample(image, core.full((1, 1, 2, 2), at), align_corners=False).nan_to_num().abs().max() == 0
+    assert F.grid_sample(image, core.zeros(1, 0, 2, 2), align_corners=False).shape == (1, 5, 0, 2)
+
+
 def test_the_gradient_of_the_nearest_place_is_zeros() -> None:
     grid = core.tensor([[[[0.3, math.inf]]]], requires_grad=True)
     F.grid_sample(core.ones(1, 1, 2, 2), grid, "nearest", align_corners=False).sum().backward()
