@@ -269,17 +269,25 @@ typedef struct {
     ptrdiff_t count, size, inner, spans;
 } NAME(added);
 
-/* Items are groups of SPAN columns of a plane: two threads do not write to one cache line. */
+/* Items are groups of SPAN columns of a plane: two threads do not write to one cache line. One thread's go together. */
 VECTOR static void NAME(add_columns)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(added) *c = context;
-    const ptrdiff_t n = c->inner;
-    for (ptrdiff_t item = begin; item < end; item++) {
-        const ptrdiff_t plane = item / c->spans, first = item % c->spans * SPAN, last = first + SPAN < n ? first + SPAN : n;
-        for (ptrdiff_t k = 0; k < c->count; k++) {
-            const REAL *g = c->g + (plane * c->count + k) * n;
-            REAL *y = c->y + (plane * c->size + placed(c->index[k], c->size)) * n;
+    const ptrdiff_t n = c->inner, count = c->count, size = c->size, spans = c->spans;
+    const int64_t *const index = c->index;
+    for (ptrdiff_t item = begin, here; item < end; item += here) {
+        const ptrdiff_t plane = item / spans, from = item % spans, first = from * SPAN;
+        here = end - item < spans - from ? end - item : spans - from;
+        const ptrdiff_t last = first + here * SPAN < n ? first + here * SPAN : n;
+        const REAL *g = c->g + plane * count * n;
+        REAL *const y = c->y + plane * size * n;
+        if (n == 1) {
+            for (ptrdiff_t k = 0; k < count; k++) y[placed(index[k], size)] += g[k];
+            continue;
+        }
+        for (ptrdiff_t k = 0; k < count; k++, g += n) {
+            REAL *const to = y + placed(index[k], size) * n;
             INDEPENDENT
-            for (ptrdiff_t i = first; i < last; i++) y[i] += g[i];
+            for (ptrdiff_t i = first; i < last; i++) to[i] += g[i];
         }
     }
 }
