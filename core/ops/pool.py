@@ -406,6 +406,9 @@ def _wanted(op: str, input: Tensor, n: int, output_size: Any, colon: str) -> Eac
     return out
 
 
+_MOST_SHARED = 64  # items of a window along an axis that the kernel of max_pool takes
+
+
 def _make_adaptive(n: int) -> tuple[Any, Any, Any]:
     mean_name, max_name = f"adaptive_avg_pool{n}d", f"adaptive_max_pool{n}d"
 
@@ -422,7 +425,7 @@ def _make_adaptive(n: int) -> tuple[Any, Any, Any]:
             y, at = input.flatten(-n).max(-1)
             shape = (*y._a.shape, *(1,) * n)
             return y.reshape(shape), at.reshape(shape)
-        if all(o and m % o == 0 and m // o <= 8 for o, m in zip(out, sizes, strict=True)):
+        if all(o and m % o == 0 and m // o <= _MOST_SHARED for o, m in zip(out, sizes, strict=True)):
             kernel = tuple(m // o for o, m in zip(out, sizes, strict=True))
             return _max_pool(input, kernel=kernel, stride=kernel, padding=(0,) * n, dilation=(1,) * n, out=out)
         return _adaptive_max_pool(input, out=out)

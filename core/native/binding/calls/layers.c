@@ -172,14 +172,18 @@ static PyObject *greatest_of_planes(PyObject *input, PyObject *const *made) {
     const npy_intp wide = shape[ndim - 1];
     for (int d = 0; d < 2; d++)
         if (set[0][d] < LEAST_WINDOW || set[0][d] != set[1][d] || set[2][d] || set[3][d] != 1 || set[0][d] * set[4][d] != shape[ndim - 2 + d]) return NULL;
-    if (wide > MOST_ROW || !PyArray_ISCARRAY_RO(x) || PyArray_SIZE(x) > 1 << 16 || !is_unnoted(input)) return NULL;
+    if (wide > MOST_ROW || !PyArray_ISCARRAY_RO(x) || PyArray_SIZE(x) > 1 << 20 || !is_unnoted(input)) return NULL;
     shape[ndim - 2] = set[4][0], shape[ndim - 1] = set[4][1];
     const npy_intp rows = PyArray_SIZE(x) / (wide * set[0][0]);
     PyObject *y = new_array(PyArray_TYPE(x), ndim, shape, NULL);
     if (!y) return NULL;
     void *to = PyArray_DATA((PyArrayObject *)y);
+    Py_INCREF(x); /* while other threads run, one may set a tensor's data */
+    PyThreadState *state = PyArray_SIZE(x) > 1 << 16 ? PyEval_SaveThread() : NULL;
     if (PyArray_TYPE(x) == NPY_FLOAT) greatest_of_plane_f32(PyArray_DATA(x), to, rows, wide, set[0][0], set[0][1]);
     else greatest_of_plane_f64(PyArray_DATA(x), to, rows, wide, set[0][0], set[0][1]);
+    if (state) PyEval_RestoreThread(state);
+    Py_DECREF(x);
     return (PyObject *)tensor_over(y, ((Tensor *)input)->kind);
 }
 
@@ -223,7 +227,7 @@ static PyObject *shared_mean(PyObject *op, int n, PyObject *input, PyObject *out
 
 /* The greatest of such windows, where they are all of one size. */
 static PyObject *shared_greatest(PyObject *op, int n, PyObject *input, PyObject *output_size, int indices) {
-    enum { MOST = 8 };
+    enum { MOST = 64 }; /* as in Python */
     npy_intp out[MOST_WINDOW], size[MOST_WINDOW];
     int more = 0;
     if (indices || !windows_wanted(input, output_size, n, out)) return NULL;

@@ -3,8 +3,27 @@
 #include "kernels/kernel.h"
 #include "kernels/kernels.h"
 
-/* What a weight or bias has, one number a channel; NULL of what was left out. */
-static const void *each_channel(PyObject *p) { return left_out(p) ? NULL : PyArray_DATA(array_in(p)); }
+/* What is read while other threads run, of which one may set a tensor's data: x, and a number a channel of weight and bias,
+   NULL of what was left out. */
+typedef struct {
+    PyArrayObject *arrays[3];
+    const void *x, *w, *b;
+} Held;
+
+static Held hold(PyObject *input, PyObject *weight, PyObject *bias) {
+    PyObject *const tensors[] = {input, weight, bias};
+    Held h = {{NULL}, NULL, NULL, NULL};
+    for (int k = 0; k < 3; k++)
+        if (!left_out(tensors[k])) h.arrays[k] = (PyArrayObject *)Py_NewRef(array_in(tensors[k]));
+    h.x = PyArray_DATA(h.arrays[0]);
+    h.w = h.arrays[1] ? PyArray_DATA(h.arrays[1]) : NULL;
+    h.b = h.arrays[2] ? PyArray_DATA(h.arrays[2]) : NULL;
+    return h;
+}
+
+static void let_go(Held *h) {
+    for (int k = 0; k < 3; k++) Py_XDECREF(h->arrays[k]);
+}
 
 /* Whether a vector that may be left out is plain, has a number for each channel of x, and no gradient is wanted of it. */
 static int is_of_channels(PyObject *input, PyObject *p) {
@@ -68,10 +87,13 @@ static PyObject *batch_normed(PyObject *input, PyObject *running_mean, PyObject 
     for (int k = 0; k < 2; k++) now[k] = (PyObject *)tensor_over(new_array(PyArray_TYPE(x), 1, &s.channels, NULL), kind);
     if (array && now[0] && now[1]) {
         void *const to = PyArray_DATA((PyArrayObject *)array), *const mean = PyArray_DATA(array_in(now[0])), *const var = PyArray_DATA(array_in(now[1]));
+        const int single = PyArray_TYPE(x) == NPY_FLOAT;
+        Held h = hold(input, weight, bias);
         PyThreadState *state = PyArray_SIZE(x) > 65536 ? PyEval_SaveThread() : NULL;
-        if (PyArray_TYPE(x) == NPY_FLOAT) batch_norm_forward_f32(&s, PyArray_DATA(x), each_channel(weight), each_channel(bias), to, mean, var, eps);
-        else batch_norm_forward_f64(&s, PyArray_DATA(x), each_channel(weight), each_channel(bias), to, mean, var, eps);
+        if (single) batch_norm_forward_f32(&s, h.x, h.w, h.b, to, mean, var, eps);
+        else batch_norm_forward_f64(&s, h.x, h.w, h.b, to, mean, var, eps);
         if (state) PyEval_RestoreThread(state);
+        let_go(&h);
         y = (PyObject *)tensor_over(Py_NewRef(array), kind);
     }
     for (int k = 0; k < 2; k++)
@@ -95,10 +117,13 @@ static PyObject *group_normed(PyObject *input, npy_intp groups, PyObject *weight
     if (y && sides) {
         void *const to = PyArray_DATA((PyArrayObject *)y), *const mean = PyArray_DATA((PyArrayObject *)sides);
         void *const rstd = (char *)mean + many / 2 * PyArray_ITEMSIZE(x);
+        const int single = PyArray_TYPE(x) == NPY_FLOAT;
+        Held h = hold(input, weight, bias);
         PyThreadState *state = PyArray_SIZE(x) > 65536 ? PyEval_SaveThread() : NULL;
-        if (PyArray_TYPE(x) == NPY_FLOAT) group_norm_forward_f32(&s, PyArray_DATA(x), each_channel(weight), each_channel(bias), to, mean, rstd, eps);
-        else group_norm_forward_f64(&s, PyArray_DATA(x), each_channel(weight), each_channel(bias), to, mean, rstd, eps);
+        if (single) group_norm_forward_f32(&s, h.x, h.w, h.b, to, mean, rstd, eps);
+        else group_norm_forward_f64(&s, h.x, h.w, h.b, to, mean, rstd, eps);
         if (state) PyEval_RestoreThread(state);
+        let_go(&h);
     } else {
         Py_CLEAR(y);
     }
