@@ -279,7 +279,8 @@ def batch_norm(
         with no_grad():
             for running, now, share in ((running_mean, mean, 1.0), (running_var, variance, n / (n - 1))):
                 if running is not None:
-                    running.mul_(1 - momentum).add_(now.to(running.dtype), alpha=momentum * share)
+                    part = float(momentum)
+                    running.mul_(1 - part).add_(now.to(running.dtype), alpha=part * share)
         return y  # type: ignore[no-any-return]
     if running_mean is None or running_var is None:
         raise RuntimeError(
