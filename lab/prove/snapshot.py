@@ -106,9 +106,7 @@ class Snapshot:
         order_read, self._orders = os.pipe()
         self._answers, answer_write = os.pipe()
         state, parent = random.getstate(), os.getpid()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: what it forks knows
-            self.pid = os.fork()
+        self.pid = _forked()
         if self.pid == 0:
             try:
                 os.close(self._orders)
@@ -208,13 +206,19 @@ def _sleep(scene: Scene, orders: int, answers: int, state: Any) -> None:
         _write(answers, _serve(scene, Order(**json.loads(line)), state) + b"\n")
 
 
+def _forked() -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: what it forks knows
+        return os.fork()
+
+
 def _serve(scene: Scene, order: Order, state: Any) -> bytes:
     """Let a worker run an order; return its answer, or why there is none."""
     read, write = os.pipe()
     folder = tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-")
     try:
         parent = os.getpid()
-        pid = os.fork()
+        pid = _forked()
         if pid == 0:
             try:
                 os.close(read)
