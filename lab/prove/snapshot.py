@@ -83,7 +83,8 @@ def missing(*, asked: bool = True) -> str:
     torch, core = pytorch(), sys.modules.get("core")
     for library in (torch, core):
         cuda = getattr(library, "cuda", None)
-        if cuda is not None and getattr(cuda, "is_initialized", bool)():
+        # Triton's interpreter, of capability 0.0, has its memory in this process
+        if cuda is not None and getattr(cuda, "is_initialized", bool)() and cuda.get_device_capability() != (0, 0):
             reason = reason or "the GPU is in use, and a copy of this process could not use it"
     return reason or _too_large(asked)
 
