@@ -30,7 +30,6 @@ import threading
 import time
 import traceback
 import types
-import warnings
 import zlib
 from typing import Any
 
@@ -305,9 +304,7 @@ def main() -> None:
             "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}  # fmt: skip
     os.environ.update({k: str(v) for k, v in told.items()})
     keeper = os.getpid()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside NumPy's threads, which have no work yet
-        program = os.fork()
+    program = os.fork()
     if program:
         keep(path, rank, program)
     _with_parent(signal.SIGKILL)

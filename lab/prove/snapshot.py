@@ -83,8 +83,7 @@ def missing(*, asked: bool = True) -> str:
     torch, core = pytorch(), sys.modules.get("core")
     for library in (torch, core):
         cuda = getattr(library, "cuda", None)
-        # Triton's interpreter, of capability 0.0, has its memory in this process
-        if cuda is not None and getattr(cuda, "is_initialized", bool)() and cuda.get_device_capability() != (0, 0):
+        if cuda is not None and getattr(cuda, "is_initialized", bool)():
             reason = reason or "the GPU is in use, and a copy of this process could not use it"
     return reason or _too_large(asked)
 
@@ -107,7 +106,9 @@ class Snapshot:
         order_read, self._orders = os.pipe()
         self._answers, answer_write = os.pipe()
         state, parent = random.getstate(), os.getpid()
-        self.pid = _forked()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: what it forks knows
+            self.pid = os.fork()
         if self.pid == 0:
             try:
                 os.close(self._orders)
@@ -207,19 +208,13 @@ def _sleep(scene: Scene, orders: int, answers: int, state: Any) -> None:
         _write(answers, _serve(scene, Order(**json.loads(line)), state) + b"\n")
 
 
-def _forked() -> int:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: what it forks knows
-        return os.fork()
-
-
 def _serve(scene: Scene, order: Order, state: Any) -> bytes:
     """Let a worker run an order; return its answer, or why there is none."""
     read, write = os.pipe()
     folder = tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-")
     try:
         parent = os.getpid()
-        pid = _forked()
+        pid = os.fork()
         if pid == 0:
             try:
                 os.close(read)
