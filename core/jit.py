@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import inspect
 import sys
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import Any, Dict, Final, List, NamedTuple, Optional, Tuple, Union  #
 
 from .base.absent import absent_class
 from .base.errors import text
+from .base.signatures import signature
 from .export import ExportError, Program
 from .export import export as _export
 from .export import load as _load
@@ -87,7 +87,7 @@ RecursiveScriptModule = ScriptModule = ScriptFunction
 
 def _positional(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
     """Return all arguments by position, detached; None where they cannot be given so."""
-    bound = inspect.signature(function).bind(*args, **kwargs)
+    bound = signature(function).bind(*args, **kwargs)
     if bound.kwargs:
         return None
     return tuple(x.detach() if builtins.isinstance(x, Tensor) else x for x in bound.args)

@@ -19,6 +19,7 @@ from .base.device import device as Device
 from .base.errors import text
 from .base.modes import no_grad
 from .base.shape import Rule, broadcast_shapes
+from .base.signatures import signature as signature_of
 from .declare import op as declarations
 from .declare.op import Operation
 from .dispatch.structured import call_operation
@@ -258,7 +259,7 @@ def custom_op(name: str, fn: Callable[..., Any] | None = None, /, *, mutates_arg
             text("custom ops that change their arguments are not supported", op="custom_op",
                  came=f"mutates_args={mutates_args!r}", remedy="return the new value")
         )  # fmt: skip
-    signature = inspect.signature(fn)
+    signature = signature_of(fn)
     inputs, params = [], {}
     for p in signature.parameters.values():
         note = p.annotation if isinstance(p.annotation, str) else getattr(p.annotation, "__name__", str(p.annotation))

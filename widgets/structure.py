@@ -11,6 +11,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from core.base import syntax
+
 from .figures import shorten
 from .record import OpRow, Record
 from .source import lines_of
@@ -72,7 +74,8 @@ def blocks(source: str) -> list[Block]:
     lines = lines_of(source)
     plain = ["" if line.startswith("%%") else _MAGIC.sub(r"\1pass", line) for line in lines]
     try:
-        tree = compile("\n".join(plain), "cell", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, True)
+        with syntax.unheard():
+            tree = compile("\n".join(plain), "cell", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, True)
         return _Reader(plain).read(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 from collections.abc import Callable
 from time import perf_counter_ns
@@ -12,6 +11,7 @@ from typing import Any
 from ..backends import Kernel
 from ..base.errors import text
 from ..base.modes import state as mode
+from ..base.signatures import signature
 from ..base.source import user_frame
 from ..declare.op import Slot
 from ..dispatch import saved_tensor_hooks
@@ -189,7 +189,7 @@ class Function:
         """
         separate = cls.setup_context is not Function.setup_context
         if separate:
-            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+            bound = signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args = bound.args
         elif kwargs:

@@ -8,7 +8,6 @@ data that it was not made from, and has to give what the function gave.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -20,6 +19,7 @@ import numpy as np
 
 from ..base.errors import text
 from ..base.modes import no_grad
+from ..base.signatures import signature
 from ..nn.modules.module import Module
 from ..optim.optimizer import Optimizer
 from ..tensors.tensor import Tensor, wrap
@@ -91,7 +91,7 @@ def _identifier(function: Any) -> str:
 def _parameters(call: Any, count: int) -> list[str]:
     """Return the names of the first `count` parameters of a function."""
     try:
-        known = list(inspect.signature(call).parameters.values())
+        known = list(signature(call).parameters.values())
     except (TypeError, ValueError):
         known = []
     names = [p.name for p in known if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][:count]

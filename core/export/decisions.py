@@ -8,6 +8,8 @@ import linecache
 from functools import lru_cache
 from typing import Any
 
+from ..base import syntax
+
 READS = {
     "bool": ("decides by a tensor's value (if, while, and, or, not)", "core.where(condition, a, b), or core.script"),
     "item": ("reads a tensor's value (item, float, int)", "stay with tensors: the value is another in each run"),
@@ -35,7 +37,7 @@ _DECIDING = (ast.Compare, ast.If, ast.While, ast.IfExp, ast.BoolOp, ast.Assert)
 def _parsed(text: str) -> tuple[ast.Module, dict[ast.AST, ast.AST]] | None:
     """Return a source as a tree, and of each node the one around it."""
     try:
-        tree = ast.parse(text)
+        tree = syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return None
     return tree, {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}

@@ -16,6 +16,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..base import syntax
 from ..events import observe
 from ..nn.modules.module import Module
 from ..ops.creation import tensor
@@ -95,7 +96,7 @@ def rewritten(function: Callable[..., Any]) -> Callable[..., Any]:
     except (OSError, TypeError):
         raise ScriptError(f"script needs the source of {function!r}, which is not there\n  remedy: a function written "
                           "in a file or a cell") from None  # fmt: skip
-    tree = ast.parse(source)
+    tree = syntax.parse(source)
     ast.increment_lineno(tree, first - 1)
     target = tree.body[0]
     if not isinstance(target, ast.FunctionDef):

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..base.errors import text
+from ..base.signatures import signature
 from ..nn.modules.container import Sequential
 from ..nn.modules.module import Module
 from ..nn.parameter import Parameter
@@ -232,7 +233,7 @@ class Tracer(TracerBase):
                              concrete_args: Mapping[str, Any] | None = None) -> tuple[Any, list[Any]]:  # fmt: skip
         """Return the function, and a placeholder for each of its arguments."""
         args: list[Any] = [self.root] if is_module else []
-        parameters = list(inspect.signature(root_fn).parameters.values())
+        parameters = list(signature(root_fn).parameters.values())
         named: dict[str, Any] = {}
         for p in parameters[1:] if is_module else parameters:
             stars = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import enum
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..base.errors import text
+from ..base.signatures import signature
 from ..export.capture import export as capture
 from ..export.program import Program
 from .table import OnnxError
@@ -95,7 +95,7 @@ def _axes(said: Any, name: str) -> dict[int, str]:
 
 def _dynamic(model: Any, axes: Mapping[str, Any] | None, names: Sequence[str] | None) -> dict[str, Any]:
     """Return by the names of arguments what `dynamic_axes` says by the inputs' names; outputs follow by themselves."""
-    parameters = list(inspect.signature(getattr(model, "forward", model)).parameters)
+    parameters = list(signature(getattr(model, "forward", model)).parameters)
     inputs = dict(zip(names or parameters, parameters, strict=False))
     return {inputs[name]: _axes(said, name) for name, said in (axes or {}).items() if name in inputs}
 

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from IPython.core.error import UsageError
 
+from core.base import syntax
 from core.export.capture import export
 from core.export.ir import ExportError
 from core.export.printing import program_lines
@@ -86,7 +87,7 @@ def parted(line: str) -> tuple[ast.Call, str]:
     error: SyntaxError | None = None
     for end in ends:  # the first beginning that is Python: a text among the arguments may have -- in it
         try:
-            body = ast.parse(line[:end].strip(), mode="eval").body
+            body = syntax.expression(line[:end].strip())
         except SyntaxError as wrong:
             error = error or wrong
             continue

@@ -11,7 +11,9 @@ import numpy as np
 from IPython.core.error import UsageError
 
 import core
+from core.base import syntax
 from core.base.errors import text as told
+from core.base.signatures import signature
 from core.library import CustomOp
 from triton_kernels.runtime import TYPE_NAMES, Pointer, mode
 from triton_kernels.tune.measure import Failed
@@ -185,7 +187,7 @@ class Cell:
             self.backward = vjp_of_op(header, self.gradient.made(None, None), gradient)
         elif callable(python):
             can_have_a_gradient(header)
-            asked = list(inspect.signature(python).parameters)
+            asked = list(signature(python).parameters)
             known = ["g", *header.inputs, *header.outputs, *header.numbers]
             if odd := [n for n in asked if n not in known]:
                 raise Wrong(f"backward asks for {', '.join(odd)}; it may ask for {', '.join(known)}")
@@ -242,7 +244,7 @@ class Cell:
 def _assigned(text: str) -> list[str]:
     """Return the names that a cell gives a value at its top level."""
     found = []
-    for node in ast.parse(text).body:
+    for node in syntax.parse(text).body:
         if isinstance(node, ast.FunctionDef):
             found.append(node.name)
         elif isinstance(node, ast.Assign):

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from core.base import syntax
+
 _MAGIC = re.compile(r"\s*[%!]")
 N = TypeVar("N", bound=ast.AST)
 
@@ -38,7 +40,7 @@ class Cell:
         self.text = text
         self.lines = text.split("\n")
         python = "\n".join(_without_magic(line) for line in self.lines)
-        self.tree = ast.parse(python)
+        self.tree = syntax.parse(python)
         self.parents = {c: p for p in ast.walk(self.tree) for c in ast.iter_child_nodes(p)}
         self._starts = [0]
         for line in self.lines:

@@ -18,7 +18,7 @@ from importlib.machinery import SourceFileLoader
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
-from core.base import source
+from core.base import source, syntax
 from widgets.record import Finding
 
 from ..recorder.user_files import OURS, is_users, shown_name
@@ -115,7 +115,7 @@ def makes(text: str, new: str) -> bool:
 
 
 def _made(text: str) -> str:
-    tree = ast.parse(text)
+    tree = syntax.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name != "__init__":
             node.body = [ast.Pass()]
@@ -146,7 +146,7 @@ def put(
     for file, text in again:
         linecache.cache[file] = len(text), None, text.splitlines(True), file
         module = _module(file)
-        tree = marked(text, file, MARK) if file in files else ast.parse(text, file)
+        tree = marked(text, file, MARK) if file in files else syntax.parse(text, file)
         exec(compile(tree, file, "exec"), space if module is None else vars(module))
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from core.base import syntax
 from widgets.record import Finding
 
 from .cell import Cell, Patch
@@ -93,7 +94,7 @@ def quoted(message: str) -> list[ast.AST]:
     trees: list[ast.AST] = []
     for code in re.findall(r"`([^`]+)`", message):
         try:
-            (statement,) = ast.parse(code.strip()).body
+            (statement,) = syntax.parse(code.strip()).body
         except (SyntaxError, ValueError):
             continue
         trees.append(statement.value if isinstance(statement, ast.Expr) else statement)

@@ -19,6 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from core.base import syntax
 from core.base.pytorch import libraries
 
 from .values import digest, histories
@@ -59,7 +60,7 @@ class _Marker(ast.NodeTransformer):
 
 def marked(python: str, file: str, mark: str) -> ast.Module:
     """Return the tree of a text in which every statement calls `mark` with its line when it begins."""
-    tree = _Marker(mark).visit(ast.parse(python, file))
+    tree = _Marker(mark).visit(syntax.parse(python, file))
     return ast.fix_missing_locations(tree)  # type: ignore[no-any-return]
 
 

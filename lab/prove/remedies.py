@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from core.base import syntax
 from widgets.record import Finding
 
 from .cell import Cell, Patch
@@ -93,7 +94,8 @@ def _code(text: str) -> str | None:
     """What a text says to Python, None where it is not."""
     try:
         tree = Cell(text).tree
-        compile(tree, "<patch>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        with syntax.unheard():  # as "x is 3", which the user has been told of
+            compile(tree, "<patch>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         return ast.dump(tree)
     except (SyntaxError, ValueError):
         return None

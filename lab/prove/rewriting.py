@@ -10,6 +10,8 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
+from core.base import syntax
+
 from .cell import Cell, last_name
 
 LIBRARIES = {"torch", "core", "nn", "F", "np", "math", "functional"}
@@ -170,7 +172,7 @@ def in_its_place(cell: Cell, node: ast.AST, code: str) -> str:
         cell.text[begin - 1 : begin] == "(" and cell.text[end : end + 1] == ")" and not isinstance(parent, ast.Call)
     )
     try:
-        new = ast.parse(code, mode="eval").body
+        new = syntax.expression(code)
     except SyntaxError:
         return code
     return f"({code})" if (beside or lead) and not around and not isinstance(new, _ATOMS) else code

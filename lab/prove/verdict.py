@@ -14,6 +14,8 @@ from collections import Counter
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from core.base import syntax
+
 from .cell import Cell, last_name
 from .criteria import CRITERIA, SPEED, Criterion, Runs, freezing, in_vain, remade
 
@@ -262,7 +264,7 @@ def _only_switches(code: str) -> bool:
     (True, False, False)
     """
     try:
-        nodes = list(ast.walk(ast.parse(code)))
+        nodes = list(ast.walk(syntax.parse(code)))
     except SyntaxError:  # a part of a statement
         return False
     calls = [last_name(n.func) for n in nodes if isinstance(n, ast.Call)]

@@ -16,6 +16,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from core.base import syntax
 from core.base.pytorch import libraries
 
 from ..session.recording import Recording, error_row
@@ -77,7 +78,7 @@ def _measure(scene: Scene, python: str, measured: Measured) -> dict[str, Any]:
         error = raised
     cpu, wall = time.process_time_ns() - before[0], time.perf_counter_ns() - before[1]
     told = measured.told()
-    for name in of_clocks(ast.parse(python, FILE)):
+    for name in of_clocks(syntax.parse(python, FILE)):
         told["values"].pop(name, None)
     told["cpu_ms"], told["wall_ms"] = (cpu - measured.own_ns) / 1e6, wall / 1e6
     return {"error": said(error), "stopped": stopped, **told}
@@ -87,7 +88,7 @@ def _record(scene: Scene, python: str) -> dict[str, Any]:
     recording, error = Recording(), None
     recording.start({FILE: 0})
     try:
-        _run(scene, ast.parse(python, FILE), None)
+        _run(scene, syntax.parse(python, FILE), None)
     except Enough:
         pass
     except BaseException as raised:  # sys.exit() as well

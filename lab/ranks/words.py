@@ -6,6 +6,8 @@ import ast
 import signal
 from collections.abc import Sequence
 
+from core.base import syntax
+
 from .compare import Comparison, Part, Site
 from .pool import RankOf
 
@@ -73,7 +75,7 @@ def place(c: Comparison, r: RankOf) -> tuple[int | None, str]:
 def under(c: Comparison, line: int | None) -> str:
     """Return the test of ranks under which a line of the cell stands: "`if rank == 0:` on line 3", or nothing."""
     try:
-        tree = ast.parse("\n".join(c.source))
+        tree = syntax.parse("\n".join(c.source))
     except SyntaxError:
         return ""
     found = [node for node in ast.walk(tree) if isinstance(node, ast.If) and line is not None

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import FunctionType, MethodType
 from typing import Any
 
+from core.base import syntax
+
 from .user_files import is_users
 from .variable_names import attributes
 
@@ -23,7 +25,7 @@ def authors(code: str, space: Mapping[str, Any]) -> list[str]:
     ['/home/me/model.py']
     """
     try:
-        tree = ast.parse(code)
+        tree = syntax.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     names = dict.fromkeys(n.id for n in ast.walk(tree) if isinstance(n, ast.Name))

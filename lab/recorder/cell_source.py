@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from types import CodeType
 
+from core.base import syntax
 from core.base.source import Location, locate
 
 Chain = tuple[tuple[CodeType, int], ...]  # the user's frames, innermost first
@@ -67,7 +68,7 @@ class CellSource:
         """Return the cell's syntax tree, to be read only; None where it is no Python."""
         if self._tree is None or self._tree[0] is not self.code:
             try:
-                tree = ast.parse(self.code)
+                tree = syntax.parse(self.code)
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 self._tree = self.code, None, []
             else:

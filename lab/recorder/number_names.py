@@ -7,6 +7,7 @@ import linecache
 from functools import lru_cache
 from typing import NamedTuple
 
+from core.base import syntax
 from core.base.source import Location
 
 LONGEST = 24
@@ -26,7 +27,7 @@ class Name(NamedTuple):
 def parsed(text: str) -> ast.Module | None:
     """Return the tree of a source; None of one that is none."""
     try:
-        return ast.parse(text)
+        return syntax.parse(text)
     except (SyntaxError, ValueError):
         return None
 
@@ -102,7 +103,7 @@ def number_in(text: str, statement: ast.stmt | None, function: str = "") -> Name
 
 def _expression(text: str) -> ast.expr | None:
     try:
-        return ast.parse(text.strip(), mode="eval").body
+        return syntax.expression(text.strip())
     except (SyntaxError, ValueError):
         return None
 

@@ -11,6 +11,7 @@ from itertools import islice
 from types import FrameType
 from typing import Any
 
+from core.base import syntax
 from core.base.source import is_ours
 from core.tensors.tensor import Tensor
 
@@ -233,7 +234,7 @@ def operand(code: str, position: int) -> str:
     ('self.W', 'a', 'h')
     """
     try:
-        tree = ast.parse(code.strip(), mode="eval").body
+        tree = syntax.expression(code.strip())
     except (SyntaxError, ValueError):
         return ""
     parts: list[ast.expr] = []
@@ -279,7 +280,7 @@ def assigned(source: str, block: int | None = None) -> set[str]:
 @functools.lru_cache(2)  # asked several times of each cell
 def _assigned(source: str, block: int | None) -> frozenset[str]:
     try:
-        tree = ast.parse(source)
+        tree = syntax.parse(source)
     except (SyntaxError, ValueError):
         return frozenset()
     found: set[str] = set()

@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from operator import itemgetter
 
+from core.base import syntax
 from core.base.source import Location, text_of
 from core.declare import op as declarations
 from widgets.record import Held, Memory, MemoryRow
@@ -176,7 +177,7 @@ def _bound(trace: Trace, row: Row) -> str:
     if equals and value.strip() == place.code and name.strip().isidentifier():  # most are: no need to parse
         return name.strip()
     try:
-        statement = ast.parse(text.strip()).body[0]
+        statement = syntax.parse(text.strip()).body[0]
     except (SyntaxError, ValueError, IndexError):  # the head of a block, or a part of a longer statement
         return ""
     if not isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign) or statement.value is None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from core.base import syntax
 from core.tensors.tensor import Tensor
 
 from ..adapters.arrays import values
@@ -42,7 +43,7 @@ def described(text: str, space: Mapping[str, Any]) -> dict[str, str]:
 
 def _read(text: str) -> Iterator[str]:
     try:
-        tree = ast.parse(text)
+        tree = syntax.parse(text)
     except (SyntaxError, ValueError):
         return
     for node in ast.walk(tree):

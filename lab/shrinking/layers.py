@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import core
-from core.base import source
+from core.base import source, syntax
 from widgets.shrunk import Layer
 
 from .scoring import apart, array_of, first_tensor
@@ -207,11 +207,11 @@ def _block(lines: list[str]) -> str:
 
 def _parsed(text: str) -> ast.AST:
     try:
-        return ast.parse(text)
+        return syntax.parse(text)
     except (SyntaxError, ValueError):  # a cell with magics
         kept = "\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in text.split("\n"))
         try:
-            return ast.parse(kept)
+            return syntax.parse(kept)
         except (SyntaxError, ValueError):
             return ast.Module([], [])
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import core
 from core.ao import quantization
+from core.base import syntax
 from core.nn.utils.shrink import shrink as pruned
 from widgets.figures import share
 
@@ -101,7 +102,7 @@ def example_of(data: str, samples: Samples, n: int) -> str:
     if samples.loaded:
         return f"next(iter({data}))" + ("[0]" if not samples.batches or samples.labelled else "")
     try:
-        written = ast.parse(data, mode="eval").body
+        written = syntax.expression(data)
     except SyntaxError:
         return "x"
     if isinstance(written, ast.Tuple) and written.elts and not isinstance(written.elts[0], ast.Tuple):

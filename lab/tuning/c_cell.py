@@ -10,6 +10,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
+from core.base import syntax
 from triton_kernels.tune.c_text import Declared, function_of, looks_like_c
 from triton_kernels.tune.own_c import CFunction, c_problem
 from triton_kernels.tune.problem import Problem
@@ -46,7 +47,7 @@ def is_c(text: str, language: str | None) -> bool:
     if language is not None:
         return language == "c"
     try:
-        ast.parse(text)
+        syntax.parse(text)
     except SyntaxError:
         return looks_like_c(text)
     return False
@@ -81,7 +82,7 @@ def arguments_of(declared: Declared, names: Mapping[str, Any], given: str) -> di
     said = {}
     if given:
         try:
-            call = ast.parse(f"dict({given})", mode="eval").body
+            call = syntax.expression(f"dict({given})")
         except SyntaxError:
             call = None
         if not isinstance(call, ast.Call) or call.args or not all(k.arg for k in call.keywords):

@@ -11,6 +11,7 @@ import argparse
 import ast
 from typing import Any
 
+from core.base import syntax
 from triton_kernels.tune.own import own_problem
 from triton_kernels.tune.problem import Problem
 
@@ -47,7 +48,7 @@ def problem_of(text: str, names: dict[str, Any], options: argparse.Namespace) ->
 
 def kernel_of(text: str, names: dict[str, Any]) -> Any:
     """Return the kernel that a cell defines: of several with `@triton.jit` the last. *Raises*: Wrong."""
-    tree = ast.parse(text)
+    tree = syntax.parse(text)
     for node in reversed(tree.body):
         if isinstance(node, ast.FunctionDef) and hasattr(names.get(node.name), "fn"):
             return names[node.name]
@@ -58,7 +59,7 @@ def kernel_of(text: str, names: dict[str, Any]) -> Any:
 def _assigned(text: str) -> set[str]:
     """Return the names that a cell gives a value at its top level."""
     found = set()
-    for node in ast.parse(text).body:
+    for node in syntax.parse(text).body:
         if isinstance(node, ast.FunctionDef):
             found.add(node.name)
         found |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}

@@ -12,7 +12,7 @@ import numpy as np
 from .arguments import Regions, View, is_pointer
 
 _TABLE = 4096  # an array of at most so many 64-bit integers may be a table
-_ADDRESS = 1 << 32
+_ADDRESS = 1 << 16  # nothing lies below; memory may begin soon behind, where Python is no position-independent program
 
 
 def behind_tables(bound: Mapping[str, Any]) -> list[Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
+from ...base.signatures import signature
 from .. import init
 from ..modules.module import Module
 
@@ -20,7 +20,7 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     """
     if not issubclass(module_cls, Module):
         raise TypeError(f"Expected a Module; got {module_cls}")
-    if "device" not in inspect.signature(module_cls).parameters:
+    if "device" not in signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
     with init.skipped():
         return module_cls(*args, **kwargs)

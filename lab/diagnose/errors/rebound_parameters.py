@@ -6,6 +6,8 @@ from __future__ import annotations
 import ast
 import re
 
+from core.base import syntax
+
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ..finding import Found, Span, code_of, library, listed, span, verb, where
 from ..order import rule
@@ -121,7 +123,7 @@ def _name(statement: ast.Assign | None) -> str:
 def _remedy(trace: Trace, row: Row, name: str) -> str:
     """The step in place."""
     try:
-        tree = ast.parse(code_of(trace, row), mode="eval").body
+        tree = syntax.expression(code_of(trace, row))
     except SyntaxError:
         tree = None
     step = f"{name or 'w'} -= lr * {name or 'w'}.grad"

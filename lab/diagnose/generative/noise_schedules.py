@@ -6,6 +6,8 @@ from __future__ import annotations
 import ast
 import re
 
+from core.base import syntax
+
 from ...recorder.cell_trace import Leaf, Trace
 from ..finding import Found, capital
 from ..order import rule
@@ -140,7 +142,7 @@ def _root(node: ast.expr) -> str | None:
     """What an expression is the root of."""
     if isinstance(node, ast.Subscript):  # a place of the roots
         root = _root(node.value)
-        whole = None if root is None else ast.parse(root, mode="eval").body
+        whole = None if root is None else syntax.expression(root)
         return None if whole is None else ast.unparse(ast.Subscript(whole, node.slice, ast.Load()))
     if called(node) == "sqrt" and isinstance(node, ast.Call):
         return ast.unparse(node.args[0] if node.args else getattr(node.func, "value", node.func))

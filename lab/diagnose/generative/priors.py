@@ -7,6 +7,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from core.base import syntax
+
 from ...recorder.cell_trace import Row, Trace
 from ..finding import Found
 from ..order import text_rule
@@ -56,9 +58,7 @@ def _fixed(text: str, flow: Flow, node: ast.expr) -> bool | None:
         if made is None:
             return True if re.search("prior", name) else False if re.search("post", name) else None
         inner = (
-            ast.parse(f"f({made.group(2)})", mode="eval").body
-            if made.group(2).count("(") == made.group(2).count(")")
-            else inner
+            syntax.expression(f"f({made.group(2)})") if made.group(2).count("(") == made.group(2).count(")") else inner
         )
     if not isinstance(inner, ast.Call):
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from core.base import syntax
 from core.declare import op as declarations
 
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace
@@ -29,7 +30,7 @@ def subject(code: str) -> str:
     ('`h`', '`h`', 'a tensor')
     """
     try:
-        tree = ast.parse(code, mode="eval").body
+        tree = syntax.expression(code)
     except (SyntaxError, ValueError):
         return "a tensor"
     while True:
@@ -125,7 +126,7 @@ def _smooth(trace: Trace, row: Row, last: Row) -> str:
     """What has a gradient in place of an op that has none."""
     if row.op in COMPARISONS:
         try:
-            tree = ast.parse(code_of(trace, last).strip(), mode="eval").body
+            tree = syntax.expression(code_of(trace, last).strip())
         except (SyntaxError, ValueError):
             tree = None
         if isinstance(tree, ast.Compare):

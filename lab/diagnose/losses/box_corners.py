@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
+from core.base import syntax
+
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, where
 from ..order import rule
@@ -54,7 +56,7 @@ def _width(code: str) -> bool:
     [True, True, True, False]
     """
     try:
-        tree = ast.parse(code.strip(), mode="eval").body
+        tree = syntax.expression(code.strip())
     except (SyntaxError, ValueError):
         return False
     if not isinstance(tree, ast.BinOp) or not isinstance(tree.op, ast.Sub):

@@ -9,6 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from core.base import syntax
+
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ..finding import Found, capital, code_of, spot, where
 from ..order import rule
@@ -123,7 +125,7 @@ def _product(node: ast.expr, sizes: dict[str, int]) -> int | None:
 def _called(code: str) -> bool:
     """Whether an expression itself is a view: `x.view(...)`, `torch.reshape(x, ...)`."""
     try:
-        tree = ast.parse(code.strip(), mode="eval").body
+        tree = syntax.expression(code.strip())
     except (SyntaxError, ValueError):
         return False
     return isinstance(tree, ast.Call) and getattr(tree.func, "attr", "") in VIEWS

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from core.base import source
+from core.base import source, syntax
 
 from ...recorder.cell_trace import Trace
 from ...recorder.user_files import is_users, shown_name
@@ -344,7 +344,7 @@ def _numbered(cells: dict[str, str]) -> tuple[Earlier, ...]:
     found, shift = [], 0
     for file, text in reversed(cells.items()):
         shift += text.count("\n") + 1
-        tree = respelled(ast.parse(text), text)
+        tree = respelled(syntax.parse(text), text)
         found.append(Earlier(shown_name(file), ast.increment_lineno(tree, -shift), shift, text))  # type: ignore[type-var]
     return tuple(reversed(found))
 
@@ -352,7 +352,7 @@ def _numbered(cells: dict[str, str]) -> tuple[Earlier, ...]:
 @lru_cache(128)
 def _parsed(text: str) -> ast.Module | None:
     try:
-        return respelled(ast.parse(text), text) if text else None
+        return respelled(syntax.parse(text), text) if text else None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

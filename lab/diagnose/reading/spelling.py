@@ -6,6 +6,8 @@ from __future__ import annotations
 import ast
 import re
 
+from core.base import syntax
+
 PACKAGES = {"torch", "core", "np", "numpy"}
 OPERATORS: dict[str, type[ast.operator]] = {
     "add": ast.Add, "sub": ast.Sub, "subtract": ast.Sub, "mul": ast.Mult, "multiply": ast.Mult, "div": ast.Div,
@@ -102,7 +104,7 @@ def respelled(tree: ast.Module, text: str) -> ast.Module:
     if not WORDS.search(text):
         return tree
     change = Respelled()
-    made: ast.Module = change.visit(ast.parse(text))
+    made: ast.Module = change.visit(syntax.parse(text))
     if not change.spans:
         return tree
     vars(made)["respelled"] = change.spans
@@ -115,7 +117,7 @@ def as_written(tree: ast.Module, text: str, message: str) -> str:
     if not spans or "`" not in message:
         return message
     lines = {line for first, _, last, _ in spans for line in range(first, last + 1)}
-    user = {span(n): n for n in ast.walk(ast.parse(text)) if getattr(n, "lineno", 0) in lines}
+    user = {span(n): n for n in ast.walk(syntax.parse(text)) if getattr(n, "lineno", 0) in lines}
     words = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.expr | ast.Assign | ast.Return) and node.lineno in lines and span(node) in user:

@@ -8,6 +8,7 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 
+from core.base import syntax
 from widgets.record import Finding
 
 from ..cell import Cell, Patch, last_name
@@ -38,7 +39,7 @@ def fragments(said: str, mark: str) -> Iterator[str]:
 
 def _parses(text: str) -> bool:
     try:
-        ast.parse(text)
+        syntax.parse(text)
     except SyntaxError:
         return False
     return True
@@ -55,7 +56,7 @@ def assignment(cell: Cell, finding: Finding) -> Iterator[Patch]:
     Where none of the lines does, the last one before them that makes it of a part of the new code.
     """
     for piece in fragments(finding.remedy, r"[\w.\[\]\"']+(?:, \w+)* [-+*/]?= "):
-        new = ast.parse(piece).body[0]
+        new = syntax.parse(piece).body[0]
         target = _target(new)
         lines = lines_of(finding)
         first = target.strip("()").split(", ")[0]
@@ -121,7 +122,7 @@ def _target(statement: ast.stmt) -> str:
 def written(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """`Write net.eval()`: for what names it, or calls the same function, on the line."""
     for piece in fragments(finding.remedy, r"(?<=Write )[\w.]+"):
-        new = ast.parse(piece).body[0]
+        new = syntax.parse(piece).body[0]
         if not isinstance(new, ast.Expr):
             for old in cell.statements(finding.line):
                 yield Patch(f"Write {piece}", cell.put((old, piece)))
@@ -197,7 +198,7 @@ def _names(tree: ast.AST) -> set[str]:
 def _expression(code: str) -> ast.expr | None:
     """Return the tree of an expression that computes something; None of a bare name, a value, or what is none."""
     try:
-        tree = ast.parse(code, mode="eval").body
+        tree = syntax.expression(code)
     except SyntaxError:
         return None
     computes = (ast.Call, ast.BinOp, ast.Subscript, ast.UnaryOp, ast.Compare, ast.List)

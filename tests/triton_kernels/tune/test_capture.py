@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import threading
 
 import numpy as np
@@ -12,6 +14,7 @@ from triton.runtime.autotuner import Autotuner, Heuristics
 
 import core
 from triton_kernels import tune
+from triton_kernels.tune.addresses import behind_tables
 from triton_kernels.tune.arguments import Call
 from triton_kernels.tune.grids import Rules
 from triton_kernels.tune.hooks import hooked
@@ -125,6 +128,17 @@ def test_core_s_tensors_tuples_and_tables_of_addresses():
         theirs.through_table[(2,)](table, joined, 4, BLOCK=4)
     assert joined.tolist() == [0.0, 1.0, 2.0, 3.0, 1.0, 1.0, 1.0, 1.0]
     assert not why(seen.problem(target="sm_90"), {})  # the addresses are set anew where it runs
+
+
+def test_memory_may_lie_low():
+    """As that of small arrays does in Debian's Python, which is no position-independent program."""
+    libc = ctypes.CDLL(None)
+    libc.mmap.restype, libc.mmap.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 4
+    where = libc.mmap(1 << 28, mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE,
+                      mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)  # fmt: skip
+    low = core.from_numpy(np.ctypeslib.as_array((ctypes.c_float * 4).from_address(where)))
+    assert low.data_ptr() == where
+    assert any(found is low for found in behind_tables({"table": core.tensor([where])}))
 
 
 def test_a_stray_access_does_not_happen_and_is_no_problem_to_tune():
