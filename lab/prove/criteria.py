@@ -140,6 +140,10 @@ class Criterion:
     may_cut: bool = False
     may_do_less: bool = False
 
+    def enough(self, level: str) -> bool:
+        """Whether no other patch could come to more than this level: it is proved, or there is nothing to measure."""
+        return level == "proved" or (level == "consistent" and self.measure is _never)
+
     def proof(self, runs: Runs) -> str:
         """Return what is better, in words; "" where nothing is."""
         return ended_before(runs) or self.measure(runs)

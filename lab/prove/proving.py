@@ -11,7 +11,7 @@ from widgets.record import Finding, Record
 
 from . import families  # noqa: F401 - fills the table of remedies
 from .cell import Patch
-from .criteria import NO_FASTER, SPEED, Runs
+from .criteria import CRITERIA, NO_FASTER, SPEED, Criterion, Runs
 from .elsewhere import CELLS, cells_from, makes, place_of, seen_there
 from .remedies import guesses, of_text, patches
 from .snapshot import TOO_LONG, Order, Snapshot
@@ -199,7 +199,7 @@ class Prover:
                 continue
             if best is None or order[verdict.level] < order[best[0].level]:
                 best = verdict, patch
-            if verdict.level in ("proved", "untried"):
+            if verdict.level == "untried" or CRITERIA.get(finding.kind, Criterion()).enough(verdict.level):
                 break
         return best
 

@@ -47,6 +47,7 @@ def patient(times: float) -> None:
     proving.LEAST_S, proving.MOST_S, proving.BUDGET_S = (
         times * s for s in (proving.LEAST_S, proving.MOST_S, proving.BUDGET_S)
     )
+    trials.LIMIT *= times
 
 
 def first_remedy(record: Record, snapshot: Snapshot, text: str) -> tuple[str, str, str, str]:

@@ -86,12 +86,12 @@ def rows(options: argparse.Namespace, of: str, done: set[tuple[str, str]]) -> It
     """What came of the placebos of each cell that is not done."""
     if options.trials:
         answers = json.loads((trials.HERE / f"{of.replace(' ', '')}.json").read_text(encoding="utf-8"))
-        names = broken(options.trials, options.sample)
-        kinds = {name: answers[name]["kind"] for name in names}
+        kinds = {name: answers[name]["kind"] for name in broken(options.trials)}
     else:
-        names, kinds = drawn(list(CELLS), 0, options.sample), {name: cell.kind for name, cell in CELLS.items()}
-    for name in names:
-        if options.kind in (None, kinds[name]) and (of, name) not in done:
+        kinds = {name: cell.kind for name, cell in CELLS.items()}
+    names = [name for name, kind in kinds.items() if options.kind in (None, kind)]
+    for name in drawn(names, options.trials or 0, options.sample):
+        if (of, name) not in done:
             if options.trials:
                 told = trials.run(trials.cases(options.trials)[name], options.library, _LAST).get("tried", [])
             else:
