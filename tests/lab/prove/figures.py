@@ -119,9 +119,9 @@ def cases(number: int, library: str, done: set[str], sample: int | None) -> Iter
             told = trials.run(files, library, _LAST)
             watched = max((file for file in files if file.startswith("cell")), key=lambda file: int(file[4:-3]))
             points = "failed" if "failed" in told else trials.judged(answer, told["findings"], watched)
-            remedy = told.get("remedy", ("-", "untried", told.get("failed", ""), ""))
+            kind, level, said, change = told.get("remedy", ("-", "untried", told.get("failed", ""), ""))
             note, seconds = f"{answer['kind']}, {points}", time.perf_counter() - begin
-            yield Row(library, f"set {number}", case, *remedy, note, seconds)
+            yield Row(library, f"set {number}", case, kind, level, said, change, note, seconds)
 
 
 def kept_in(file: Path | None) -> list[Row]:
