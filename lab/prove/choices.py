@@ -16,6 +16,9 @@ CHOICES = {
     r"Number them once, by the training set or a fixed list": "which list holds, the user decides",
     r"Split first, and choose by the training part alone": "the split comes first: another order of the experiment",
     r"The traceback names the calls that led there": "the finding names a place and no remedy",
+    r"sparse=True\), with SGD or SparseAdam": (
+        "SparseAdam leaves the moments of rows alone that were not read: it trains otherwise than Adam"
+    ),
     r"or load in other processes|in a DataLoader with num_workers": (
         "what loads is to be faster in its own way, or other processes load, which a trial does not begin"
     ),

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-FASTER = 0.8  # a patch for speed takes at most so much of the CPU time
+from .timing import Comparison
+
 RTOL, ATOL = 1e-4, 1e-6  # within which values are the same
 GROWN = 50  # times that, at most, of what many steps of training have made of rounding
+LEAST_MS = 2.0  # that a patch for speed spares
 IN_VAIN = ("takes none", "nobody takes them", "gradients that nobody uses")
 REMADE = ("models made one step each", "the network is bent to it")
 WEAK = 1e-3  # a gradient so much smaller than the largest one hardly teaches
@@ -24,6 +26,7 @@ class Runs:
     after: dict[str, Any]
     found_before: dict[str, Any]
     found_after: dict[str, Any]
+    compared: Comparison | None = None  # many runs of each, where time is the criterion
 
     @staticmethod
     def graded(run: dict[str, Any]) -> Counter[tuple[int, ...]]:
@@ -137,6 +140,10 @@ class Criterion:
     may_cut: bool = False
     may_do_less: bool = False
 
+    def enough(self, level: str) -> bool:
+        """Whether no other patch could come to more than this level: it is proved, or there is nothing to measure."""
+        return level == "proved" or (level == "consistent" and self.measure is _never)
+
     def proof(self, runs: Runs) -> str:
         """Return what is better, in words; "" where nothing is."""
         return ended_before(runs) or self.measure(runs)
@@ -217,17 +224,11 @@ def _clean_steps(runs: Runs) -> str:
 
 
 def _faster(runs: Runs) -> str:
-    a, b = runs.before["cpu_ms"], runs.after["cpu_ms"]
-    # the two fastest of each: other programs make a run slower, never faster
-    times = [sorted(run.get("times", [run["cpu_ms"]]))[:2] for run in (runs.before, runs.after)]
-    noise = max(each[-1] - each[0] for each in times)
-    if times[0][0] - times[1][-1] <= noise and runs.before["wall_ms"] <= 3 * a:
-        return ""  # the runs of the one and of the other are not further apart than runs of the same
-    wall = runs.before["wall_ms"], runs.after["wall_ms"]
-    if wall[0] > 3 * a:  # it sleeps or waits: what counts is the wall
-        a, b = wall
+    if runs.compared is None or not runs.compared.faster():
+        return ""
+    a, b = runs.compared.medians()
     within = runs.tolerance()
-    if b > FASTER * a or a - b < 2.0 or not within:
+    if a - b < LEAST_MS or not within:
         return ""
     return f"{a:,.0f} → {b:,.0f} ms, same values to {within:g}"
 
@@ -333,9 +334,8 @@ def _deeper(runs: Runs) -> str:
 
 
 SPEED = ("overhead", "cost", "slow", "data-loader")
-_FAST = Criterion(
-    _faster, True, fails="it is not faster with the same values", hides=("detach",), may_cut=True, may_do_less=True
-)
+NO_FASTER = "it is not faster with the same values"
+_FAST = Criterion(_faster, True, fails=NO_FASTER, hides=("detach",), may_cut=True, may_do_less=True)
 CRITERIA: dict[str, Criterion] = {
     **dict.fromkeys(SPEED, _FAST),
     "zero-grad": Criterion(_clean_steps, True, fails="the gradients of a step are no cleaner"),

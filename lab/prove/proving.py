@@ -11,18 +11,18 @@ from widgets.record import Finding, Record
 
 from . import families  # noqa: F401 - fills the table of remedies
 from .cell import Patch
-from .criteria import SPEED, Runs
+from .criteria import CRITERIA, NO_FASTER, SPEED, Criterion, Runs
 from .elsewhere import CELLS, cells_from, makes, place_of, seen_there
 from .remedies import guesses, of_text, patches
 from .snapshot import TOO_LONG, Order, Snapshot
+from .timing import Comparison
 from .verdict import STAYS, Verdict, judge
 
 BUDGET_S = 60.0  # for all trials of a cell
 LEAST_S, MOST_S = 5.0, 20.0  # for one run
 SHORT_S = 8.0  # a cell that runs longer is tried on its first backward passes alone
 PASSES = 50
-REPEATS, MOST_REPEATS = 2, 6  # more runs where time is the criterion, of a short cell the most
-REPEATED_MS = 1000.0  # that they may take
+SLEEPS = 3  # times the processor's time that a cell takes which waits: what counts is the clock on the wall
 FINDINGS = 3  # that are tried
 ALIKE = 2  # more lines of one mistake
 _UNKNOWN = "fails: NameError"
@@ -104,17 +104,18 @@ class Prover:
         if "leaves" not in after:
             slow = TOO_LONG in after["error"] and kind not in SPEED  # nothing is known of it
             return Verdict("untried" if slow else "refuted", after["error"])
+        compared = None
         if kind in SPEED:
             once = Runs(before, after, found, found)
             first = judge(kind, *self._texts(patch), once)
-            if first.level == "refuted" and not _may_be_faster(once):
+            if first.said != NO_FASTER or not _may_be_faster(once):
                 return first
-            before, after = self._by_turns(patch, again, before, after)
+            compared = self._compared(patch, again, once)
         found_after = self.run("record", patch, again)
         if "found" not in found_after:
             return Verdict("refuted", found_after["error"])
         self.left = found_after["found"]
-        runs = Runs(before, after, found, found_after)
+        runs = Runs(before, after, found, found_after, compared)
         verdict = judge(kind, *self._texts(patch), runs)
         if verdict.level == "consistent" and self._by_chance(kind):
             return Verdict("refuted", "the finding goes by itself when other random numbers are drawn")
@@ -151,18 +152,18 @@ class Prover:
             return (self.text, self.text), (patch.was, patch.text)
         return (self.text, patch.text), None
 
-    def _by_turns(
-        self, patch: Patch, again: Again, before: dict[str, Any], after: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the faster runs of the cell and of a patch, with the times of all: other programs run too."""
-        runs: tuple[list[dict[str, Any]], ...] = ([before], [after])
-        times = int(REPEATED_MS / max(before["cpu_ms"], before["wall_ms"], 1.0))
-        for _ in range(min(max(times, REPEATS), MOST_REPEATS)):
-            for kept, each in zip(runs, (self.unchanged(patch), patch), strict=True):
-                more = self.run("measure", each, again)
-                kept += [more] if "cpu_ms" in more else []
-        best = [min(kept, key=lambda run: run["cpu_ms"]) for kept in runs]
-        return tuple({**b, "times": [r["cpu_ms"] for r in kept]} for b, kept in zip(best, runs, strict=True))  # type: ignore[return-value]
+    def _compared(self, patch: Patch, again: Again, once: Runs) -> Comparison:
+        """Run the cell and a patch until it is known which is faster, or the time is over."""
+        clock = "wall_ms" if once.before["wall_ms"] > SLEEPS * once.before["cpu_ms"] else "cpu_ms"
+        comparison, unchanged = Comparison(once.before[clock], once.after[clock]), self.unchanged(patch)
+        for kept in comparison.turns():
+            if time.monotonic() > self.end:
+                break
+            run = self.run("measure", patch if kept is comparison.blocks[-1][1] else unchanged, again)
+            if clock not in run:
+                break
+            kept.append(max(run[clock], 1e-3))
+        return comparison
 
     def _by_chance(self, kind: str) -> bool:
         """Whether the finding goes when nothing but the random numbers is changed."""
@@ -184,7 +185,7 @@ class Prover:
         self, finding: Finding, found: list[Patch], best: tuple[Verdict, Patch] | None = None
     ) -> tuple[Verdict, Patch] | None:
         """Try patches until one is proved; return the best of them and of one that was tried before."""
-        order = {"proved": 0, "consistent": 1, "refuted": 2, "untried": 3}
+        order = {"proved": 0, "consistent": 1, "unknown": 2, "refuted": 3, "untried": 4}
         for patch in found:
             if time.monotonic() > self.end:
                 return best or (Verdict("untried", "the time for trials was over"), patch)
@@ -198,7 +199,7 @@ class Prover:
                 continue
             if best is None or order[verdict.level] < order[best[0].level]:
                 best = verdict, patch
-            if verdict.level in ("proved", "untried"):
+            if verdict.level == "untried" or CRITERIA.get(finding.kind, Criterion()).enough(verdict.level):
                 break
         return best
 
@@ -264,9 +265,13 @@ def sentence(verdict: Verdict) -> str:
 
     >>> sentence(Verdict("proved", "4 parameters get gradients now")), sentence(Verdict("refuted", "the finding stays"))
     ('Tried: 4 parameters get gradients now.', 'Tried: it did not help (the finding stays).')
+    >>> sentence(Verdict("unknown", "the machine is busy: one and the same cell took 12 to 31 ms"))
+    'Tried: could not tell whether it helps (the machine is busy: one and the same cell took 12 to 31 ms).'
     """
     if verdict.level == "untried":
         return f"Not tried: {verdict.said}."
+    if verdict.level == "unknown":
+        return f"Tried: could not tell whether it helps ({verdict.said})."
     if verdict.level == "refuted":
         return f"Tried: it did not help ({verdict.said})."
     return f"Tried: {verdict.said}."

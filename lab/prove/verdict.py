@@ -2,7 +2,7 @@
 
 A lower loss alone proves nothing: without zero_grad() a small model fits faster. There are three levels. "proved":
 something measured apart from the recorder is better. "consistent": the finding is gone, and nothing is worse.
-"refuted": neither.
+"refuted": neither. Of what is to be faster a fourth: "unknown", where a busy machine does not tell.
 """
 
 from __future__ import annotations
@@ -47,6 +47,9 @@ def judge(kind: str, texts: tuple[str, str], elsewhere: tuple[str, str] | None, 
     criterion = CRITERIA.get(kind, Criterion())
     proof = criterion.proof(runs)
     if kind in SPEED:
+        unknown = runs.compared.unknown() if runs.compared is not None else ""
+        if unknown and not proof:
+            return Verdict("unknown", unknown)
         return Verdict("proved", proof) if proof else Verdict("refuted", criterion.otherwise(runs))
     if not runs.gone(kind):
         return Verdict("refuted", STAYS)

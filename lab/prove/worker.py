@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from core.base import syntax
 from core.base.pytorch import libraries
 
+from ..recorder.sampling import Queue
 from ..session.recording import Recording, error_row
 from . import elsewhere, fence
 from .descriptors import CannotFence
@@ -69,6 +70,7 @@ def work(scene: Scene, order: Order, keep: set[int], folder: str) -> dict[str, A
 
 def _measure(scene: Scene, python: str, measured: Measured) -> dict[str, Any]:
     error, stopped = None, False
+    queue = Queue()
     before = time.process_time_ns(), time.perf_counter_ns()
     try:
         _run(scene, marked(python, FILE, Measured.MARK), measured)
@@ -77,10 +79,11 @@ def _measure(scene: Scene, python: str, measured: Measured) -> dict[str, Any]:
     except BaseException as raised:
         error = raised
     cpu, wall = time.process_time_ns() - before[0], time.perf_counter_ns() - before[1]
+    wall -= queue.since()[1]  # while others had the processor
     told = measured.told()
     for name in of_clocks(syntax.parse(python, FILE)):
         told["values"].pop(name, None)
-    told["cpu_ms"], told["wall_ms"] = (cpu - measured.own_ns) / 1e6, wall / 1e6
+    told["cpu_ms"], told["wall_ms"] = ((ns - measured.own_ns) / 1e6 for ns in (cpu, wall))
     return {"error": said(error), "stopped": stopped, **told}
 
 

@@ -20,6 +20,7 @@ from . import (  # isort: skip - their order is that in which patches are tried
     stated,
     steps,
     values_by_example,
+    jacobians,
     turns,
     caches,
     arguments,

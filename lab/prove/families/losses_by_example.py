@@ -146,3 +146,7 @@ insert("loss", r"overlap of logits with a mask \(`(\w+) \* ", r"\1 = torch.sigmo
 insert(
     "loss", r"Take it out before the softmax: (\w+\.fill_diagonal_\(.+\))\.$", r"\1", "Take the diagonal out", "after"
 )
+insert("loss", r"Take it out of the sum: (\w+) \* \(1 - torch\.eye", r"\1 = \1 * (1 - torch.eye(len(\1)))",
+       "Take the diagonal out", "after")  # fmt: skip
+rewrite("layout", r"Mask the scores, and take the softmax", ("_w.masked_fill(_m, _v)", "_w = torch.softmax(_s, *_r)"),
+        ("_w.masked_fill(_m, _v).softmax(-1)", "_w = _s"), "Mask the scores")  # fmt: skip

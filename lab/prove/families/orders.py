@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from widgets.record import Finding
 
 from ..cell import Cell, Patch, last_name
-from ..examples import lines_of, on_line
+from ..examples import enclosing, lines_of, on_line
 from ..remedies import remedy
 from ..rewriting import match, pattern
 from .steps import OPTIMIZERS
@@ -96,6 +96,22 @@ def added_group(cell: Cell, finding: Finding) -> Iterator[Patch]:
         named = isinstance(around, ast.For) and part is not None and part[1] in cell.code(around.iter)
         line = f"{name}.add_param_group({{'params': list({part[1] if part else ''}.parameters())}})"
         yield Patch("Add them", cell.splice([cell.after(around if named and around else statement, line)]))
+
+
+@remedy("optimizer")
+def joined(cell: Cell, finding: Finding) -> Iterator[Patch]:
+    """A layer that is put into a model after the optimizer was made joins it."""
+    if "Make the optimizer after the model" not in finding.remedy:
+        return
+    steps = [c.func.value for c in cell.calls("step", line=finding.line) if isinstance(c.func, ast.Attribute)]
+    for layer in cell.all(ast.Assign):
+        place, function = layer.targets[0], enclosing(cell, layer)
+        made = last_name(layer.value.func) if isinstance(layer.value, ast.Call) else ""
+        first = function is not None and function.name == "__init__"
+        if isinstance(place, ast.Attribute) and made[:1].isupper() and made not in OPTIMIZERS and not first:
+            for optimizer in steps:
+                line = f"{ast.unparse(optimizer)}.add_param_group({{'params': list({cell.code(place)}.parameters())}})"
+                yield Patch("Add its parameters", cell.splice([cell.after(layer, line)]), guess=True)
 
 
 @remedy("loop")

@@ -63,7 +63,8 @@ def switched_off(cell: Cell, finding: Finding) -> Iterator[Patch]:
             yield Patch("full_matrices=False", cell.put((call, f"{cell.code(call)[:-1]}, full_matrices=False)")))
     if "sparse=True" in finding.remedy:
         for call in cell.calls("Embedding", line=finding.line):
-            yield Patch("sparse=True", cell.put((call, f"{cell.code(call)[:-1]}, sparse=True)")))
+            # Adam refuses such gradients
+            yield Patch("sparse=True", cell.put((call, f"{cell.code(call)[:-1]}, sparse=True)")), guess=True)
     detached = re.search(r"Give `(\w+)\((\w+)\)` a detached input", finding.remedy)
     if detached:
         for call in cell.calls(detached[1], line=finding.line):

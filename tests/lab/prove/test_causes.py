@@ -124,6 +124,38 @@ CASES = {
         "for t in x:\n    loss = f(t)\nloss.backward()",
         "loss = 0\nfor t in x:\n    loss = loss + f(t)\nloss.backward()",
     ),
+    "gradients of all outputs in one pass": (
+        warning("slow", "Line 2 goes back", "grad(..., is_grads_batched=True) or vmap", 2),
+        "for i in range(n):\n    g = torch.autograd.grad(y[:, i].sum(), x, retain_graph=True)[0]\n    J[:, i, :] = g",
+        "J[:, :, :] = torch.autograd.grad(y, x, torch.eye(n).reshape(n, *[1] * (y.dim() - 1), n).expand(n, *y.shape),"
+        " is_grads_batched=True)[0].transpose(0, 1)",
+    ),
+    "gradients of all outputs in a list": (
+        warning("slow", "Line 2 goes back", "grad(..., is_grads_batched=True) or vmap", 2),
+        "for i in range(4):\n    rows.append(grad(y[i], x, create_graph=True)[0])",
+        "rows.extend(grad(y, x, torch.eye(4).reshape(4, *[1] * (y.dim() - 1), 4).expand(4, *y.shape),"
+        " is_grads_batched=True, create_graph=True)[0])",
+    ),
+    "a mask before the softmax": (
+        warning(
+            "layout", "Line 2 masks (`w.masked_fill(m, -1e9)`)", "Mask the scores, and take the softmax of those.", 2
+        ),
+        "w = F.softmax(q @ k.T / 8, dim=-1)\nw = w.masked_fill(m, -1e9)",
+        "w = q @ k.T / 8\nw = w.masked_fill(m, -1e9).softmax(-1)",
+    ),
+    "each row without itself": (
+        warning("loss", "Line 1 compares", "Take it out of the sum: a * (1 - torch.eye(len(a)))."),
+        "a = (z @ z.T).exp()\nl = a.sum(1)",
+        "a = (z @ z.T).exp()\na = a * (1 - torch.eye(len(a)))\nl = a.sum(1)",
+    ),
+    "a layer that is put in later": (
+        warning("optimizer", "Line 7 steps", "Make the optimizer after the model, of the parameters of the model.", 7),
+        "class T:\n    def new(self):\n        self.net.fc = nn.Linear(8, 2)\n    def fit(self, x):\n"
+        "        self.opt.zero_grad()\n        f(x).backward()\n        self.opt.step()",
+        "class T:\n    def new(self):\n        self.net.fc = nn.Linear(8, 2)\n"
+        "        self.opt.add_param_group({'params': list(self.net.fc.parameters())})\n    def fit(self, x):\n"
+        "        self.opt.zero_grad()\n        f(x).backward()\n        self.opt.step()",
+    ),
     "back to training mode behind an evaluation": (
         warning("mode", "Line 9 trains net in evaluation mode (every step)", "Call train().", 2),
         "def judge(net):\n    net.eval()\n    return f(net)",
