@@ -155,6 +155,8 @@ def problem_of(
     count = len(builder.others) + 1
     said = f"at {count} captured launches" if count > 1 else "at 1 captured launch"
     notes = [f"the default config is the reference, {said}", *builder.notes]
+    if call.beyond:
+        notes.append(f"it reads memory that is none of its arguments' ({call.beyond}), which changes no result")
     first = next(view for _, view in call.views())
     common = (tuned.name, first.shape, first.numpy.name, space)  # as `stored.Auto` asks for it
     if on_gpu:
