@@ -110,9 +110,9 @@ class _Memory:
             and (inside := _current.check("load", pointers, mask, np.dtype(dtype).itemsize)) is not None
         ):
             if odd := getattr(_current, "odd", 0):
-                asked = True if mask is None else np.asarray(mask, bool)
-                other = np.where(inside | ~np.broadcast_to(asked, inside.shape), other, np.array(odd).astype(dtype))
-                other = other.astype(dtype)
+                asked = np.broadcast_to(True if mask is None else np.asarray(mask, bool), inside.shape)
+                strange = np.where(np.arange(inside.size) % 2, odd, -odd).reshape(inside.shape).astype(dtype)
+                other = np.where(asked & ~inside, strange, other).astype(dtype)
             mask = inside
         if dtype == BFLOAT16:
             bits = np.ascontiguousarray(other).view(np.uint16)
@@ -152,7 +152,7 @@ class _Memory:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Options(it.InterpreterOptions):
+class _Options(it.InterpreterOptions):  # type: ignore[misc]
     """What kernels ask of the options that they are compiled with, and the precisions that a product may name."""
 
     num_warps: int = 4

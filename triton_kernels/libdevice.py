@@ -60,7 +60,9 @@ _WHOLE: dict[str, Callable[..., Any]] = {
     "clz": ptx.leading_zeros, "popc": ptx.ones, "ilogb": lambda x: np.floor(np.log2(np.abs(x))),
     "ffs": np.vectorize(lambda x: (int(x) & -int(x)).bit_length(), [int]),
 }  # fmt: skip
-_ROUNDED = {"llrint": (np.rint, tl.int64), "llround": (lambda x: np.trunc(x + np.copysign(0.5, x)), tl.int64)}
+_ROUNDED: dict[str, tuple[Callable[..., Any], Any]] = {
+    "llrint": (np.rint, tl.int64), "llround": (lambda x: np.trunc(x + np.copysign(0.5, x)), tl.int64),
+}  # fmt: skip
 _SEEN_AS = {"float_as_int": tl.int32, "float_as_uint": tl.int32, "int_as_float": tl.float32,
             "uint_as_float": tl.float32, "double_as_longlong": tl.int64, "longlong_as_double": tl.float64}  # fmt: skip
 _NUMBERS = {"int": tl.int32, "uint": tl.int32, "ll": tl.int64, "ull": tl.int64, "float": tl.float32,
@@ -95,7 +97,7 @@ def _conversion(of: str, to: str, mode: str) -> Callable[..., Any]:
         given = x.view(f"u{x.itemsize}") if of in ("uint", "ull") else x
         if to in ("float", "double"):
             return ptx.rounded(mode, given.astype(np.float64), np.dtype(it._get_np_dtype(_NUMBERS[to])))
-        info = np.iinfo({"int": np.int32, "uint": np.uint32, "ll": np.int64, "ull": np.uint64}[to])
+        info = np.iinfo({"int": "int32", "uint": "uint32", "ll": "int64", "ull": "uint64"}[to])
         whole = [0 if v != v else min(max(v, info.min), info.max) for v in _MODES[mode](given).reshape(-1).tolist()]
         return np.array(list(map(int, whole)), info.dtype).reshape(x.shape).view(f"i{info.dtype.itemsize}")
 

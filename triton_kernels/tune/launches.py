@@ -69,6 +69,7 @@ class Launch:
         if self.seen is None:
             with Worker(Interpreted()) as worker:
                 self.seen = _dry(worker, self.kernel, self.call)
+            self.call.beyond = self.seen.beyond
         return self.seen.roles(self.call)
 
     def __str__(self) -> str:

@@ -230,7 +230,7 @@ def _answers(torch: Any) -> Iterator[tuple[Any, str, Any]]:
         "_maybe_exchange_device": lambda *_: 0, "empty_cache": lambda: None, "manual_seed": lambda *_: None,
         "max_memory_allocated": lambda *_: 0, "reset_peak_memory_stats": lambda *_: None,
         "default_generators": (philox,), "seed": lambda: None, "seed_all": lambda: None,
-        "initial_seed": lambda: torch.initial_seed(), "get_rng_state": lambda *_, **__: philox.get_state(),
+        "initial_seed": philox.initial_seed, "get_rng_state": lambda *_, **__: philox.get_state(),
         "set_rng_state": lambda state, *_, **__: philox.set_state(state),
         "get_rng_state_all": lambda: [philox.get_state()],
         "set_rng_state_all": lambda states: philox.set_state(next(iter(states))),

@@ -58,6 +58,13 @@ def test_another_config_may_not_use_what_it_reads_past_an_array():
     assert why(seen.problem(configs={"BLOCK": (128, 256)}, target="sm_90"), {"BLOCK": 256})
 
 
+def test_configs_that_differ_in_warps_alone_are_said_to():
+    with tune.capture() as seen:
+        scaled_past[(2,)](floats(128), floats(128), 128, BLOCK=64)
+    notes = seen.problem(configs=[triton.Config({}, num_warps=n) for n in (4, 8)], target="sm_90").notes
+    assert any(note.startswith("warps and stages only") for note in notes)
+
+
 @triton.jit
 def gathered(x, out, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
