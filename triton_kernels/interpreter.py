@@ -20,7 +20,7 @@ import triton.language as tl
 from triton.runtime import interpreter as it
 from triton.runtime.jit import _normalize_ty
 
-from . import interpreter_text, libdevice
+from . import interpreter_ops, interpreter_text, libdevice, ptx
 from .runtime import BFLOAT16, TYPE_NAMES, KernelError
 
 if TYPE_CHECKING:
@@ -109,6 +109,10 @@ class _Memory:
             _current is not None
             and (inside := _current.check("load", pointers, mask, np.dtype(dtype).itemsize)) is not None
         ):
+            if odd := getattr(_current, "odd", 0):
+                asked = np.broadcast_to(True if mask is None else np.asarray(mask, bool), inside.shape)
+                strange = np.where(np.arange(inside.size) % 2, odd, -odd).reshape(inside.shape).astype(dtype)
+                other = np.where(asked & ~inside, strange, other).astype(dtype)
             mask = inside
         if dtype == BFLOAT16:
             bits = np.ascontiguousarray(other).view(np.uint16)
@@ -125,12 +129,35 @@ class _Memory:
     def atomic_rmw(self, op: Any, pointers: Any, value: Any, mask: Any, order: Any) -> Any:
         if _current is not None:
             _current.check("atomic", pointers, mask, value.itemsize)
+        if value.dtype == BFLOAT16:
+            return self._one_by_one(op, pointers, value, mask)
         return self._native.atomic_rmw(op, pointers, value, mask, order)
+
+    def _one_by_one(self, op: Any, pointers: np.ndarray, value: np.ndarray, mask: Any) -> np.ndarray:
+        """Combine bfloat16 with what lies in memory, which the stock one does not know; return what lay there."""
+        compute = {"FADD": np.add, "ADD": np.add, "MAX": np.maximum, "MIN": np.minimum}.get(op.name)
+        before = np.zeros(pointers.shape, BFLOAT16)
+        for lane in zip(*np.nonzero(np.broadcast_to(np.asarray(mask, bool), pointers.shape)), strict=True):
+            at, one = pointers[lane].reshape(1), np.ones(1, bool)
+            bits = self._native.load(at, one, np.zeros(1, np.uint16), np.dtype(np.uint16)).view(BFLOAT16)
+            before[lane] = bits[0]
+            now = value[lane] if compute is None else compute(np.float32(bits[0]), np.float32(value[lane]))
+            self._native.store(at, np.array([now], BFLOAT16).view(np.uint16), one)
+        return before
 
     def atomic_cas(self, pointers: Any, compare: Any, value: Any, order: Any) -> Any:
         if _current is not None:
             _current.check("atomic", pointers, None, value.itemsize)
         return self._native.atomic_cas(pointers, compare, value, order)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Options(it.InterpreterOptions):  # type: ignore[misc]
+    """What kernels ask of the options that they are compiled with, and the precisions that a product may name."""
+
+    num_warps: int = 4
+    num_ctas: int = 1
+    allowed_dot_input_precisions: tuple[str, ...] = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
 
 
 class _Patched:
@@ -186,7 +213,7 @@ def install() -> None:
 
     it.ReduceOps.generic_reduce = reduced
     # Each integer operation would be done again in 64 bits to look for overflow: the bounds check finds what it breaks.
-    it.interpreter_builder.options = dataclasses.replace(it.interpreter_builder.options, sanitize_overflow=False)
+    it.interpreter_builder.options = _Options(sanitize_overflow=False)
     it._get_np_dtype = numpy_dtype
     it.InterpreterBuilder.create_splat = splat
     it.InterpreterBuilder.cast_impl = cast
@@ -352,6 +379,7 @@ def run(
     grid: Sequence[int],
     memory: Memory,
     programs: Sequence[int] | None = None,
+    warps: int = 4,
 ) -> None:
     """Run every program of a kernel that anyone has written, one after another, or only those of these numbers.
 
@@ -364,6 +392,7 @@ def run(
         ready = {n: a if n in constant else _as_given(a) for n, a in arguments.items()}
         function = kernel.rewrite()
         builder.set_grid_dim(*sizes)
+        builder.options = dataclasses.replace(builder.options, num_warps=warps)
 
         def dot(a: Any, b: Any, c: Any, *rest: Any) -> Any:
             memory.dot(str(a.dtype.scalar), a.data.shape[-1], 2 * a.data.size * b.data.shape[-1])
@@ -399,4 +428,6 @@ def _as_given(value: Any) -> Any:
 
 libdevice.install()
 interpreter_text.install()
+ptx.install()
 install()
+interpreter_ops.install()

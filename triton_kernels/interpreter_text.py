@@ -2,7 +2,8 @@
 
 ``a and b`` and ``not a`` of blocks are elementwise to the compiler, where Python would ask for one truth and give
 ``b``: a mask would lose its rows. The variable of a loop is a number to the interpreter and has no ``.to(tl.int64)``,
-as the compiler's has. A function that was copied under another name is found by that name.
+as the compiler's has; a constant parameter is its value and has no `value`. A function that was copied under another
+name is found by that name.
 """
 
 from __future__ import annotations
@@ -91,7 +92,12 @@ def _truth(value: Any) -> Any:
     return it.interpreter_semantic.to_tensor(bool(value))
 
 
-_CALLED = {"_IndicesOfLoop": indices, "_BothOf": both, "_EitherOf": either, "_Negated": negated}
+def value_of(given: Any) -> Any:
+    """Return what a constant parameter stands for."""
+    return given.value if isinstance(given, tl.constexpr) else given
+
+
+_CALLED = {"_IndicesOfLoop": indices, "_BothOf": both, "_EitherOf": either, "_Negated": negated, "_ValueOf": value_of}
 
 
 def _call(name: str, *args: ast.expr) -> ast.Call:
@@ -128,6 +134,17 @@ def install() -> None:
         node.iter = ast.copy_location(_call("_IndicesOfLoop", node.iter), node.iter)
         return node
 
+    def attribute(self: Any, node: ast.Attribute) -> ast.expr:
+        self.generic_visit(node)
+        known = isinstance(node.value, ast.Name) and node.value.id in getattr(self, "constant", ())
+        return ast.copy_location(_call("_ValueOf", node.value), node) if known and node.attr == "value" else node
+
+    def function(self: Any, node: ast.FunctionDef) -> ast.FunctionDef:
+        given = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+        self.constant = {a.arg for a in given if a.annotation and "constexpr" in ast.unparse(a.annotation)}
+        self.generic_visit(node)
+        return node
+
     stock = it.FunctionRewriter._compile_and_exec
 
     def defined(self: Any, tree: ast.Module) -> Any:
@@ -136,5 +153,6 @@ def install() -> None:
 
     it.FunctionRewriter._compile_and_exec = defined
     kind.visit_BoolOp, kind.visit_UnaryOp, kind.visit_For = boolean, unary, loop
+    kind.visit_Attribute, kind.visit_FunctionDef = attribute, function
     for name, value in _CALLED.items():
         setattr(it, name, value)  # a rewritten kernel sees what the interpreter's module has

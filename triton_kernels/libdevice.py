@@ -11,13 +11,17 @@ import contextlib
 import functools
 import importlib
 import inspect
+import itertools
 import math
+import statistics
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter as it
+
+from . import ptx
 
 _HOMES = ("triton.language.extra.libdevice", "triton.language.extra.cuda.libdevice",
           "triton.language.extra.hip.libdevice")  # fmt: skip
@@ -27,7 +31,7 @@ _ONE_TO_ONE = (
 _OTHERS: dict[str, Callable[..., Any]] = {
     "rsqrt": lambda x: 1.0 / np.sqrt(x), "pow": np.power, "fast_powf": np.power, "asin": np.arcsin, "acos": np.arccos,
     "atan": np.arctan, "atan2": np.arctan2, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
-    "div_rn": np.divide, "div_rz": np.divide, "fast_dividef": np.divide, "fast_expf": np.exp, "fast_logf": np.log,
+    "fast_dividef": np.divide, "fast_expf": np.exp, "fast_logf": np.log,
     "fast_log2f": np.log2, "fast_tanhf": np.tanh, "fast_sinf": np.sin, "fast_cosf": np.cos, "exp10": lambda x: 10.0**x,
     "nearbyint": np.rint, "round": lambda x: np.trunc(x + np.copysign(0.5, x)), "abs": np.abs, "fabs": np.abs,
     "erf": np.vectorize(math.erf, [float]), "erfc": np.vectorize(math.erfc, [float]),
@@ -35,16 +39,75 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "fma": lambda x, y, z: x.astype(np.float64) * y + z, "max": np.fmax, "min": np.fmin, "fmax": np.fmax,
     "fmin": np.fmin,
 }  # fmt: skip
+_OTHERS |= {
+    "saturatef": lambda x: np.clip(x, 0, 1), "sinpi": lambda x: np.sin(np.pi * x),
+    "cospi": lambda x: np.cos(np.pi * x),
+    "fast_tanf": np.tan, "fast_exp10f": lambda x: 10.0**x, "fast_log10f": np.log10, "nextafter": np.nextafter,
+    "fdim": lambda x, y: np.fmax(x - y, 0), "ldexp": np.ldexp, "scalbn": np.ldexp, "rcbrt": lambda x: 1 / np.cbrt(x),
+    "remainder": np.vectorize(math.remainder, [float]), "logb": lambda x: np.floor(np.log2(np.abs(x))),
+    "normcdf": np.vectorize(lambda x: math.erfc(-x / math.sqrt(2)) / 2, [float]), "cyl_bessel_i0": np.i0,
+    "erfinv": np.vectorize(lambda x: _quantile((x + 1) / 2) / math.sqrt(2), [float]),
+    "normcdfinv": np.vectorize(lambda x: _quantile(x), [float]), "rhypot": lambda x, y: 1 / np.hypot(x, y),
+    "norm3d": lambda *x: np.sqrt(sum(each * each for each in x)), "hadd": lambda x, y: (x.astype(np.int64) + y) >> 1,
+    "norm4d": lambda *x: np.sqrt(sum(each * each for each in x)), "sad": lambda x, y, z: np.abs(x.astype(int) - y) + z,
+    "rnorm3d": lambda *x: 1 / np.sqrt(sum(each * each for each in x)),
+    "rnorm4d": lambda *x: 1 / np.sqrt(sum(each * each for each in x)),
+    "rhadd": lambda x, y: (x.astype(np.int64) + y + 1) >> 1, "byte_perm": lambda *x: ptx.permuted(*x),
+    "mulhi": lambda x, y: (x.astype(object) * y.astype(object)) >> (8 * x.itemsize),
+}  # fmt: skip
 _WHOLE: dict[str, Callable[..., Any]] = {
     "isnan": np.isnan, "isinf": np.isinf, "finitef": np.isfinite, "isfinited": np.isfinite, "signbit": np.signbit,
+    "clz": ptx.leading_zeros, "popc": ptx.ones, "ilogb": lambda x: np.floor(np.log2(np.abs(x))),
+    "ffs": np.vectorize(lambda x: (int(x) & -int(x)).bit_length(), [int]),
 }  # fmt: skip
-_ROUNDED = {"llrint": (np.rint, tl.int64), "float2int_rn": (np.rint, tl.int32), "float2int_rz": (np.trunc, tl.int32)}
+_ROUNDED: dict[str, tuple[Callable[..., Any], Any]] = {
+    "llrint": (np.rint, tl.int64), "llround": (lambda x: np.trunc(x + np.copysign(0.5, x)), tl.int64),
+}  # fmt: skip
+_SEEN_AS = {"float_as_int": tl.int32, "float_as_uint": tl.int32, "int_as_float": tl.float32,
+            "uint_as_float": tl.float32, "double_as_longlong": tl.int64, "longlong_as_double": tl.float64}  # fmt: skip
+_NUMBERS = {"int": tl.int32, "uint": tl.int32, "ll": tl.int64, "ull": tl.int64, "float": tl.float32,
+            "double": tl.float64}  # fmt: skip
+_MODES = {"rn": np.rint, "rz": np.trunc, "rd": np.floor, "ru": np.ceil}
+_ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "rcp": lambda x: 1 / x, "sqrt": np.sqrt,
+    "fma": lambda x, y, z: x * y + z, "rsqrt": lambda x: 1 / np.sqrt(x),
+}  # fmt: skip
+
+
+def _quantile(p: float) -> float:
+    """Return where the normal distribution function is p."""
+    if not 0 < p < 1:
+        return math.nan if p not in (0, 1) else math.copysign(math.inf, p - 0.5)
+    return statistics.NormalDist().inv_cdf(p)
+
+
+def _directed(compute: Callable[..., Any], mode: str) -> Callable[..., Any]:
+    """Return arithmetic that is rounded as its name says, of float64 to nearest."""
+
+    def call(*arrays: np.ndarray) -> np.ndarray:
+        return ptx.rounded(mode, compute(*(a.astype(np.float64) for a in arrays)), arrays[0].dtype)
+
+    return call
+
+
+def _conversion(of: str, to: str, mode: str) -> Callable[..., Any]:
+    """Return a conversion between numbers; integers saturate."""
+
+    def call(x: np.ndarray) -> np.ndarray:
+        given = x.view(f"u{x.itemsize}") if of in ("uint", "ull") else x
+        if to in ("float", "double"):
+            return ptx.rounded(mode, given.astype(np.float64), np.dtype(it._get_np_dtype(_NUMBERS[to])))
+        info = np.iinfo({"int": "int32", "uint": "uint32", "ll": "int64", "ull": "uint64"}[to])
+        whole = [0 if v != v else min(max(v, info.min), info.max) for v in _MODES[mode](given).reshape(-1).tolist()]
+        return np.array(list(map(int, whole)), info.dtype).reshape(x.shape).view(f"i{info.dtype.itemsize}")
+
+    return call
 
 
 def _function(compute: Callable[..., Any], kind: Any = None) -> Callable[..., Any]:
     def call(*arguments: Any, **_: Any) -> Any:
         tensors = [it.interpreter_semantic.to_tensor(a) for a in arguments]
-        first = next(t for t, a in zip(tensors, arguments, strict=True) if isinstance(a, tl.tensor))
+        first = next((t for t, a in zip(tensors, arguments, strict=True) if isinstance(a, tl.tensor)), tensors[0])
         result = kind or first.dtype.scalar
         with np.errstate(all="ignore"):
             found = np.asarray(compute(*[t.handle.data for t in tensors])).astype(it._get_np_dtype(result))
@@ -60,7 +123,20 @@ def functions() -> dict[str, Callable[..., Any]]:
     found = {name: _function(getattr(np, name)) for name in _ONE_TO_ONE.split()}
     found |= {name: _function(f) for name, f in _OTHERS.items()}
     found |= {name: _function(f, tl.int32) for name, f in _WHOLE.items()}
+    for mode in _MODES:
+        directed = {"rn": "", "rz": "rz", "rd": "rm", "ru": "rp"}[mode]
+        found |= {f"{name}_{mode}": _function(_directed(f, directed)) for name, f in _ARITHMETIC.items()}
+        for of, to in itertools.permutations(_NUMBERS, 2):
+            if "float" in (of, to) or "double" in (of, to):
+                convert = _conversion(of, to, directed if to in ("float", "double") else mode)
+                found[f"{of}2{to}_{mode}"] = _function(convert, _NUMBERS[to])
+    for name, kind in _SEEN_AS.items():
+        found[name] = _function(functools.partial(_viewed, np.dtype(it._get_np_dtype(kind))), kind)
     return found | {name: _function(f, kind) for name, (f, kind) in _ROUNDED.items()}
+
+
+def _viewed(dtype: np.dtype, x: np.ndarray) -> np.ndarray:
+    return x.view(dtype)
 
 
 def install() -> None:

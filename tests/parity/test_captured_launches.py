@@ -247,3 +247,36 @@ def test_an_operator_of_pytorch_s_around_a_kernel():
     with tune.capture() as seen:
         assert quadrupled(torch.ones(100)).tolist() == [4.0] * 100
     assert [(launch.name, launch.roles) for launch in seen] == [("scaled", {"x": "in", "out": "out"})]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the GPU is here")
+def test_a_default_device_is_pretended_too():
+    with tune.capture() as seen:
+        x = torch.ones(100, device=triton.runtime.driver.active.get_active_torch_device())
+        before = torch.get_default_device()
+        torch.set_default_device(x.device)
+        try:
+            assert wrapper(x).tolist() == [2.0] * 100
+        finally:
+            torch.set_default_device(before)
+    assert seen.launches[0].roles == {"x": "in", "out": "out"}
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the GPU is here")
+def test_what_else_programs_ask_of_a_gpu():
+    before = torch.cuda.FloatTensor, torch.cuda.MemPool, torch.cuda.memory_stats
+    with tune.capture():
+        assert torch.cuda.FloatTensor([1.0, 2.0]).is_cuda
+        assert torch.cuda.cudart().cudaProfilerStart() == 0
+        assert torch.cuda.memory_stats()["active_bytes.all.peak"] == 0
+        state = torch.cuda.get_rng_state()
+        torch.cuda.default_generators[0].set_offset(8)
+        torch.cuda.set_rng_state(state)
+        assert torch.cuda.default_generators[0].get_offset() == 0
+        with torch.cuda.use_mem_pool(torch.cuda.MemPool()):
+            assert torch.cuda.make_graphed_callables(wrapper, (torch.ones(2),)) is wrapper
+        assert torch.cuda.get_device_properties(0).clock_rate > 0
+        assert torch.cuda.Stream.priority_range() == (0, -5)
+        torch.cuda._sleep(1000)
+        torch.cuda.profiler.start()
+    assert (torch.cuda.FloatTensor, torch.cuda.MemPool, torch.cuda.memory_stats) == before

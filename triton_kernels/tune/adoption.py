@@ -44,6 +44,7 @@ _WARPS, _STAGES = (1, 2, 4, 8), (1, 2, 3, 4)
 _TRY_S = 60.0
 _MOST = 1024  # configs of what is proposed, warps and stages apart
 _OPTIONS = {"num_warps": 4, "num_stages": 3}
+_UNSEEN = {*_OPTIONS, "num_ctas", "maxnreg"}  # what changes no kernel's text
 _MOST_RUNS = 64  # of a program, warps and stages apart
 
 
@@ -155,6 +156,8 @@ def problem_of(
     count = len(builder.others) + 1
     said = f"at {count} captured launches" if count > 1 else "at 1 captured launch"
     notes = [f"the default config is the reference, {said}", *builder.notes]
+    if call.beyond:
+        notes.append(f"it reads memory that is none of its arguments' ({call.beyond}), which changes no result")
     first = next(view for _, view in call.views())
     common = (tuned.name, first.shape, first.numpy.name, space)  # as `stored.Auto` asks for it
     if on_gpu:
@@ -209,9 +212,11 @@ class _Builder:
             space = Space([Tunable(n, tuple(v), next(iter(v))) for n, v in configs.items()])
         else:
             space = Space.of(_listed(configs))
-        if odd := [n for n in space.names if n not in names and n not in (*_OPTIONS, "num_ctas", "maxnreg")]:
+        if odd := [n for n in space.names if n not in names and n not in _UNSEEN]:
             raise Unknown(f"{self.tuned.name} has no argument {', '.join(odd)}, which configs name; it has "
                           f"{', '.join(names)}")  # fmt: skip
+        if not set(space.names) - _UNSEEN:
+            self.notes.append("warps and stages only: the configs differ in nothing else")
         self.default = space.default
         self._choose_others(space)
         if self.rerun is not None:

@@ -225,7 +225,7 @@ def _extent(name: str, value: Any) -> tuple[Any, int, int, int]:
 class Call:
     """A launch as plain data. arguments : all of them by name. regions : bytes before it. names : of the arguments that
     point into each. grid, options : as it was launched. tables : addresses that lie in memory, as (region, offset) of
-    where they lie and of what they point to."""
+    where they lie and of what they point to. beyond : what it reads outside of the regions, which changes no result."""
 
     arguments: dict[str, Any]
     regions: list[np.ndarray]
@@ -233,6 +233,7 @@ class Call:
     grid: tuple[int, ...]
     options: dict[str, Any]
     tables: list[tuple[int, int, int, int]] = field(default_factory=list)
+    beyond: str = ""
 
     def views(self) -> Iterator[tuple[str, View]]:
         """Every pointer with its name, those in tuples and descriptors too."""

@@ -69,6 +69,7 @@ class Launch:
         if self.seen is None:
             with Worker(Interpreted()) as worker:
                 self.seen = _dry(worker, self.kernel, self.call)
+            self.call.beyond = self.seen.beyond
         return self.seen.roles(self.call)
 
     def __str__(self) -> str:
@@ -254,6 +255,7 @@ class Recorder:
             for hook in getattr(kernel, "pre_run_hooks", ()):
                 hook(*args, **given)
             launch.seen = self._run(kernel, call, regions)
+            call.beyond = launch.seen.beyond
             if launch.seen.strays:
                 launch.refused = (f"it asks for memory that is none of its arguments' ({launch.seen.strays}). Remedy: "
                                   f"{_remedy_of_strays(call)}")  # fmt: skip
@@ -331,8 +333,9 @@ def _remedy_of_strays(call: Call) -> str:
 def _why_it_failed(error: Exception) -> str:
     """Return why a launch is not recorded that raised an error."""
     if "inline_asm" in str(error):
-        return ("it has instructions of a GPU in its text (tl.inline_asm_elementwise), which Triton's interpreter "
-                "cannot run. Remedy: where a GPU is connected, or the language's own functions instead")  # fmt: skip
+        return ("it has instructions of a GPU in its text (tl.inline_asm_elementwise), of which the interpreter does "
+                f"not know all: {str(error).partition('inline_asm: ')[2]}. Remedy: where a GPU is connected, or the "
+                "language's own functions instead")  # fmt: skip
     return f"it failed: {type(error).__name__}: {error}"[:400]
 
 

@@ -10,6 +10,7 @@ loaded, or a GPU is here, nothing is changed.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import importlib
 import sys
@@ -23,6 +24,8 @@ _PROPERTIES = types.SimpleNamespace(
     name="NVIDIA H100 80GB HBM3", major=9, minor=0, total_memory=80 << 30, multi_processor_count=132, warp_size=32,
     regs_per_multiprocessor=65536, max_threads_per_multi_processor=2048, shared_memory_per_multiprocessor=233472,
     shared_memory_per_block_optin=232448, shared_memory_per_block=49152, gcnArchName="sm_90", L2_cache_size=50 << 20,
+    max_threads_per_block=1024, clock_rate=1980000, memory_clock_rate=2619000, memory_bus_width=5120, is_integrated=0,
+    is_multi_gpu_board=0, uuid="00000000-0000-0000-0000-000000000000", pci_bus_id=0, pci_device_id=0, pci_domain_id=0,
 )  # fmt: skip
 _OF_DRIVER = {"max_shared_mem": 232448, "max_num_regs": 65536, "multiprocessor_count": 132, "warpSize": 32,
               "sm_clock_rate": 1755000, "mem_clock_rate": 2619000, "mem_bus_width": 5120}  # fmt: skip
@@ -31,6 +34,7 @@ _MAKERS = ("empty", "zeros", "ones", "full", "tensor", "as_tensor", "arange", "l
            "randint_like", "empty_strided", "empty_permuted", "tril_indices", "triu_indices", "asarray", "logspace",
            "scalar_tensor", "normal", "hann_window", "hamming_window", "range", "sparse_coo_tensor",
            "load")  # fmt: skip
+_KINDS_OF_TENSORS = ("Bool", "Byte", "Char", "Short", "Int", "Long", "Half", "BFloat16", "Float", "Double")
 _METHODS = ("to", "cpu", "new_empty", "new_zeros", "new_ones", "new_full", "new_tensor", "new_empty_strided")
 
 
@@ -52,10 +56,19 @@ class _Stream(_Guard):
     """
 
     cuda_stream = stream_id = cuda_event = device_index = priority = 0
+    id = (0, 0)  # of a pool of memory
 
-    def wait(self, *_: Any) -> None: ...
+    def wait(self, *_: Any, **__: Any) -> None: ...
 
     record = synchronize = wait_stream = wait_event = replay = reset = wait
+    capture_begin = capture_end = enable_debug_mode = debug_dump = instantiate = wait
+
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        return 0, -5
+
+    def pool(self) -> tuple[int, int]:
+        return self.id
 
     def record_event(self, event: Any = None) -> Any:
         return event or _Stream()
@@ -65,6 +78,15 @@ class _Stream(_Guard):
 
     def elapsed_time(self, _: Any) -> float:
         return 1.0
+
+
+class _Runtime:
+    """CUDA's own library, as `torch.cuda.cudart` gives it: each of its functions says that nothing is wrong."""
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        if not name.startswith("cuda"):
+            raise AttributeError(name)
+        return lambda *_, **__: 0
 
 
 class _Philox:
@@ -113,7 +135,16 @@ class _Driver:
     def set_current_device(self, *_: Any) -> None: ...
 
     def get_active_torch_device(self) -> Any:
-        return self._torch.device("cpu")
+        return self._torch.device("cuda", 0)
+
+    def is_active(self) -> bool:
+        return True
+
+    def get_empty_cache_for_benchmark(self) -> Any:
+        return self._torch.empty(1, dtype=self._torch.int32)
+
+    def clear_cache(self, cache: Any) -> None:
+        cache.zero_()
 
     def get_device_interface(self) -> Any:
         return self._torch.cuda
@@ -184,7 +215,7 @@ def _put(undo: contextlib.ExitStack, owner: Any, name: str, value: Any) -> None:
 
 
 def _answers(torch: Any) -> Iterator[tuple[Any, str, Any]]:
-    stream = _Stream()
+    stream, philox = _Stream(), _Philox(torch)
     answers = {
         "is_available": lambda: True, "device_count": lambda: 1, "current_device": lambda: 0,
         "get_device_capability": lambda *_: (9, 0), "get_device_name": lambda *_: _PROPERTIES.name,
@@ -198,11 +229,29 @@ def _answers(torch: Any) -> Iterator[tuple[Any, str, Any]]:
         "_lazy_init": lambda: None, "_DeviceGuard": _Guard, "_exchange_device": lambda *_: 0,
         "_maybe_exchange_device": lambda *_: 0, "empty_cache": lambda: None, "manual_seed": lambda *_: None,
         "max_memory_allocated": lambda *_: 0, "reset_peak_memory_stats": lambda *_: None,
-        "default_generators": (_Philox(torch),),
+        "default_generators": (philox,), "seed": lambda: None, "seed_all": lambda: None,
+        "initial_seed": philox.initial_seed, "get_rng_state": lambda *_, **__: philox.get_state(),
+        "set_rng_state": lambda state, *_, **__: philox.set_state(state),
+        "get_rng_state_all": lambda: [philox.get_state()],
+        "set_rng_state_all": lambda states: philox.set_state(next(iter(states))),
+        "cudart": _Runtime, "check_error": lambda *_: None, "_sleep": lambda *_: None, "set_stream": lambda *_: None,
+        "ExternalStream": _Stream, "get_stream_from_external": lambda *_: stream, "StreamContext": _Guard,
+        "MemPool": _Stream, "use_mem_pool": _Guard, "graph_pool_handle": lambda: (0, 0),
+        "make_graphed_callables": lambda callables, *_, **__: callables, "ipc_collect": lambda: None,
+        "can_device_access_peer": lambda *_: False, "current_blas_handle": lambda: 0, "clock_rate": lambda *_: 1980,
+        "get_sync_debug_mode": lambda: 0, "set_sync_debug_mode": lambda *_: None, "utilization": lambda *_: 0,
+        "set_per_process_memory_fraction": lambda *_: None, "get_per_process_memory_fraction": lambda *_: 1.0,
+        "memory_stats": lambda *_: collections.defaultdict(int), "memory_snapshot": lambda *_, **__: [],
+        "memory_summary": lambda *_, **__: "", "memory_cached": lambda *_: 0, "max_memory_cached": lambda *_: 0,
+        "reset_max_memory_allocated": lambda *_: None, "reset_max_memory_cached": lambda *_: None,
+        "reset_accumulated_memory_stats": lambda *_: None, "_record_memory_history": lambda *_, **__: None,
+        "_snapshot": lambda *_, **__: {}, "_dump_snapshot": lambda *_, **__: None,
     }  # fmt: skip
+    homes = [torch.cuda, torch.cuda.memory, torch.cuda.streams, torch.cuda.graphs]
     for name, value in answers.items():
-        if hasattr(torch.cuda, name):
-            yield torch.cuda, name, value
+        for home in homes:
+            if hasattr(home, name):
+                yield home, name, value
         if hasattr(torch.cuda.random, name) and not name.startswith("manual_seed"):  # it has some by their own names
             yield torch.cuda.random, name, value
     for name in ("range_push", "range_pop", "mark", "range_start", "range_end"):
@@ -214,6 +263,10 @@ def _answers(torch: Any) -> Iterator[tuple[Any, str, Any]]:
         yield torch.accelerator, "is_available", lambda: True
         yield torch.accelerator, "current_device_index", lambda: 0
         yield torch.accelerator, "synchronize", lambda *_: None
+    for kind in _KINDS_OF_TENSORS:  # `torch.cuda.FloatTensor` and the like
+        yield torch.cuda, f"{kind}Tensor", getattr(torch, f"{kind}Tensor")
+    yield torch.cuda.profiler, "start", lambda: None
+    yield torch.cuda.profiler, "stop", lambda: None
     if not hasattr(torch._C, "_cuda_getCurrentRawStream"):
         yield torch._C, "_cuda_getCurrentRawStream", lambda *_: 0
 
@@ -244,7 +297,8 @@ def device_of(array: Any) -> Any:
     if base is None:
         return getattr(array, "device", None)
     if isinstance(array, base):
-        return base.device.__get__(array)
+        with torch._C.DisableTorchFunction():  # type: ignore[union-attr]  # a mode would ask what is pretended
+            return base.device.__get__(array)
     held = array.untyped_storage() if hasattr(array, "untyped_storage") else None  # a library's own view of a tensor
     return getattr(held if isinstance(held, torch.UntypedStorage) else array, "device", None)  # type: ignore[union-attr]
 
@@ -295,10 +349,17 @@ def _redirections(torch: Any) -> Iterator[tuple[Any, str, Any]]:
     yield torch.Tensor, "cuda", lambda self, *_, **__: self.clone() if hasattr(self, _ASKED_FOR_HERE) else self
     yield torch.nn.Module, "cuda", lambda self, *_, **__: self
     yield torch.nn.Module, "to", on_cpu(torch.nn.Module.to)
+    yield torch.nn.Module, "to_empty", on_cpu(torch.nn.Module.to_empty)
+    yield torch, "set_default_tensor_type", _by_its_plain_name(torch.set_default_tensor_type)
     yield torch, "Generator", _generator(torch.Generator)
     # what ``with torch.device("cuda"):`` and `torch.set_default_device` make
     context = importlib.import_module("torch.utils._device").DeviceContext
     yield context, "__init__", on_cpu(context.__init__)
+
+
+def _by_its_plain_name(stock: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Have ``"torch.cuda.FloatTensor"`` mean the CPU's."""
+    return lambda kind: stock(kind.replace("torch.cuda.", "torch.") if isinstance(kind, str) else kind)
 
 
 def _generator(stock: Any) -> Any:

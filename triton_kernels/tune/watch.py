@@ -22,7 +22,8 @@ READ, WRITTEN, ATOMIC = 1, 2, 4  # READ: before anything was written there
 class Seen:
     """What a launch did. flags : for each byte of each region. after : the regions' bytes. terms : how many elements
     went into one result at most. rounded : the coarsest dtype that a product of matrices took. mixed : elements that
-    one program read after another had written them. strays : what it asked for outside of its arguments, in words."""
+    one program read after another had written them. strays : what it asked for outside of its arguments, in words.
+    beyond : the same, where it is only read and changes no result."""
 
     flags: list[np.ndarray]
     after: list[np.ndarray]
@@ -30,6 +31,7 @@ class Seen:
     rounded: str = "fp64"
     mixed: int = 0
     strays: str = ""
+    beyond: str = ""
 
     def role(self, view: View) -> str:
         """Return what an argument is: "in", "out", "both", "atomic" or "unused"; a "partly" before it where some of
@@ -47,12 +49,14 @@ class Seen:
 
 class Watch:
     """Asked by the interpreter about each access; see `interpreter.Memory`. regions : (names, first address, bytes).
-    lenient : loads and stores outside of them count as masked, and are told by `Seen.strays`."""
+    lenient : of what kinds accesses outside of them count as masked, and are told by `Seen.strays`. odd : what such a
+    load gives."""
 
     multiplies = True
 
-    def __init__(self, regions: Sequence[tuple[str, int, int]], lenient: bool = False) -> None:
-        self.program, self.lenient, self.strays = 0, lenient, ""
+    def __init__(self, regions: Sequence[tuple[str, int, int]], lenient: Sequence[str] = (), odd: int = 0) -> None:
+        self.program, self.lenient, self.strays, self.odd = 0, lenient, "", odd
+        self.strayed: set[str] = set()
         self.names = [r[0] for r in regions]
         self.low = np.array([r[1] for r in regions], np.uint64)
         self.size = [r[2] for r in regions]
@@ -136,24 +140,50 @@ class Watch:
             what += f"; of {self.names[near]} ({high - low:,} bytes) the first is {where}"
             error = OutOfBounds(what)
         error.short = what
-        if kind == "atomic" or not self.lenient:
+        if kind not in self.lenient:
             raise error
         self.strays = self.strays or what
+        self.strayed.add(kind)
+
+
+_ODD = 77  # what a load beyond a launch's memory is given to see whether it matters
 
 
 def watched(
     kernel: Any, call: Call, memory: Sequence[np.ndarray], addresses: Sequence[int], lenient: bool = False
 ) -> Seen:
-    """Run a launch in the interpreter on regions that lie at `addresses`. *Raises*: what the kernel raises."""
+    """Run a launch in the interpreter on regions that lie at `addresses`. lenient : accesses outside of them are told
+    by what is returned; what is read there is `beyond` where the launch's results are the same with another content.
+
+    *Raises*: what the kernel raises, and OutOfBounds.
+    """
+    if not lenient:
+        watch = _run(kernel, call, memory, addresses, ("load",) if call.beyond else (), _ODD if call.beyond else 0)
+        return watch.seen([np.array(m) for m in memory])
+    watch = _run(kernel, call, memory, addresses, ("load", "store"), 0)
+    seen = watch.seen([np.array(m) for m in memory])
+    if watch.strayed == {"load"} and call.regions and not call.tables:
+        other = laid(np, [len(r) for r in call.regions])
+        for place, given in zip(other, call.regions, strict=True):
+            place[...] = given
+        _run(kernel, call, other, [address_of(m) for m in other], ("load", "store"), _ODD)
+        if all(np.array_equal(one, two) for one, two in zip(seen.after, other, strict=True)):
+            seen.beyond, seen.strays = seen.strays, ""
+    return seen
+
+
+def _run(
+    kernel: Any, call: Call, memory: Sequence[np.ndarray], addresses: Sequence[int], lenient: Sequence[str], odd: int
+) -> Watch:
     from ..interpreter import run
 
-    watch = Watch([(n, a, len(m)) for n, a, m in zip(call.names, addresses, memory, strict=True)], lenient)
+    watch = Watch([(n, a, len(m)) for n, a, m in zip(call.names, addresses, memory, strict=True)], lenient, odd)
     ready = {
         name: with_pointers(value, lambda v: Address(addresses[v.region] + v.offset, v.dtype))
         for name, value in call.arguments.items()
     }
-    run(kernel, ready, call.grid, watch)
-    return watch.seen([np.array(m) for m in memory])
+    run(kernel, ready, call.grid, watch, warps=int(call.options.get("num_warps") or 4))
+    return watch
 
 
 class Interpreted:

@@ -235,7 +235,9 @@ def sum_of_rows(x, out, n, columns, BLOCK: tl.constexpr):
 @triton.jit
 def assembled(x, out, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
-    v = tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [tl.load(x + at)], dtype=tl.int32, is_pure=True, pack=1)
+    v = tl.inline_asm_elementwise(
+        "ld.global.b32 $0, [$1];", "=r,r", [tl.load(x + at)], dtype=tl.int32, is_pure=True, pack=1
+    )
     tl.store(out + at, v)
 
 
