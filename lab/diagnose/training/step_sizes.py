@@ -240,7 +240,8 @@ def _diverges(trace: Trace, explained: set[Leaf]) -> list[Found]:
     loss = _loss(trace)
     if trace.steps.by_hand < 2 or loss is None or (loss[1] <= 2 * abs(loss[0]) and loss[1] == loss[1]):
         return []
-    if loss[1] != loss[1] and _overflows_by_hand(trace):
+    made = any(r.bad is not None and r.bad.inputs_finite for r in trace.rows if not r.requires_grad)
+    if loss[1] != loss[1] and (made or _overflows_by_hand(trace)):
         return []  # an exponential that no layer would overflow has a finding of its own
     moved = [r for r in trace.rows if not r.requires_grad and r.op in MOVES and _of_trained(r) and r.line is not None]
     row = max(moved, key=lambda r: r.count, default=None)
