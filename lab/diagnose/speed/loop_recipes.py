@@ -40,19 +40,23 @@ HISTOGRAM = (
     "Count all at once: {table} += torch.bincount({of}, minlength=len({table})), np.bincount of an array, or "
     "collections.Counter({of}) of what are no numbers."
 )
-ADDED = "Compute what all turns add at once, and add it by index: {table}.index_add_(0, {index}, values), with {rows}."
-PLACED = "Write all places at once: {table}[torch.arange(len({of})), {of}] = {value}."
+ADDED = (
+    "Compute what the turns add all at once, and add it by index: {table}.index_add_(0, {index}, values), with {rows}."
+)
+PLACED = "Write the places all at once: {table}[torch.arange(len({of})), {of}] = {value}."
 FILLED = "Fill all rows at once by a mask: {table}[torch.arange({table}.shape[1]) >= {ends}[:, None]] = {value}."
 CUT = (
     "Take all rows at once by a mask: mask = torch.arange({table}.shape[1]) < {ends}[:, None], then "
     "({table} * mask[..., None]).sum(1){divided}."
 )
-WINDOWS = "Take all windows at once, as a view: {of}.unfold(0, {size}, 1), whose rows are `{window}`."
+WINDOWS = "Take the windows all at once, as a view: {of}.unfold(0, {size}, 1), whose rows are `{window}`."
 NEAREST = (
     "Compare all at once: torch.cdist({one}, {other}) (in blocks where that is large), then topk or argmin by rows."
 )
 DISTANCES = "Compute all pairs in one call: torch.cdist({one}, {other}){power}."
-PAIRS = "Compute all pairs at once by broadcasting: {one} in place of `{row}` and {other} in place of `{col}`{more}."
+PAIRS = (
+    "Compute the pairs all at once, by broadcasting: {one} in place of `{row}` and {other} in place of `{col}`{more}."
+)
 LEVELS = (
     "The turns of `{inner}` need one another, those of `{outer}` do not: let each turn of the inner loop take all of "
     "them at once, as one more dimension."
@@ -65,16 +69,16 @@ SUMS = (
     "torch.bincount({ends}, minlength=n)[:, None] the means."
 )
 JOINT = (
-    "Count all overlaps at once: torch.bincount({one}.flatten() * k + {other}.flatten(), minlength=n * k).view(n, k), "
-    "whose sums over rows and columns are the sizes."
+    "Count the overlaps all at once: torch.bincount({one}.flatten() * k + {other}.flatten(), minlength=n * k)"
+    ".view(n, k), whose sums over rows and columns are the sizes."
 )
-PRODUCT = "Make one batch of all pairs: {model}(torch.cartesian_prod({one}, {other})), before the loops."
+PRODUCT = "Take the pairs all at once, as one batch: {model}(torch.cartesian_prod({one}, {other})), before the loops."
 GROUPS = (
     "Make the masks of all rows at once: {of}[:, None] == {of}[None]; then sums, minima and maxima of whole matrices "
     "over dim=1, with torch.where or masked_fill."
 )
-TRIANGLE = "Take all pairs at once: {i}, {j} = torch.triu_indices({n}, {n}, 1), and index by both: {form}."
-ROWS = "Take all turns of `{head}` at once, as one more dimension: {rows}{added}."
+TRIANGLE = "Take the pairs all at once: {i}, {j} = torch.triu_indices({n}, {n}, 1), and index by both: {form}."
+ROWS = "Take the turns of `{head}` all at once, as one more dimension: {rows}{added}."
 BOXES = ", with torch.maximum and torch.minimum in place of max and min"
 SUMS_UP = {"sum", "mean", "dot", "prod"}
 LIBRARIES = {"torch", "core", "np", "F", "nn", "math", "random", "numpy"}
@@ -96,7 +100,7 @@ def recipe_of(loops: list[Loop]) -> str:
     ...     loop = ast.parse(text).body[0]
     ...     return recipe_of([n for n in ast.walk(loop) if isinstance(n, Loop)][::-1])
     >>> of("for i in range(n):\\n    y[i, labels[i]] = 1.0")
-    'Write all places at once: y[torch.arange(len(labels)), labels] = 1.0.'
+    'Write the places all at once: y[torch.arange(len(labels)), labels] = 1.0.'
     >>> of("for a in xs:\\n    for b in ys:\\n        d.append(torch.norm(a - b))")
     'Compute all pairs in one call: torch.cdist(xs, ys).'
     >>> of("for i in range(n):\\n    ids[i, lens[i]:] = 0")
