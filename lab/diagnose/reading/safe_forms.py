@@ -284,17 +284,15 @@ def exponential(trace: Trace, row: Row, readers: dict[Ref, list[Row]]) -> str:
         if ops & {"log1p"} or (one and ops & {"log"}):
             if summed:
                 whole = f"torch.logsumexp(F.pad({x}, (1, 0)), dim=-1)"
-                return f"log(1 + sum(exp(x))) is the logsumexp of x and a 0 beside it: {whole}."
-            return f"log(1 + exp(x)) is F.softplus(x), which does not overflow: F.softplus({x})."
+                return f"{whole} in place of log(1 + exp(x).sum(-1)), in which the 1 is a 0 beside x."
+            return f"F.softplus({x}) in place of log(1 + exp({x})), which overflows."
         if ops & {"log"} and summed:
-            return (
-                f"log(sum(exp(x))) is torch.logsumexp(x, dim), which takes the maximum off: torch.logsumexp({x}, dim)."
-            )
+            return f"Subtract the maximum first, as torch.logsumexp({x}, dim) does in place of log(exp(x).sum(dim))."
         if one and minus and ops & {"reciprocal", "div"} and not summed:
-            return f"1 / (1 + exp(-x)) is torch.sigmoid(x): torch.sigmoid({shown(of[0].operand)})."  # type: ignore[attr-defined]
+            inner = shown(of[0].operand)  # type: ignore[attr-defined]
+            return f"torch.sigmoid({inner}) in place of 1 / (1 + exp(-x)), which overflows."
         if summed and "div" in ops and "div" in {r.op for r in readers.get(row, ())}:
-            whole = f"torch.softmax({x}, dim)"
-            return f"exp(x) / exp(x).sum(dim) is torch.softmax(x, dim), which takes the maximum off: {whole}."
+            return f"Subtract the maximum first, as torch.softmax({x}, dim) does in place of exp(x) / exp(x).sum(dim)."
         if not after:
             return ""
         step = next((r for r in after if r.op in ("add", "sum") or r.view or r.op in PASSING), None)
