@@ -14,6 +14,7 @@ from ..finding import Found, capital, code_of, spot, where
 from ..order import rule
 from ..reading.sources import Place, Source, assigned, called, sources
 from .busy_lines import busy_lines, in_loop_most
+from .loop_recipes import gradient_of_each
 from .loop_recipes import recipe as recipe_of_loops
 from .neighbour_loops import recipe
 from .op_costs import for_all_turns, harder, of_loop, of_ops, stands_in
@@ -348,6 +349,10 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
         remedy = recipe_of_loops(trace, chain, any(r.path for r in inside)) or remedy
         if name := carried_in_place(busiest.loop):
             remedy, less = CARRIED.format(name=name), saved(shares.part(0.9 * whole), strict.part(0.9 * least))
+    elif busiest is not None and "step" not in calls and (alone := gradient_of_each(busiest.loop)):
+        does = f"the loop at {busiest.words}, `{header(busiest.loop)}`, goes back from one row at a time, and runs "
+        does += f"{busiest.runs:,} of {runs:,} ops"
+        line, remedy = busiest.line, alone
     elif (fitting := _of_whole(trace, here)) is not None:
         remedy = fitting
         if not remedy:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 
 from ...recorder.cell_trace import Chain, Trace
 from ..reading.calls import operands
@@ -61,9 +62,7 @@ LEVELS = (
     "The turns of `{inner}` need one another, those of `{outer}` do not: let each turn of the inner loop take all of "
     "them at once, as one more dimension."
 )
-MODEL = (
-    "Call {model} once for all of them, before the loop: {model}({rows}), and take a row of what it gives in each turn."
-)
+MODEL = "Call {models} once for all of them, before the loop: {calls}, and take a row of what that gives in each turn."
 SUMS = (
     "Sum for all of them at once: torch.zeros(n, d).index_add(0, {ends}, {rows}), and divided by "
     "torch.bincount({ends}, minlength=n)[:, None] the means."
@@ -79,6 +78,7 @@ GROUPS = (
 )
 TRIANGLE = "Take the pairs all at once: {i}, {j} = torch.triu_indices({n}, {n}, 1), and index by both: {form}."
 ROWS = "Take the turns of `{head}` all at once, as one more dimension: {rows}{added}."
+LOADS = re.compile(r"loader|(\b|_)dl\b|\.split\(", re.I)
 BOXES = ", with torch.maximum and torch.minimum in place of max and min"
 SUMS_UP = {"sum", "mean", "dot", "prod"}
 LIBRARIES = {"torch", "core", "np", "F", "nn", "math", "random", "numpy"}
@@ -271,8 +271,11 @@ def _modelled(loops: list[Loop]) -> str:
         return ""
     free = [loop, *(outer for outer in loops[1:3] if not follows(outer) and of_rows(outer))]
     names = wholes(free)
+    if any(LOADS.search(ast.unparse(over)) for _, over in targets_of(loop)):
+        return ""  # each turn takes a batch
     own = {n.id: pair for pair in targets_of(loop) for n in ast.walk(pair[0]) if isinstance(n, ast.Name)}
     made = assigned_in(loops)
+    calls: dict[str, str] = {}
     for call in body_of(loops):
         if not isinstance(call, ast.Call) or not call.args or not isinstance(call.func, ast.Name | ast.Attribute):
             continue
@@ -281,20 +284,43 @@ def _modelled(loops: list[Loop]) -> str:
         if first in LIBRARIES | own.keys() or hasattr(builtins, model) or model.rpartition(".")[2][:1].isupper():
             continue
         given = made.get(ast.unparse(call.args[0]), call.args[0])
-        if called(given) in ("stack", "tensor", "cat") and isinstance(given.args[0], ast.List | ast.Tuple):  # type: ignore[attr-defined]
-            parts = [whole_of(part, names) for part in given.args[0].elts]  # type: ignore[attr-defined]
+        joined = given.args[0] if called(given) in ("stack", "tensor", "cat") and given.args else None  # type: ignore[attr-defined]
+        if isinstance(joined, ast.List | ast.Tuple):
+            parts = [whole_of(part, names) for part in joined.elts]
             if len(parts) == 2 and all(parts) and parts[0] != parts[1]:
                 return PRODUCT.format(model=model, one=parts[0], other=parts[1])
         if (window := _window(loop, of_one(given))) is not None:
-            return MODEL.format(model=model, rows=f"{window[0]}.unfold(0, {window[1]}, 1)")
+            calls.setdefault(model, f"{model}({window[0]}.unfold(0, {window[1]}, 1))")
         given = of_one(call.args[0])
         rows = whole_of(given, names)
         if not rows and isinstance(given, ast.Name) and given.id in own:
             target, over = own[given.id]
             rows = f"torch.stack([{given.id} for {ast.unparse(target).strip('()')} in {ast.unparse(over)}])"
         if rows and rows not in names:
-            return MODEL.format(model=model, rows=rows)
-    return ""
+            calls.setdefault(model, f"{model}({rows})")
+    some = dict(list(calls.items())[:2])  # of more, the second may need what the first gives
+    return MODEL.format(models=" and ".join(some), calls=" and ".join(some.values())) if some else ""
+
+
+def gradient_of_each(loop: Loop) -> str:
+    """Return the remedy for a loop that takes the gradient of each row's loss by itself; "" for any other.
+
+    >>> text = "for i in range(n):\\n    f(net(x[i:i + 1]), y[i]).backward()"
+    >>> gradient_of_each(ast.parse(text).body[0])[:43]
+    'Take the gradients of all rows in one call:'
+    """
+    names = wholes([loop])
+    found = {called(n) for n in ast.walk(loop)}
+    calls = [n for n in body_of([loop]) if isinstance(n, ast.Call) and n.args and isinstance(n.func, ast.Name)]
+    rows = [whole_of(of_one(n.args[0]), names) for n in calls if not hasattr(builtins, n.func.id)]  # type: ignore[attr-defined]
+    rows = [row for row in rows if row and row not in names]
+    if "backward" not in found or not rows or follows(loop):
+        return ""
+    return (
+        "Take the gradients of all rows in one call: torch.func.vmap(torch.func.grad(loss_of_one), "
+        f"in_dims=(None, 0, 0))(parameters, {rows[0]}, targets), where loss_of_one calls the model by "
+        "torch.func.functional_call."
+    )
 
 
 def _windows(loops: list[Loop]) -> str:

@@ -9,7 +9,7 @@ from ...recorder.cell_trace import Chain, Leaf, Row, Trace, ancestors
 from ..finding import Found, capital, code_of, where
 from ..order import rule
 from ..reading.sources import Place, called, sources
-from .schedule import loops_around
+from .schedule import loops_around, scheduled
 from .training_steps import calls
 
 # A step that changes a weight matrix by more than half its own size forgets what it has learned; 1e-3 is usual, and the
@@ -107,6 +107,8 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
         )
         return [Found("learning-rate", "warning", line, col, message, raised, [], moving)]
     if facts.asleep > 2 and 2 * facts.asleep > facts.count:
+        if scheduled(trace, set()):
+            return []  # which says what is wrong with the scheduler
         there, loops = _scheduler(trace) or (Place(line, col, place), 0)
         at = there.words
         line, col = (there.line, there.col) if there.line is not None else (line, col)

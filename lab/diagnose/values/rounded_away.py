@@ -328,3 +328,23 @@ def whole_part_of_a_quotient(scope: Scope) -> Iterator[Found]:
         )
         remedy = f"Put the two that belong together in brackets, {a} / ({b} // {c}), or divide once: {a} / {b}."
         yield scope.tell(node, "dtype", message, remedy)
+
+
+@text_rule(348, "255")
+def shift_within_the_factor(scope: Scope) -> Iterator[Found]:
+    """``x * (2 / 255 - 1)``, where ``x * (2 / 255) - 1`` is meant: the 1 is taken from the factor."""
+    for node in scope.index.products:
+        for of, factor in ((node.left, node.right), (node.right, node.left)):
+            less = isinstance(factor, ast.BinOp) and isinstance(factor.op, ast.Sub)
+            share = factor.left if less else None  # type: ignore[attr-defined]
+            whole = share.right if isinstance(share, ast.BinOp) and isinstance(share.op, ast.Div) else None
+            if whole is None or ast.unparse(whole) not in ("255", "255.0", "127.5"):
+                continue
+            shift = ast.unparse(factor.right)  # type: ignore[attr-defined]
+            message = (
+                f"takes {shift} from the factor and not from the product (`{ast.unparse(node)}`): 0 stays 0, and 255 "
+                f"comes out far below -{shift}."
+            )
+            remedy = f"Take it from the product: {ast.unparse(of)} * ({ast.unparse(share)}) - {shift}."  # type: ignore[arg-type]
+            row = scope.row(node)
+            yield scope.tell(node, "dtype", message, remedy, rows=[row] if row is not None else [])

@@ -103,16 +103,48 @@ for step in range(4):
     + _TRAINS
 )
 
+_BIRDS = (
+    """
+torch.manual_seed(0)
+birds = nn.Linear(16, 9)
+opt = torch.optim.Adam(birds.parameters(), lr=1e-3)
+height = x[:, :1]
+for step in range(3):
+    share, middle, spread = birds(x).chunk(3, 1)
+    logp = -0.5 * ((height - middle) * torch.exp(-spread)) ** 2 - spread
+    logp = logp.sum(-1, keepdim=True) + F.log_softmax(share, dim=-1)
+    loss = -torch.logsumexp(logp, dim=-1).mean()
+"""
+    + _TRAINS
+)
+_LAMPS = (
+    """
+torch.manual_seed(0)
+glow = torch.randint(0, 256, (64, 16)).float()
+def even(x):
+    return x * (2 / 255 - 1)
+lamp = nn.Linear(16, 4)
+opt = torch.optim.SGD(lamp.parameters(), lr=1e-5)
+for step in range(3):
+    loss = F.cross_entropy(lamp(even(glow)), labels)
+"""
+    + _TRAINS
+)
+
 PLANTED = {
     "a share that is given and not read": Planted("unused", (10,), _SHADOW),
     "light that is made even for nobody": Planted("unused", (7,), _LENS),
     "two voices that shall sing the same": Planted("cut", (7,), _CHOIR),
     "a way of length 1 of no slope": Planted("nan", (11,), _MOVES),
     "rates of waves by a whole part": Planted("dtype", (4,), _WAVES),
+    "heights of birds of three kinds": Planted("loss", (8,), _BIRDS),
+    "lamps that are made even": Planted("dtype", (4,), _LAMPS),
     "flags over all ships": Planted("loss", (5,), _FLAGS),
 }
 
 HEALTHY = {
+    "heights of birds of three kinds, weighed": _BIRDS.replace(".sum(-1, keepdim=True)", ""),
+    "lamps that are even": _LAMPS.replace("(2 / 255 - 1)", "(2 / 255) - 1").replace("1e-5", "1e-2"),
     "a share that is given and read": _SHADOW.replace("1 - self.share", "1 - share").replace(
         "self.share * b", "share * b"
     ),

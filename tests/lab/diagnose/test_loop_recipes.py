@@ -54,6 +54,7 @@ MODELS = {
     "for i in range(n):\n    for j in range(m):\n        at = torch.stack([ys[i], xs[j]])\n        out[i, j] = net(at)": "cartesian",  # noqa: E501
     "for b in range(n):\n    for j in range(m):\n        row.append(self.net(seen[b, j]))": "self.net(seen)",
     "for t in range(n - 9):\n    seen = x[t:t + 9].unsqueeze(0)\n    out.append(net(seen))": "net(x.unfold(0, 9, 1))",
+    "for a, b in drawn:\n    gap = net(a) - slow(b)": "net(torch.stack([a for a, b in drawn])) and slow(torch.stack([b for a, b in drawn]))",  # noqa: E501
     "for row in rows:\n    out.append(self.net(row))": "self.net(rows)",
 }
 
@@ -78,3 +79,4 @@ def test_a_model_that_is_called_for_each_row(text: str) -> None:
     assert MODELS[text] in _modelled(levels(text))
     assert text.count("for ") > 1 or not _modelled(levels(f"{text}\n    loss.backward()"))
     assert not recipe_of([])
+    assert not _modelled(levels("for x, y in test_loader:\n    right += net(x).argmax(1) == y"))
