@@ -349,10 +349,10 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
         remedy = recipe_of_loops(trace, chain, any(r.path for r in inside)) or remedy
         if name := carried_in_place(busiest.loop):
             remedy, less = CARRIED.format(name=name), saved(shares.part(0.9 * whole), strict.part(0.9 * least))
-    elif busiest is not None and "step" not in calls and (alone := gradient_of_each(busiest.loop)):
+    elif busiest is not None and "step" not in calls and (of_each := gradient_of_each(busiest.loop)):
         does = f"the loop at {busiest.words}, `{header(busiest.loop)}`, goes back from one row at a time, and runs "
         does += f"{busiest.runs:,} of {runs:,} ops"
-        line, remedy = busiest.line, alone
+        line, remedy = busiest.line, of_each
     elif (fitting := _of_whole(trace, here)) is not None:
         remedy = fitting
         if not remedy:
