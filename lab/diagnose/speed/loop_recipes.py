@@ -26,7 +26,7 @@ from .loop_rows import (
     whole_of,
     wholes,
 )
-from .time_shares import Loop, header, loops_around
+from .time_shares import Loop, around, header, loops_around
 
 SUMMING = {"mean": " / lengths[:, None]", "sum": ""}
 LISTS = (
@@ -87,8 +87,8 @@ LIBRARIES = {"torch", "core", "np", "F", "nn", "math", "random", "numpy"}
 def recipe(trace: Trace, chain: Chain, model: bool = False) -> str:
     """Return what takes the place of the loops around a place of the user's, where layers run in them or not; "" where
     nobody knows it."""
-    levels: list[Loop] = []
-    for frame in chain:
+    levels = [n for n in around(trace, chain[0]) if isinstance(n, Loop)] if chain else []  # what it goes through, too
+    for frame in chain[1:]:
         levels += loops_around(trace, frame)
     return (_modelled(levels) if model else "") or recipe_of(levels)
 

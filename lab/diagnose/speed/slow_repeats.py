@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
 from ...recorder.repeats import LONG, RANDOM
 from ...recorder.sampling import asks_for_next
-from ..finding import last_line, listed, where
+from ..finding import last_line, listed, spot, where
 from ..reading.calls import loops_around
 from ..reading.safe_forms import parsed
 from ..reading.sources import names_in, sources
@@ -80,6 +80,12 @@ def again(shares: Shares) -> Iterator[Saving]:
 
 def _once(trace: Trace, chain: Chain) -> str:
     """The remedy, with the attribute that keeps the result of what a method computes of its object's alone."""
+    sample = next((frame for frame in chain if frame[0].co_name == "__getitem__"), None)
+    if sample is not None:
+        return (
+            "Compute it once for each sample, before the loop, and keep the result: a list that __init__ fills, of "
+            f"which __getitem__ ({spot(trace, sample)}) returns an element (unless the data is augmented)."
+        )
     code = chain[0][0] if chain else None
     text = quoted(trace, chain).strip("`")
     if code is None or code.co_argcount == 0 or code.co_name == "__init__" or not (node := parsed(text)):
