@@ -22,6 +22,20 @@ OWN = 0.3  # share of its own value from which a network that follows another ha
 DONE = re.compile(r"^(is_)?(done|dn|terminal|terminated|term|over|end|ended|finished|game_over)s?$", re.I)
 
 
+def _other_of(source: Source, into: str) -> str:
+    """The network of which a target network was made, or took its weights at another place."""
+    for node in source.nodes:
+        if called(node) == "load_state_dict" and isinstance(node, ast.Call) and node.args:
+            of = node.args[0]
+            if ast.unparse(getattr(node.func, "value", node.func)) == into and called(of) == "state_dict":
+                other = ast.unparse(getattr(of.func, "value", of))  # type: ignore[attr-defined]
+                if other != into:
+                    return other
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == into and called(node.value) == "deepcopy":
+            return ast.unparse(node.value.args[0])  # type: ignore[attr-defined]
+    return ""
+
+
 @rule(595, proof="a network that loads its own state is the same before and after")
 def loaded_from_itself(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``target_net.load_state_dict(target_net.state_dict())``: nothing changes."""
@@ -37,7 +51,8 @@ def loaded_from_itself(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 f"{place} loads {into} with its own weights (`{ast.unparse(node)}`): it stays as it is, and takes "
                 "nothing over from the network that is trained."
             )
-            remedy = f"Load those of the other: {into}.load_state_dict(net.state_dict())."
+            other = _other_of(source, into) or "net"
+            remedy = f"Load those of the other: {into}.load_state_dict({other}.state_dict())."
             return [Found("alias", "warning", line, col, message, remedy)]
     return []
 

@@ -168,9 +168,12 @@ def again(trace: Trace, error: ErrorRow) -> Found:
             f"line {error.line} runs backward a second time through the graph of the iteration before: `{name}`, which "
             f"line {line} makes of its own last value, still leads there, and that graph is freed."
         )
-        remedy = f"Begin every iteration with {name} = {name}.detach() (of each tensor, where it is a tuple)."
+        cut = f"{name} = {name}.detach() (of each tensor, where it is a tuple)"
+        if isinstance(trace.space.get(name), tuple):
+            cut = f"{name} = {name}.detach() of each tensor: {name} = tuple(part.detach() for part in {name})"
+        remedy = f"Begin every iteration with {cut}."
         if not added and _begins_as_none(trace, name):
-            remedy = f"End every iteration with {name} = {name}.detach() (of each tensor, where it is a tuple)."
+            remedy = f"End every iteration with {cut}."
         if added:
             remedy = f"Run backward() of this iteration's own loss, and add up its value: {name} += loss.item()."
         return Found("error", "error", error.line, None, capital(message), remedy, [row])

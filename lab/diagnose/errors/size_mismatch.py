@@ -8,6 +8,7 @@ import re
 from widgets.record import ErrorRow
 
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace
+from ...recorder.variable_names import operand
 from ..finding import Found, capital, code_of, where
 from ..models.dimension_order import _moved as moved
 from ..models.dimension_order import _words as words
@@ -30,7 +31,7 @@ def mismatched(trace: Trace, error: ErrorRow) -> list[Found]:
     if row is None or not row.refs:
         return []
     text = " ".join(error.detail.split())
-    for look in (_joined, _uneven, _flat, _viewed, _batches, _targets, _indices, _classes, _bytes):
+    for look in (_joined, _uneven, _flat, _viewed, _column, _batches, _targets, _indices, _classes, _bytes):
         found = look(trace, error, row, text)
         if found is not None:
             return [found]
@@ -124,6 +125,23 @@ def _viewed(trace: Trace, error: ErrorRow, row: Row, text: str) -> Found | None:
         "would do so without an error"
     )
     return _told(trace, error, row, why, remedy_of(before, after))
+
+
+def _column(trace: Trace, error: ErrorRow, row: Row, text: str) -> Found | None:
+    """Class numbers as a column, or as one-hot rows."""
+    if "multi-target not supported" not in text or len(row.refs) < 2:
+        return None
+    given = [shape for shape, _, _ in row.given] if len(row.given) >= 2 else [tuple(ref.shape) for ref in row.refs]
+    prediction, target = given[0], given[1]
+    if len(prediction) != 2 or len(target) != 2:
+        return None
+    name = operand(code_of(trace, row), 1)
+    name = name if name and len(name) <= 40 else "target"
+    if target[1] == 1:
+        why = f"the targets are a column, ({words(target)}), and it takes a class number a sample, ({target[0]},)"
+        return _told(trace, error, row, why, f"Take the column off: {name}.squeeze(1).")
+    why = f"the targets are rows of {target[1]}, ({words(target)}), of integers: it takes class numbers, ({target[0]},)"
+    return _told(trace, error, row, why, f"Make class numbers of one-hot rows: {name}.argmax(1).")
 
 
 def _batches(trace: Trace, error: ErrorRow, row: Row, text: str) -> Found | None:

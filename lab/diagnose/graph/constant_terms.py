@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ..finding import Found, capital, code_of, where
 from ..order import rule
 from ..reading.expressions import Flow
+from ..reading.safe_forms import renamed
 from ..reading.scope import flow_around
 from ..reading.sources import sources
 from . import value_flow
 
+HARD = {"argmax", "argmin", "eq", "ne", "gt", "lt", "ge", "le", "sign", "round", "floor"}
+"""Ops whose result has no gradient, whatever they are given."""
 EACH = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "cross_entropy", "nll_loss", "binary_cross_entropy",
         "binary_cross_entropy_with_logits", "kl_div"}  # fmt: skip
 
@@ -53,13 +57,17 @@ def term_without_gradient(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         term = next((r for r in row.refs if isinstance(r, Row) and not r.requires_grad and not r.shape), None)
         inner: Ref | None = term
-        while isinstance(inner, Row) and inner.op in ("mul", "div", "neg") and inner.refs:
+        while isinstance(inner, Row) and inner.op in ("mul", "div", "neg", "sub", "add") and inner.refs:
+            if inner.op in ("sub", "add") and len(inner.refs) > 1:
+                break  # of two values, neither of which is a number
             inner = next((r for r in inner.refs if isinstance(r, Row)), None)
         if not isinstance(inner, Row) or inner.op not in EACH | {"mean", "sum"}:
             continue
         behind = ancestors([inner])
         cut = next((r for r in behind if isinstance(r, Row) and r.cut == "detach" and r.refs[0].requires_grad), None)
         if cut is None:
+            if (found := _chosen(trace, row, inner, behind)) is not None:
+                return [found]
             continue
         line, col, place = where(trace, inner.chain)
         message = capital(
@@ -69,6 +77,24 @@ def term_without_gradient(trace: Trace, explained: set[Leaf]) -> list[Found]:
         )
         return [Found("cut", "warning", line, col, message, "Leave the detach() out of this term.", [cut, inner])]
     return []
+
+
+def _chosen(trace: Trace, row: Row, inner: Row, behind: Iterable[Ref]) -> Found | None:
+    """A term of what argmax or a comparison gives, which has no gradient."""
+    hard = [r for r in behind if isinstance(r, Row) and r.op in HARD and any(ref.requires_grad for ref in r.refs)]
+    if not hard:
+        return None
+    cut = min(hard, key=lambda r: r.number)
+    line, col, place = where(trace, inner.chain)
+    message = capital(
+        f"{place} is a term of the loss without a gradient (`{code_of(trace, inner)}`, added by "
+        f"`{code_of(trace, row)}`): `{code_of(trace, cut)}` ({where(trace, cut.chain)[2]}) gives "
+        f"{'numbers of classes' if cut.op.startswith('arg') else 'true or false'}, which no gradient passes, so it "
+        "changes what the loss says, and no weight."
+    )
+    soft = renamed(code_of(trace, cut), "argmax", "softmax")
+    instead = f"the probabilities, {soft} in place of `{code_of(trace, cut)}`" if soft else "the values themselves"
+    return Found("cut", "warning", line, col, message, f"Make the term of {instead}.", [cut, inner])
 
 
 def _scaled(flow: Flow, term: ast.expr, span: value_flow.Span) -> bool:

@@ -10,6 +10,7 @@ from widgets.figures import size_text
 
 from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
 from ..finding import Found, capital, code_of, end_of, last_line, where
+from ..speed.time_shares import around
 
 MANY = 16  # passes without any backward() from which a list of results with their graphs is worth a note
 AGAIN = 3  # so many links make a chain
@@ -47,9 +48,23 @@ def _through_earlier(trace: Trace) -> list[Found]:
             f"{place} goes on with what the iteration before has computed (`{code_of(trace, first)}`), with its graph: "
             f"backward() ({back}) goes through all iterations so far, {first.reached:,} times through the first."
         )
-        remedy = "Cut the state between iterations: h = h.detach(). Then retain_graph=True is not needed."
+        name = _renewed(trace, chain)
+        cut = f"{name} = {name}.detach()"
+        if "." in name or not name:
+            cut = "h = h.detach()" + (f", here {cut}" if name else "")
+        remedy = f"Cut the state between iterations: {cut}. Then retain_graph=True is not needed."
         return [Found("memory", "warning", line, col, message, remedy, [first])]
     return []
+
+
+def _renewed(trace: Trace, chain: Chain) -> str:
+    """The variable or attribute that a statement makes of its own value, at a place; "" where it makes another."""
+    statement = next((n for n in around(trace, chain[0]) if isinstance(n, ast.Assign | ast.AugAssign)), None)
+    if isinstance(statement, ast.AugAssign):
+        return ast.unparse(statement.target)
+    target = ast.unparse(statement.targets[0]) if statement is not None else ""
+    made_of = {ast.unparse(n) for n in ast.walk(statement.value)} if statement is not None else set()
+    return target if target in made_of else ""
 
 
 def _link(row: Row) -> list[Row]:

@@ -252,6 +252,13 @@ def _make_of_all(left: _Left) -> str:
     if left.kind != "beside" and listing:
         return f"Give the optimizer {listing}too, or freeze {left.them()}."
     every = listing or "these "
+    parts = list(dict.fromkeys(leaf.name.rpartition(".")[0] for leaf in left.leaves))
+    if listing and len(parts) <= 3 and all(part.count(".") >= 1 for part in parts):
+        missing = listed([re.sub(r"\.(\d+)", r"[\1]", part) + ".parameters()" for part in parts])
+        return (
+            f"Give the optimizer {missing} as well: make it of all of {every}once the model is complete, or freeze "
+            f"{left.them()} with requires_grad_(False)."
+        )
     return (
         f"Make the optimizer of all of {every}once the model is complete, or freeze {left.them()} with "
         "requires_grad_(False)."

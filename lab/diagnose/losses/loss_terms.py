@@ -13,6 +13,7 @@ from ..finding import Found, capital, code_of, where
 from ..order import rule
 from ..reading.expressions import losses
 from ..reading.recorded import AVERAGING, by_values
+from ..reading.safe_forms import of_sums
 from ..reading.scope import Scope, scopes
 from .losses import DIFFERENCES
 
@@ -116,7 +117,8 @@ def summed_beside_averaged(trace: Trace, explained: set[Leaf]) -> list[Found]:
             f"and so weighs {values:,} times as much; it has come down to {last:.2g}, and what is decoded knows "
             "nothing of the input."
         )
-        remedy = "Sum the reconstruction over a sample too: F.mse_loss(..., reduction='sum') / len(x)."
+        summed = of_sums(code_of(trace, mean)) or "F.mse_loss(..., reduction='sum') / len(x)"
+        remedy = f"Sum the reconstruction over a sample too: {summed}."
         return [Found("loss", "warning", line, col, message, remedy, [root, mean, kl])]
     return []
 

@@ -3,6 +3,7 @@ log-probabilities."""
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 
@@ -10,6 +11,8 @@ from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ...recorder.variable_names import operand
 from ..finding import Found, capital, code_of, where
 from ..order import rule
+from ..reading.safe_forms import renamed, without
+from ..reading.sources import Place
 from ..reading.sources import sources as texts
 from ..values.nonfinite_effects import sources
 
@@ -224,8 +227,19 @@ def _along(trace: Trace, row: Row, readers: dict[Ref, list[Row]]) -> Found | Non
                 f"that {by} reads sum to {low:.3g} to {high:.3g} and not to 1."
             )
             remedy = f"Take it over the last dimension, {over}: dim=-1."
+            if row.path and (made := _layer(trace, row.op)) is not None:
+                (line, col, at), layer = made
+                message = capital(f"{at} makes `{layer}`, and {message[:1].lower()}{message[1:]}")
+                remedy = f"Take it over the last dimension, {over}: {layer.partition('(')[0]}(dim=-1)."
             return Found("loss", "warning", line, col, message, remedy, [row, after], [])
     return None
+
+
+def _layer(trace: Trace, op: str) -> tuple[Place, str] | None:
+    """Where the one layer of the user's code is made that does an op, and its code."""
+    kind = {"softmax": "Softmax", "log_softmax": "LogSoftmax"}.get(op, op)
+    made = [(source.place(n), ast.unparse(n)) for source in texts(trace) for n in source.calls.get(kind, ())]
+    return made[0] if len(made) == 1 else None
 
 
 def _picked(row: Row, soft: Row) -> bool:
@@ -249,13 +263,13 @@ def _twice(trace: Trace, row: Row, before: Row, why: str, op: str) -> Found:
     line, col, place = where(trace, row.chain)
     there = where(trace, before.chain)[2]
     at = "the same line" if there == place else there
+    logits = without(code_of(trace, before), op)
+    remedy = f"Leave out the {op} and give the loss the logits{f', {logits}' if logits else ''}."
     message = capital(
         f"{place} gives `{code_of(trace, row)}` the output of {PROBABILITIES[op]} (`{code_of(trace, before)}`, {at}): "
         f"{why}, so the gradients are small and the probabilities stay close to each other."
     )
-    return Found(
-        "loss", "warning", line, col, message, f"Leave out the {op} and give the loss the logits.", [before, row], []
-    )
+    return Found("loss", "warning", line, col, message, remedy, [before, row], [])
 
 
 def _no_log(trace: Trace, row: Row, before: Row) -> Found | None:
@@ -270,7 +284,9 @@ def _no_log(trace: Trace, row: Row, before: Row) -> Found | None:
     )
     remedy = "Use cross_entropy on the logits, or log_softmax before nll_loss."
     if row.op != "nll_loss":
-        remedy = "Give kl_div log_softmax of the logits first, and the probabilities to compare with second."
+        logs = renamed(code_of(trace, before), "softmax", "log_softmax")
+        what = f"log-probabilities first, {logs}" if logs else "log_softmax of the logits first"
+        remedy = f"Give kl_div {what}, and the probabilities to compare with second."
     return Found("loss", "warning", line, col, message, remedy, [before, row], [])
 
 

@@ -139,6 +139,30 @@ def _of_one_class(flow: Flow, node: ast.expr, depth: int = DEEP) -> bool:
     return any(_of_one_class(flow, side, depth - 1) for side in sides)
 
 
+@text_rule(339, "logsumexp", "log_softmax")
+def summed_before_mixed(scope: Scope) -> Iterator[Found]:
+    """``logp.sum(-1, keepdim=True) + log_softmax(pi, -1)`` and ``logsumexp(..., -1)``: the parts are multiplied."""
+    flow = scope.flow
+
+    def along(call: ast.expr) -> float | None:
+        return flow.number(option(call, "dim", 1) or ast.Constant(None)) if isinstance(call, ast.Call) else None
+
+    mixed = {along(call): call for call in scope.calls("logsumexp")}
+    for node in scope.index.sums:
+        for term, weights in ((node.left, node.right), (node.right, node.left)):
+            kept = isinstance(term, ast.Call) and called(term) == "sum" and option(term, "keepdim", 2) is not None
+            end = mixed.get(along(term)) if kept else None
+            if end is None or called(flow.inner(weights)) != "log_softmax":
+                continue
+            message = (
+                f"sums the log-probabilities over the parts of a mixture (`{ast.unparse(term)}`) before it weighs "
+                f"them, and {scope.place(end).words} adds up what is the same for all (`{ast.unparse(end)}`)."
+            )
+            remedy = f"Leave out the sum: {ast.unparse(operands(term)[0])} in place of `{ast.unparse(term)}`."
+            row = scope.row(term)
+            yield scope.tell(term, "loss", message, remedy, rows=[row] if row is not None else [])
+
+
 @text_rule(392, "logsumexp", "log_softmax")
 def mixed_along_another(scope: Scope) -> Iterator[Found]:
     """``logpi = log_softmax(pi, -2)`` and ``logsumexp(logpi + logp, -1)``: the weights do not sum to 1."""

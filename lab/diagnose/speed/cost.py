@@ -14,6 +14,8 @@ from ..finding import Found, capital, code_of, spot, where
 from ..order import rule
 from ..reading.sources import Place, Source, assigned, called, sources
 from .busy_lines import busy_lines, in_loop_most
+from .loop_recipes import gradient_of_each
+from .loop_recipes import recipe as recipe_of_loops
 from .neighbour_loops import recipe
 from .op_costs import for_all_turns, harder, of_loop, of_ops, stands_in
 from .sequential_loops import ACTING, TURNS_ALONE, carried_in_place, sequential
@@ -189,6 +191,8 @@ def one_at_a_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
     less = _less(trace, rows)
     message += less
     remedy = f"Give it all rows at once: an op over {n:,} rows costs little more than an op over one."
+    if form := recipe_of_loops(trace, rows[0].chain, any(row.path for row in rows)):
+        remedy = f"Give it all rows at once. {form}"
     if slices := recipe(trace, line):
         loops, text = slices
         here = [r for r in trace.rows if r.phase == "forward" and not r.cut and r.line == line]
@@ -342,8 +346,13 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
         less = saved(shares.part(whole - left), strict.part(least - left))
         if sequential(busiest.loop):
             remedy, less = TURNS_ALONE, ""
+        remedy = recipe_of_loops(trace, chain, any(r.path for r in inside)) or remedy
         if name := carried_in_place(busiest.loop):
             remedy, less = CARRIED.format(name=name), saved(shares.part(0.9 * whole), strict.part(0.9 * least))
+    elif busiest is not None and "step" not in calls and (of_each := gradient_of_each(busiest.loop)):
+        does = f"the loop at {busiest.words}, `{header(busiest.loop)}`, goes back from one row at a time, and runs "
+        does += f"{busiest.runs:,} of {runs:,} ops"
+        line, remedy = busiest.line, of_each
     elif (fitting := _of_whole(trace, here)) is not None:
         remedy = fitting
         if not remedy:

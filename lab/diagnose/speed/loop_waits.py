@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from types import CodeType
@@ -15,11 +16,12 @@ from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Sample, Trace, ancesto
 from ...recorder.loader_waits import Fetched
 from ...recorder.sampling import loop_of
 from ...recorder.user_files import is_users
-from ..finding import Found, capital, code_of, listed, spot, verb, where
+from ..finding import Found, capital, code_of, last_line, listed, spot, verb, where
 from ..order import rule
+from ..reading.sources import names_in
 from .cost import _inside, saved
 from .slow_code import savings
-from .time_shares import Frame, Shares
+from .time_shares import Frame, Shares, around, tree_of
 
 HALF = 0.5  # share of a cell's time from which a loader is what it waits for
 LEAST_NS = 20_000_000  # waits shorter than this in all are over before anybody notices
@@ -33,6 +35,7 @@ SHARE = 0.02  # of the cell's time
 BIG = 1 << 20  # bytes copied again and again that are worth more than a note
 LOADED = 0.95  # of a wait for samples that are in memory, which is saved where a batch is taken at once
 ASKING = ("item", "tolist", "numpy", "bool", "print")
+READS = re.compile(r"\b(torch|core|pickle|joblib|np)\.loads?\(|read_\w+\(|imread\(|\bopen\(|\bFile\(|open_\w+\(")
 DRAWS = re.compile(r"(?i)(\b|_)(rand|augment|noise|jitter|choice|uniform|shuffle)")
 
 
@@ -144,6 +147,8 @@ def _waited(
         where_slow = f"; {there}{_quoted(trace, slow)} in {_named(slow)} takes most of it{inside}"
         drawn = _draws(trace, met, slow)
         remedy_line = f"Make {there} faster" + ("" if drawn else " or do its work once, before the loop")
+        if not drawn and (kept := _kept(trace, slow)):
+            remedy_line = kept
     own = slow is not None and slow[0].co_filename in trace.files and not (fetched is not None and fetched.workers)
     if slow is not None and own:  # the line to change is this one
         line, col, _ = where(trace, (slow,))
@@ -224,6 +229,44 @@ def _slowest(trace: Trace, met: list[tuple[int, Chain]]) -> Frame | None:
 def _named(frame: Frame) -> str:
     """Return the name of the function that a frame runs in; of a comprehension, of that around it."""
     return frame[0].co_qualname.partition(".<locals>.<")[0].rpartition(".")[2]
+
+
+def _kept(trace: Trace, slow: Frame) -> str:
+    """The remedy for a line of a data set's ``__getitem__`` that draws nothing: its result, kept for each sample."""
+    code = slow[0]
+    if code.co_name != "__getitem__" or code.co_argcount != 2:
+        return ""
+    own, index = code.co_varnames[:2]
+    if read := _read_whole(trace, code, own):
+        return f"Read it once, before the loop: {own}.kept = {read} in __init__, and index {own}.kept in its place"
+    nodes = around(trace, slow)
+    call = next((n for n in nodes[::-1] if isinstance(n, ast.Call)), None)
+    text = ast.unparse(call) if call is not None else ""
+    names = names_in(call) if call is not None else set()
+    if text and len(text) < 70 and not names & set(code.co_varnames[2:]) and names & {own, index}:
+        if index not in names:
+            return f"Do it once, before the loop: {own}.kept = {text} in __init__, and {own}.kept in its place"
+        each = f"{own}.kept = [{text} for {index} in range(len({own}))]"
+        return f"Do it once for each sample, before the loop: {each} in __init__, and {own}.kept[{index}] in its place"
+    return (
+        "Do its work once for each sample, before the loop: move what __getitem__ does to a method make(i), keep "
+        f"{own}.kept = [{own}.make(i) for i in range(len({own}))] in __init__, and return {own}.kept[{index}]"
+    )
+
+
+def _read_whole(trace: Trace, code: CodeType, own: str) -> str:
+    """The call by which a function reads a file that is the same for all samples; "" where it reads none."""
+    tree = tree_of(trace, code.co_filename)
+    line = code.co_firstlineno + trace.files.get(code.co_filename, 0)
+    nodes = ast.walk(tree) if tree is not None else ()
+    made = next((n for n in nodes if isinstance(n, ast.FunctionDef) and n.name == code.co_name and
+                 n.lineno <= line <= last_line(n)), None)  # fmt: skip
+    for call in (n for n in ast.walk(made) if isinstance(n, ast.Call)) if made is not None else ():
+        text = ast.unparse(call)
+        mine = names_in(call) & set(code.co_varnames)
+        if READS.search(ast.unparse(call.func) + "(") and mine <= {own} and len(text) < 70:
+            return text
+    return ""
 
 
 def _in_makers(trace: Trace, met: list[tuple[int, Chain]], fetched: Fetched) -> Frame | None:

@@ -70,8 +70,10 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _adds(node: ast.Assign, name: str) -> bool:
-    """Return whether a statement only adds to a name: ``total = total + x``."""
+    """Return whether a statement only adds to a name: ``total = total + x``, ``sums = sums.index_add(0, ends, x)``."""
     value = node.value
+    if called(value) in ("index_add", "scatter_add") and isinstance(value.func, ast.Attribute):  # type: ignore[attr-defined]
+        return ast.unparse(value.func.value) == name and ast.unparse(value).count(name) == 1  # type: ignore[attr-defined]
     return (
         isinstance(value, ast.BinOp)
         and isinstance(value.op, ast.Add)

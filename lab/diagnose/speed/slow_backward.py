@@ -12,12 +12,28 @@ from widgets.figures import size_text
 from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
 from ..finding import Found, listed, where
 from ..reading.sources import Place, called, names_in, sources
+from .loop_rows import wholes
 from .op_costs import backward_of
-from .time_shares import LEAST, Saving, Shares, around, begun, common, each, less_time, loop_around, quoted
+from .time_shares import (
+    LEAST,
+    Loop,
+    Saving,
+    Shares,
+    around,
+    begun,
+    common,
+    each,
+    less_time,
+    loop_around,
+    loops_around,
+    quoted,
+)
 
 TURNS = 4
 TABLE, TABLE_BYTES, TOUCHED = 10_000, 1 << 21, 0.1  # rows and bytes of a table, and the share of rows a batch reads
-SPARSE = "Make it nn.Embedding(..., sparse=True), with SGD or SparseAdam, or update only the rows that were read."
+SPARSE = "Make it nn.Embedding(..., sparse=True), {steps}, or update only the rows that were read."
+STEPPED = "with SGD or SparseAdam"
+ADAM = "step it by torch.optim.SparseAdam, and the rest by {kind} as before"
 DENSE = 0.8  # share of zeros in a gradient
 MOSTLY, STEPS_NS = 0.6, 200_000_000  # share of the steps, and time, from which a table is told in a cell of other work
 
@@ -114,9 +130,45 @@ def one_by_one(shares: Shares) -> Iterator[Saving]:
             chain,
             f"goes back through the graph once for each output: {quoted(trace, chain)} ran {runs:,} times "
             f"({runs / turns:,.0f} in each step), {each(whole, runs)} each.",
-            "Take them in one pass: torch.func.jvp or jacfwd where there are few inputs, jacrev or "
+            _of_sum(loop_around(trace, chain[0]), call)
+            or _of_all(trace, chain, call)
+            or "Take them in one pass: torch.func.jvp or jacfwd where there are few inputs, jacrev or "
             "grad(..., is_grads_batched=True) or vmap where there are many outputs.",
         )
+
+
+def _of_all(trace: Trace, chain: Chain, call: ast.Call) -> str:
+    """The remedy where another loop goes through the inputs, each of which is gone back to by itself."""
+    outer = next((loop for loop in loops_around(trace, chain[0])[1:] if isinstance(loop, ast.For)), None)
+    if outer is None or called(call) != "grad" or any(called(n) in ("step", "backward") for n in ast.walk(outer)):
+        return ""
+    rows = wholes([outer]).get(ast.unparse(outer.target), "") or "all inputs"
+    return (
+        f"Take all at once: torch.func.vmap(torch.func.jacrev(f))({rows}); or run f on {rows} as one batch, and for "
+        "each output take one gradient of its sum over the batch."
+    )
+
+
+def _of_sum(loop: Loop | None, call: ast.Call) -> str:
+    """The remedy where of each gradient the row of its own output alone is kept; "" where more of it is.
+
+    >>> loop = ast.parse("for i in range(n):\\n    g = grad(e[i], p)[0]\\n    out.append(g[i])").body[0]
+    >>> _of_sum(loop, loop.body[0].value.value)
+    'Each output has a row of its own: take one gradient of their sum, grad(e.sum(), p), which holds them all.'
+    """
+    of = call.args[0] if call.args else None
+    count = loop.target.id if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) else ""
+    if not isinstance(of, ast.Subscript) or ast.unparse(of.slice) != count or called(call) != "grad":
+        return ""
+    names = {t.id for s in loop.body if isinstance(s, ast.Assign) for t in ast.walk(s.targets[0])  # type: ignore[union-attr]
+             if isinstance(t, ast.Name) and any(n is call for n in ast.walk(s.value))}  # fmt: skip
+    reads = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load)]  # type: ignore[arg-type]
+    rows = [n for n in ast.walk(loop) if isinstance(n, ast.Subscript) and ast.unparse(n.slice) == count]  # type: ignore[arg-type]
+    if not reads or not all(any(row.value is n for row in rows) for n in reads):
+        return ""
+    total = ast.Call(ast.Attribute(of.value, "sum", ast.Load()), [], [])
+    whole = ast.unparse(ast.Call(call.func, [total, *call.args[1:]], call.keywords))
+    return f"Each output has a row of its own: take one gradient of their sum, {whole}, which holds them all."
 
 
 def again_from_the_start(shares: Shares) -> Iterator[Saving]:
@@ -199,7 +251,16 @@ def dense_tables(shares: Shares) -> Iterator[Saving]:
             f"Without that {of} would take {less_time(share)}."
         )
         share = share if of == "the cell" else max(0.9 * ns / shares.total, LEAST)
-        yield Saving(share, Found("slow", "note", line, col, message, SPARSE, rows[:1], [table]))
+        yield Saving(share, Found("slow", "note", line, col, message, _sparse(trace), rows[:1], [table]))
+
+
+def _sparse(trace: Trace) -> str:
+    """The remedy, by the optimizers of the cell: Adam and AdamW take no sparse gradients, SGD and Adagrad do."""
+    kinds = {facts.kind for facts in trace.steps.optimizers}
+    if kinds and kinds <= {"SGD", "Adagrad"}:
+        return SPARSE.format(steps=f"whose gradients {listed(sorted(kinds))} takes as they are")
+    adams = sorted(kinds & {"Adam", "AdamW"})
+    return SPARSE.format(steps=ADAM.format(kind=adams[0]) if adams else STEPPED)
 
 
 def _of_steps(shares: Shares) -> int:

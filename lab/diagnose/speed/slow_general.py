@@ -13,11 +13,12 @@ from ..finding import Found, where
 from ..order import rule
 from .busy_lines import Busy, busy_lines
 from .cost import overhead, saved
+from .loop_recipes import recipe
 from .loop_waits import waits
 from .sequential_loops import TURNS_ALONE, acts, sequential
 from .slow_code import slow
 from .slow_python import PASSIVE, known_call
-from .slow_turns import LISTS, of_lists, small_turns
+from .slow_turns import small_turns
 from .time_shares import Loop, Shares, begun, loop_around, quoted, spent
 
 SAVED = 0.95  # of the time of Python on a line, where it is done for all values at once
@@ -103,14 +104,14 @@ def _line(shares: Shares, busy: Busy, share: float, loop: Loop | None = None) ->
     rows = sorted(busy.rows, key=lambda row: -spent([row]))
     runs, ns = sum(row.runs for row in rows), spent(rows)
     known = known_call(code)
-    remedy, least = known.remedy if known is not None else PYTHON, None
+    remedy, least, turned = known.remedy if known is not None else PYTHON, None, False
     if not rows or busy.python > 0.6 * busy.ns:
         does = f"{code} runs in Python and hardly any op of tensors"
         if known is not None:
             does = f"{code} {known.does}"
     elif shares.ran * ns < SMALL_NS * runs and runs >= 100 * TURNS:
         does = f"{code} ran {runs:,} ops, {time_text(ns / runs / 1e6)} each, and Python between them"
-        remedy = of_lists(next(_loops(trace, busy.chain), None)) or ELEMENTS
+        remedy = ELEMENTS
     else:
         row = rows[0]
         size = "×".join(map(str, row.shape)) or "one number"
@@ -122,10 +123,13 @@ def _line(shares: Shares, busy: Busy, share: float, loop: Loop | None = None) ->
             remedy = CONVERGED
     if remedy is ELEMENTS and (own := next(_loops(trace, busy.chain), None)) is not None and sequential(own):
         remedy = TURNS_ALONE
+    replaced = remedy in (PYTHON, ELEMENTS, TURNS_ALONE, DEFAULT) or (known is not None and known.single)
+    if replaced and (form := recipe(trace, busy.chain, any(r.path for r in rows))):
+        remedy, turned = form, True
     what = "" if loop is None else f" with the rest of the loop of line {loop.lineno}"
     message = f"{begun(place)}{what} takes about {100 * share:.0f} % of this cell's time: {does}."
     # what takes the place of Python's turns is known, of an op it is not
-    turned = remedy in (PYTHON, ELEMENTS) or remedy.startswith(LISTS[:20])
+    turned = turned or remedy in (PYTHON, ELEMENTS)
     message += saved(SAVED * share if turned or known is not None else share, 0.0 if remedy is TURNS_ALONE else least)
     return Found("slow", "note", line, col, message, remedy, rows[:1])
 

@@ -12,6 +12,7 @@ from ...recorder.cell_trace import Chain, Row, Trace
 from ...recorder.user_files import is_users
 from ..finding import spot
 from ..reading.sources import called, names_in
+from .loop_recipes import recipe
 from .op_costs import flops_of, in_place, layer_steps, of_loop
 from .time_shares import Frame, Loop, Saving, Shares, around, in_loop, loop_around, quoted, spent, tree_of
 
@@ -30,6 +31,8 @@ class Costly(NamedTuple):
     remedy: str
     rarely: bool = False
     """Whether it is to run less often, so that the line to change is the one in the loop."""
+    single: bool = False
+    """Whether it takes single values, which the ops that do all turns at once need not."""
     makes: bool = False
     """Whether it makes an array of values, of which a few that stand in the call cost nothing."""
 
@@ -81,7 +84,12 @@ CALLS = (
         "draws from a Python container, which for a deque walks to each element",
         "Keep a list (a ring buffer), or preallocated tensors, and draw indices: torch.randint.",
     ),
-    _costly(r"\.(tolist|item|numpy)\(", "takes single values out of tensors", "Take them all at once, after the loop."),
+    _costly(
+        r"\.(tolist|item|numpy)\(",
+        "takes single values out of tensors",
+        "Take them all at once, after the loop.",
+        single=True,
+    ),
     _costly(
         r"\b(plt|ax|fig)\.|savefig\(",
         "draws a figure",
@@ -162,8 +170,50 @@ def lines(shares: Shares) -> Iterator[Saving]:
             SAVED * net * shares.total,
             outer,
             f"{known.does}: about {100 * net:.0f} % of this cell's time passes in {quoted(trace, chain)}{there}{more}.",
-            known.remedy,
+            _made_once(trace, chain)
+            or _by_name(trace, chain[0], known)
+            or (recipe(trace, chain) if known.single else "")
+            or known.remedy,
         )
+
+
+def _made_once(trace: Trace, chain: Chain) -> str:
+    """The remedy for what an object's __init__ does, where the object is made in each turn; "" anywhere else."""
+    own = chain[1:] if chain[0][0].co_name.startswith("<") else chain  # a comprehension in it is a function of its own
+    if not own or own[0][0].co_name != "__init__" or not in_loop(trace, own[1:]):
+        return ""
+    return (
+        f"Make the object once, before the loop, and use it in each turn: {quoted(trace, own[1:])} "
+        f"({spot(trace, own[1])})."
+    )
+
+
+def _by_name(trace: Trace, frame: Frame, known: Costly) -> str:
+    """The remedy with the names of the call: of a list that a tensor is made of, of one that is searched."""
+    call = next((node for node in around(trace, frame) if isinstance(node, ast.Call)), None)
+    calls = [n for n in ast.walk(call) if isinstance(n, ast.Call)] if call is not None else []
+    for node in calls:
+        given = ast.unparse(node.args[0]) if node.args else ""
+        of = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+        if not given or len(given) > 40 or len(of) > 40 or not known.pattern.search(ast.unparse(node)):
+            continue
+        if called(node) == "index" and len(node.args) == 1:
+            made = f"places = {{word: k for k, word in enumerate({of})}}"
+            return f"Make a dict of the places once, before the loop: {made}; then places[{given}]."
+        weights = next((k.value for k in node.keywords if k.arg == "p"), None)
+        size = next((k.value for k in node.keywords if k.arg == "size"), node.args[1] if len(node.args) > 1 else None)
+        if called(node) == "choice" and weights is not None and len(ast.unparse(node)) < 70:
+            rows = "n" if size is None else f"(n, {ast.unparse(size)})"
+            kept = "".join(f", {k.arg}={ast.unparse(k.value)}" for k in node.keywords if k.arg != "size")
+            all_at_once = f"{ast.unparse(node.func)}({given}, size={rows}{kept})"
+            return f"Draw for all n turns in one call, before the loop: {all_at_once}, or torch.multinomial."
+        plain = isinstance(node.args[0], ast.Name | ast.Attribute | ast.Subscript)
+        if called(node) in ("tensor", "as_tensor") and len(node.args) == 1 and plain:
+            return (
+                f"Put them together as one array first: torch.from_numpy(np.stack({given})), or torch.stack({given}) "
+                "where they are tensors; or keep the data as one tensor and index it."
+            )
+    return ""
 
 
 def known_call(code: str) -> Costly | None:

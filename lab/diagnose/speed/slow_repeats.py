@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
 from ...recorder.repeats import LONG, RANDOM
 from ...recorder.sampling import asks_for_next
-from ..finding import last_line, listed, where
+from ..finding import last_line, listed, spot, where
 from ..reading.calls import loops_around
+from ..reading.safe_forms import parsed
 from ..reading.sources import names_in, sources
 from .op_costs import of_call, of_ops
 from .time_shares import Saving, Shares, common, in_loop, quoted, spent
 
+PICKS, FEW = {"getitem", "select", "index", "slice"}, 16  # ops that take a part, and elements that are hardly any
+MANY = 1000  # runs from which a loop goes through elements
 TURNS, MOSTLY = 3, 0.6  # runs, and the share of them that found values met before
 WITH_GRADIENTS = 24  # runs, where their results have a history
 ONCE = "Compute it once, before the loop, and keep the result (where its input does not change)."
@@ -35,6 +38,8 @@ def again(shares: Shares) -> Iterator[Saving]:
         runs = max(row.count, 1)
         if row.forward_ns < LONG / 4 * runs:
             continue  # the few runs that were looked at waited for a processor, and tell of no others
+        if runs >= MANY and all(math.prod(ref.shape) <= FEW for ref in (row, *row.refs[row.op in PICKS :])):
+            continue  # of elements that a loop goes through the calls cost, and not the computing
         trained = row.requires_grad and not _within_steps(trace, row)
         if repeated >= TURNS and repeated >= MOSTLY * looked and not trained:
             chain = in_loop(trace, row.chain) or row.chain
@@ -67,10 +72,31 @@ def again(shares: Shares) -> Iterator[Saving]:
             chain,
             f"computes the same again and again: {quoted(trace, chain)} ran on the same values, and gave the same, in "
             f"most of {runs:,} runs{deeper}{_factored(trace, shown)}.",
-            FACTOR if shown.op in SOLVES else ONCE,
+            FACTOR if shown.op in SOLVES else _once(trace, chain),
             [shown],
             least=least if follow else None,
         )
+
+
+def _once(trace: Trace, chain: Chain) -> str:
+    """The remedy, with the attribute that keeps the result of what a method computes of its object's alone."""
+    sample = next((frame for frame in chain if frame[0].co_name == "__getitem__"), None)
+    if sample is not None:
+        return (
+            "Compute it once for each sample, before the loop, and keep the result: a list that __init__ fills, of "
+            f"which __getitem__ ({spot(trace, sample)}) returns an element (unless the data is augmented)."
+        )
+    code = chain[0][0] if chain else None
+    text = quoted(trace, chain).strip("`")
+    if code is None or code.co_argcount == 0 or code.co_name == "__init__" or not (node := parsed(text)):
+        return ONCE
+    own = code.co_varnames[0]
+    if own != "self" or names_in(node) & set(code.co_varnames) != {own} or not isinstance(node, ast.Call):
+        return ONCE
+    return (
+        f"Compute it once, before the loop, and keep the result: self.kept = {text} in __init__, and self.kept here "
+        "(where its input does not change)."
+    )
 
 
 def _factored(trace: Trace, shown: Row) -> str:

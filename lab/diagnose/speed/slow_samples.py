@@ -18,6 +18,7 @@ from .time_shares import Frame, Saving, Shares, begun, in_loop, less_time, loop_
 
 STEPS, SAMPLES = 64, 16  # steps of single samples, and samples there are, from which they should be batches
 TAKING = {"getitem", "slice", "select", "index", "index_select", "narrow", "unbind", "unsqueeze", "view"}
+FORM = {"cast", "to", "float", "reshape", "squeeze", "flatten", "clone", "contiguous"}
 BATCH, LONGER = 32, 1.5  # samples of a batch, and how much longer than that of one its step takes
 LONG_NS = 200_000  # ns of an op that is long as it is
 SHARE, LEAST_NS = (
@@ -127,7 +128,7 @@ def stacked(shares: Shares) -> Iterator[Saving]:
     lines: dict[Frame, list[Row]] = {}
     for row in shares.rows:
         own = row.chain and row.chain[0][0] not in makers and row.chain[0] not in loops
-        if row.op in ("cat", "stack") and own and _of_samples(row):
+        if row.op in ("cat", "stack") and own and _of_samples(row) and not _computed_there(shares, row):
             lines.setdefault(row.chain[0], []).append(row)
     functions: dict[CodeType, list[tuple[float, list[Row]]]] = {}
     for frame, rows in lines.items():
@@ -150,6 +151,13 @@ def stacked(shares: Shares) -> Iterator[Saving]:
             "index: index = torch.randint(0, size, (batch,)), states[index].",
             rows[:1],
         )
+
+
+def _computed_there(shares: Shares, row: Row) -> bool:
+    """Whether the parts are computed on the very line that puts them together: means of neighbours, and no samples."""
+    line = shares.line_of(row.chain[0])
+    parts = [ref for ref in row.refs[:4] if isinstance(ref, Row) and ref.chain and ref.op not in TAKING | FORM]
+    return any(shares.line_of(part.chain[0]) == line for part in parts)
 
 
 def _of_samples(row: Row) -> bool:

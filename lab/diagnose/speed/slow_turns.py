@@ -11,10 +11,9 @@ from widgets.figures import time_text
 
 from ...recorder.cell_trace import Chain, Leaf, Row, Trace
 from ..finding import spot
-from ..reading.calls import operands
-from ..reading.sources import called
 from .busy_lines import Busy, busy_lines, in_loop_most
 from .cost import of_rows
+from .loop_recipes import recipe
 from .op_costs import backward_of, for_all_turns, harder
 from .sequential_loops import acts, carried_in_place, sequential
 from .time_shares import Frame, Loop, Saving, Shares, busiest_loop, header, loops_around, quoted, spent
@@ -28,10 +27,6 @@ LAYERS = 8  # layers of one shape
 BATCH = 32  # rows of a batch, with which a model is run as it should be
 COMPARING = {"eq", "ne", "ge", "gt", "le", "lt", "index", "masked_select", "nonzero"}
 SCANNED = 1024  # values that are compared in each turn
-LISTS = (
-    "Put all lists into one, before training: index = torch.cat(lists), owner = repeat_interleave(arange(n), lengths). "
-    "Then torch.zeros(n, d).index_add(0, owner, {rows}[index]) sums for all at once{divided}."
-)
 Key = tuple[str, int, int]
 
 
@@ -83,7 +78,7 @@ def small_turns(shares: Shares) -> Iterator[Saving]:
         busy.chain,
         f"{does} in each turn of the loop {at}(`{header(turned.loop)}`), though no turn needs what another gave: "
         f"{what} ran {runs:,} ops, {time_text(spent(turned.rows) / runs / 1e6)} each{why}.",
-        _remedy(trace, turned, layers, scanned),
+        _remedy(trace, turned, busy.chain, layers, scanned),
         sorted(turned.rows, key=lambda row: -spent([row]))[:1],
         least=least * shares.alone,
     )
@@ -176,7 +171,7 @@ def _layers(rows: list[Row]) -> int:
     return most if most >= LAYERS else 0
 
 
-def _remedy(trace: Trace, turned: Turned, layers: int, scanned: int) -> str:
+def _remedy(trace: Trace, turned: Turned, chain: Chain, layers: int, scanned: int) -> str:
     """What to do instead, by what the turns do."""
     if layers:
         convolves = any(row.op.startswith("conv") for row in turned.rows)
@@ -187,8 +182,8 @@ def _remedy(trace: Trace, turned: Turned, layers: int, scanned: int) -> str:
             "Give all points to the model at once, and take one gradient of the sum of what it gives: each point gets "
             "its own part."
         )
-    if lists := of_lists(turned.loop):
-        return lists
+    if known := recipe(trace, chain, any(row.path for row in turned.rows)):
+        return known
     if scanned:
         return (
             "Do not go through all values once for each group: index_add, scatter_reduce or bincount by the group's "
@@ -217,24 +212,3 @@ def _scanned(rows: list[Row]) -> int:
     """How many values are compared in each turn, where these are many."""
     compared = [math.prod(row.refs[0].shape) for row in rows if row.op in COMPARING and row.refs]
     return max((size for size in compared if size >= SCANNED), default=0)
-
-
-def of_lists(loop: Loop | None) -> str:
-    """Return the remedy for a loop that sums or averages the rows of one list after another; "" for any other.
-
-    >>> of_lists(ast.parse("for v in range(n):\\n    out.append(h[near[v]].mean(0))").body[0])[-60:]
-    'dex]) sums for all at once, and / lengths[:, None] averages.'
-    """
-    target = loop.target if isinstance(loop, ast.For) else None
-    if isinstance(loop, ast.ListComp):
-        target = loop.generators[0].target
-    if loop is None or not isinstance(target, ast.Name):
-        return ""
-    for call in (n for n in ast.walk(loop) if called(n) in ("mean", "sum")):
-        parts = operands(call)
-        rows = parts[0] if parts else None
-        of = rows.slice if isinstance(rows, ast.Subscript) else None
-        if isinstance(of, ast.Subscript) and isinstance(of.slice, ast.Name) and of.slice.id == target.id:
-            divided = ", and / lengths[:, None] averages" if called(call) == "mean" else ""
-            return LISTS.format(rows=ast.unparse(rows.value), divided=divided)  # type: ignore[union-attr]
-    return ""

@@ -51,7 +51,7 @@ def end_ignored(scope: Scope) -> Iterator[Found]:
         )
         remedy = f"Leave it out there: reward + gamma * next_value * (1 - {name.id}.float())."
         if any(_loads(n) and n.id == name.id for n in nodes):  # type: ignore[attr-defined]
-            remedy = f"Begin with 0 again where {name.id} tells that an episode has ended."
+            remedy = f"Begin with 0 again where {name.id} tells that an episode has ended: {_ended(target, name.id)}."
         place = next((n for n in source.around(name) if isinstance(n, ast.Tuple)), None)
         ended = place is not None and name in place.elts and ends_stored(trace, place.elts.index(name), len(place.elts))
         yield scope.tell(target, "unused", message, remedy, proof=ENDED if ended else "")
@@ -99,6 +99,20 @@ def _within(source: Source, bound: ast.Name, read: ast.AST) -> bool:
     loops = {a for a in source.around(bound) if isinstance(a, ast.For | ast.While)}
     after = (read.lineno, read.col_offset) > (bound.lineno, bound.col_offset)  # type: ignore[attr-defined]
     return after or bool(loops & set(source.around(read)))
+
+
+def _ended(target: ast.AST, name: str) -> str:
+    """Return a target of which the next value counts only where an episode goes on.
+
+    >>> _ended(ast.parse("r + GAMMA * q_next", mode="eval").body, "done")
+    'r + GAMMA * q_next * (1 - done)'
+    """
+    assert isinstance(target, ast.BinOp)
+    sides = [target.left, target.right]
+    at = next(k for k in (1, 0) if isinstance(sides[k], ast.BinOp) and isinstance(sides[k].op, ast.Mult))  # type: ignore[attr-defined]
+    rest = ast.BinOp(ast.Constant(1), ast.Sub(), ast.Name(name, ast.Load()))
+    sides[at] = ast.BinOp(sides[at], ast.Mult(), rest)
+    return ast.unparse(ast.BinOp(sides[0], ast.Add(), sides[1]))
 
 
 def bootstraps(flow: Flow, node: ast.AST) -> bool:

@@ -9,7 +9,7 @@ from ...recorder.cell_trace import Chain, Leaf, Row, Trace, ancestors
 from ..finding import Found, capital, code_of, where
 from ..order import rule
 from ..reading.sources import Place, called, sources
-from .schedule import loops_around
+from .schedule import loops_around, scheduled
 from .training_steps import calls
 
 # A step that changes a weight matrix by more than half its own size forgets what it has learned; 1e-3 is usual, and the
@@ -107,6 +107,8 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
         )
         return [Found("learning-rate", "warning", line, col, message, raised, [], moving)]
     if facts.asleep > 2 and 2 * facts.asleep > facts.count:
+        if scheduled(trace, set()):
+            return []  # which says what is wrong with the scheduler
         there, loops = _scheduler(trace) or (Place(line, col, place), 0)
         at = there.words
         line, col = (there.line, there.col) if there.line is not None else (line, col)
@@ -240,7 +242,8 @@ def _diverges(trace: Trace, explained: set[Leaf]) -> list[Found]:
     loss = _loss(trace)
     if trace.steps.by_hand < 2 or loss is None or (loss[1] <= 2 * abs(loss[0]) and loss[1] == loss[1]):
         return []
-    if loss[1] != loss[1] and _overflows_by_hand(trace):
+    made = any(r.bad is not None and r.bad.inputs_finite for r in trace.rows if not r.requires_grad)
+    if loss[1] != loss[1] and (made or _overflows_by_hand(trace)):
         return []  # an exponential that no layer would overflow has a finding of its own
     moved = [r for r in trace.rows if not r.requires_grad and r.op in MOVES and _of_trained(r) and r.line is not None]
     row = max(moved, key=lambda r: r.count, default=None)

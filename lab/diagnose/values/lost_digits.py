@@ -11,6 +11,7 @@ from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ...recorder.value_facts import EPS
 from ..finding import Found, capital, code_of, listed, where
 from ..order import rule
+from ..reading.safe_forms import as_floats
 from ..reading.scope import flow_around
 from ..reading.sources import assigned, called, sources
 
@@ -231,9 +232,9 @@ def wraps(trace: Trace, explained: set[Leaf]) -> list[Found]:
             f"{place} computes in uint8, which holds 0 to 255 (`{code_of(trace, row)}`): {share:.0%} of the results "
             f"{'are below 0 and come out near 255' if below else 'are above 255 and come out near 0'}."
         )
-        remedy = "Make them float (or int16) first: a.float() - b.float()."
-        if not below:
-            remedy = "Make them float (or int16) first: a.float() + b.float()."
+        sign = "-" if below else "+"
+        new = as_floats(code_of(trace, row)) or f"a.float() {sign} b.float()"
+        remedy = f"Make them float (or int16) first: {new}."
         return [Found("dtype", "warning", line, col, message, remedy, [row])]
     return []
 

@@ -12,6 +12,7 @@ from ...recorder.cell_trace import Bad, Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, listed, where
 from ..losses.losses import log_target
 from ..order import rule
+from ..reading.safe_forms import divided, exponential, in_floats, inside, logarithm, product_in_floats, root
 from ..reading.sources import names_in
 from ..speed.time_shares import around
 from .hidden_samples import all_hidden
@@ -198,27 +199,29 @@ def _reason(trace: Trace, row: Row, bad: Bad) -> tuple[str, str]:
     if op in LOGARITHMS and first is not None and first.min == 0 and (name := _multiplied(trace, row)):
         return f"the {op} of what is left of `{name}`, a product of many factors that has underflowed to 0", FACTORS
     if op in LOGARITHMS and first is not None and first.min is not None and first.min <= 0:
-        return f"the {op} of values down to {number(first.min)}", REMEDIES["log"]
+        return f"the {op} of values down to {number(first.min)}", logarithm(trace, row) or REMEDIES["log"]
     if op == "log1p" and first is not None and first.min is not None and first.min <= -1:
         return f"the log1p of values down to {number(first.min)}", REMEDIES["log"]
     if op in ("sqrt", "rsqrt") and first is not None and first.min is not None and first.min <= 0:
-        return f"the {op} of values down to {number(first.min)}", REMEDIES["sqrt"]
+        return f"the {op} of values down to {number(first.min)}", _written("sqrt", root(code_of(trace, row)))
     if op in EXPONENTIALS and first is not None and first.max is not None:
-        return f"the {op} of values up to {number(first.max)}, which overflows", REMEDIES["exp"]
+        why = f"the {op} of values up to {number(first.max)}, which overflows"
+        return why, exponential(trace, row, trace.consumers()) or REMEDIES["exp"]
     if op in ("div", "reciprocal", "remainder", "fmod", "floor_divide"):
         divisor = next((s for name, s in bad.inputs if s is not None and (name == "1" or op == "reciprocal")), None)
         if divisor is not None and divisor.zeros:
-            return "a division by 0", REMEDIES["div"]
+            return "a division by 0", _written("div", divided(code_of(trace, row), _counts(row)))
     if op in ("pow", "square") and first is not None and not bad.nan and not first.zeros:
         largest = max(first.min or 0.0, first.max or 0.0, key=abs)
         return f"a power of values as large as {number(abs(largest))}, which overflows", GENERAL
     if op == "pow" and first is not None and first.min is not None and first.min <= 0:
         return f"a power of values down to {number(first.min)}", "Keep the base above 0, or use an integer exponent."
     if op in ("asin", "acos", "atanh") and first is not None:
-        return f"the {op} of values of {_range(first)}", _inside(op)
+        return f"the {op} of values of {_range(first)}", _inside(op, code_of(trace, row))
     if op in ("mean", "sum") and first is not None and first.max is not None and bad.inputs_finite:
         largest = max(abs(first.max), abs(first.min or 0.0))
-        wide = "Sum in float32, whose range is wider: x.float().sum()." if row.dtype == "float16" else GENERAL
+        wider = in_floats(code_of(trace, row)) or "x.float().sum()"
+        wide = f"Sum in float32, whose range is wider: {wider}." if row.dtype == "float16" else GENERAL
         return f"the {op} of values up to {number(largest)}, whose sum overflows {row.dtype}", wide
     if bad.inputs_finite and any(0 in ref.shape for ref in row.refs):
         return f"a {op} of nothing", "Look at what selects the values: none is left here."
@@ -231,6 +234,8 @@ def _reason(trace: Trace, row: Row, bad: Bad) -> tuple[str, str]:
     if row.dtype != "float16" and max(max(abs(s.min or 0), abs(s.max or 0)) for s in finite) < 100:
         return f"the {op} of values of {ranges}, which is infinite there", POINT
     half = "Use bfloat16 or float32 here, or scale the values down."
+    if row.op in PRODUCTS and (new := product_in_floats(code_of(trace, row))):
+        half = f"Multiply in float32: {new}; or scale the values down before."
     return f"the {op} of values of {ranges}, which overflows {row.dtype}", half if row.dtype == "float16" else GENERAL
 
 
@@ -251,9 +256,29 @@ def _multiplied(trace: Trace, row: Row) -> str:
     return next(iter(names & names_in(statement.value)), "") if statement is not None else ""
 
 
-def _inside(op: str) -> str:
+def _inside(op: str, code: str) -> str:
     """The remedy for a function whose slope is infinite at the ends of where it is defined."""
-    return f"Clamp the argument to a little inside its range, where the slope is finite: x.clamp({INVERSES[op]})."
+    low, _, high = INVERSES[op].partition(", ")
+    new = inside(code, low, high) if high else ""
+    return (
+        "Clamp the argument to a little inside its range, where the slope is finite: "
+        f"{new or f'x.clamp({INVERSES[op]})'}."
+    )
+
+
+def _written(kind: str, new: str) -> str:
+    """A remedy with the expression written anew, where there is one."""
+    if not new:
+        return REMEDIES[kind]
+    return f"Add a small eps inside the root: {new}." if kind == "sqrt" else f"Keep the divisor away from 0: {new}."
+
+
+def _counts(row: Row) -> bool:
+    """Whether what an op divides by are counts: whole numbers, or the sum of a mask."""
+    ref = row.refs[-1] if row.refs else None
+    while isinstance(ref, Row) and ref.dtype.startswith("float") and ref.op in (*SUMS, "cast", "sum") and ref.refs:
+        ref = ref.refs[0]
+    return ref is not None and ref.dtype.startswith(("int", "bool", "uint"))
 
 
 def _reached(trace: Trace) -> tuple[str, list[Leaf]]:
@@ -315,6 +340,8 @@ def _given(trace: Trace, row: Row, bad: Bad) -> Found:
     spoilt, hit = _reached(trace)
     if trained and (unseen := first_unseen(trace, spoilt, hit)) is not None:
         return unseen
+    if trained and (update := _by_hand(trace, bad)) is not None:
+        return _forward(trace, update, update.bad or bad)
     who = f"an input ({listed(names)})" if len(names) > 1 else f"`{names[0]}`" if names else "an input"
     what = f"{who} of `{code_of(trace, row)}`"
     if row.op in WRITING:
@@ -336,6 +363,14 @@ def _given(trace: Trace, row: Row, bad: Bad) -> Found:
     return Found("nan", "error", line, col, message, remedy, [row], hit)
 
 
+def _by_hand(trace: Trace, bad: Bad) -> Row | None:
+    """The op without a graph that made the first value that is not finite, of finite ones, before weights held any: a
+    part of an update that is written by hand."""
+    made = [r for r in trace.rows if r.bad is not None and r.bad.inputs_finite and r.bad.when < bad.when]
+    made = [r for r in made if not r.requires_grad and r.op not in UNFILLED and not deliberate(trace, r)]
+    return min(made, key=lambda r: r.bad.when if r.bad else 0, default=None)
+
+
 def _backward(trace: Trace, row: Row, bad: Bad) -> Found:
     line, col, place = where(trace, row.chain)
     kept: dict[str, list[str]] = {}
@@ -352,12 +387,16 @@ def _backward(trace: Trace, row: Row, bad: Bad) -> Found:
         f"({_count(bad)}){at}, though all forward values are finite{spoilt}."
     )
     if row.op in INVERSES:
-        return Found("nan", "error", line, col, message, _inside(row.op), [row], leaves)
+        return Found("nan", "error", line, col, message, _inside(row.op, code_of(trace, row)), [row], leaves)
     like = {"log": "log", "sqrt": "sqrt", "rsqrt": "sqrt", "div": "div", "norm": "sqrt", "pow": "sqrt"}
     general = "Keep its argument away from the point where the slope is infinite: add a small eps."
     if row.op in LINEAR:  # no slope of theirs is infinite
         general = (
             "The gradient grew on its way until it overflowed: start with smaller weights, or go back fewer steps."
         )
-    remedy = REMEDIES.get(like.get(row.op, ""), general)
+    kind, code = like.get(row.op, ""), code_of(trace, row)
+    new = root(code) if kind == "sqrt" else divided(code, _counts(row)) if kind == "div" else ""
+    remedy = (logarithm(trace, row) if kind == "log" else "") or REMEDIES.get(kind, general)
+    if new:
+        remedy = _written(kind, new)
     return Found("nan", "error", line, col, message, remedy, [row], leaves)

@@ -308,3 +308,43 @@ def _unviewed(ref: Row | Leaf) -> Row | Leaf:
     while isinstance(ref, Row) and ref.view and ref.refs:
         ref = ref.refs[0]
     return ref
+
+
+@text_rule(347, "//")
+def whole_part_of_a_quotient(scope: Scope) -> Iterator[Found]:
+    """``-math.log(10000.0) / d // 2``, where ``/ (d // 2)`` is meant: // takes the whole part of what / gives."""
+    for node in scope.index.binary.get(ast.FloorDiv, ()):
+        left = node.left
+        if not isinstance(left, ast.BinOp) or not isinstance(left.op, ast.Div):
+            continue
+        real = [n for n in ast.walk(left.left) if called(n) in ("log", "sqrt", "exp") or
+                (isinstance(n, ast.Constant) and isinstance(n.value, float))]  # fmt: skip
+        if not real or not isinstance(scope.source.parents.get(node), ast.BinOp | ast.Call):
+            continue
+        a, b, c = (ast.unparse(part) for part in (left.left, left.right, node.right))
+        message = (
+            f"takes the whole part of a quotient (`{ast.unparse(node)}`): / comes first, and // makes a whole number "
+            "of what it gives, which is 0 or -1 where that is below 1."
+        )
+        remedy = f"Put the two that belong together in brackets, {a} / ({b} // {c}), or divide once: {a} / {b}."
+        yield scope.tell(node, "dtype", message, remedy)
+
+
+@text_rule(348, "255")
+def shift_within_the_factor(scope: Scope) -> Iterator[Found]:
+    """``x * (2 / 255 - 1)``, where ``x * (2 / 255) - 1`` is meant: the 1 is taken from the factor."""
+    for node in scope.index.products:
+        for of, factor in ((node.left, node.right), (node.right, node.left)):
+            less = isinstance(factor, ast.BinOp) and isinstance(factor.op, ast.Sub)
+            share = factor.left if less else None  # type: ignore[attr-defined]
+            whole = share.right if isinstance(share, ast.BinOp) and isinstance(share.op, ast.Div) else None
+            if whole is None or ast.unparse(whole) not in ("255", "255.0", "127.5"):
+                continue
+            shift = ast.unparse(factor.right)  # type: ignore[attr-defined]
+            message = (
+                f"takes {shift} from the factor and not from the product (`{ast.unparse(node)}`): 0 stays 0, and 255 "
+                f"comes out far below -{shift}."
+            )
+            remedy = f"Take it from the product: {ast.unparse(of)} * ({ast.unparse(share)}) - {shift}."  # type: ignore[arg-type]
+            row = scope.row(node)
+            yield scope.tell(node, "dtype", message, remedy, rows=[row] if row is not None else [])

@@ -302,6 +302,21 @@ SLOW = {
         by_clock(general, (3, "op", 0.6, 9), wall=0.6, op=0.000001),
         "y, w = x[:, :4], torch.ones(4)\nfor k in range(900):\n    y = y * w"
     ),
+    "a table that is counted pair by pair": Case(
+        by_clock(general, (5, "python", 8.0, 9), (6, "op", 2.0, 9)),
+        "seen, true = [0, 1, 2], [1, 1, 0]\ntable = np.zeros((3, 3))\nfor k in range(9):\n"
+        "    for s, t in zip(seen, true):\n        table[int(t), int(s)] += 1\n    y = x * k",
+    ),
+    "a table of all pairs": Case(
+        by_clock(general, (4, "python", 8.0, 9), (5, "op", 2.0, 9)),
+        "a, b, d = [3.0, 5.0], [4.0, 9.0], np.zeros((2, 2))\nfor i in range(2):\n    for j in range(2):\n"
+        "        d[i, j] = max(a[i], b[j]) - min(a[i], b[j])\n    y = x * i",
+    ),
+    "a model for each row": Case(
+        by_clock(general, (4, "op", 0.6, 9), wall=0.6, op=0.000001),
+        "net, out = nn.Linear(16, 4), []\nwith torch.no_grad():\n    for k in range(64):\n"
+        "        out.append(net(x[k].unsqueeze(0)) * 1.0 + 1.0 - 1.0 + 2.0 - 2.0 + 3.0 - 3.0 + 4.0 - 4.0 + 5.0 - 5.0)",
+    ),
     "a line in a function": Case(by_clock(general, ((3, 6), "python", 8.0, 9), (5, "op", 2.0, 9)), CALLS),
     "a line that takes half of the time": Case(by_clock(general, (6, "python", 4.9, 9), (5, "op", 5.1, 9)), CALLS),
     "a line of a short cell": Case(
