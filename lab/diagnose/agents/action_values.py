@@ -165,13 +165,15 @@ def state_for_the_next(scope: Scope) -> Iterator[Found]:
             its = [call for call in _asked(flow, target) if call.args]
             if not its or any(ast.unparse(call.args[0]) not in mine for call in its):
                 continue
-            name = sorted(unread)[0]
+            name, given = sorted(unread)[0], its[0].args[0]
+            state = ast.unparse(given.value if isinstance(given, ast.Subscript) else given)
+            asks = ast.unparse(its[0]).replace(f"({state}", f"({name}")
             message = (
                 f"takes the value of the state itself for that of the next one (`{ast.unparse(its[0])}`; "
                 f"`{ast.unparse(pair.node)}` asks for the same states): {name} is read nowhere, so no reward finds its "
                 "way from one state to another."
             )
-            yield scope.tell(its[0], "loss", message, f"Ask for the next state: {ast.unparse(its[0].func)}({name}).")
+            yield scope.tell(its[0], "loss", message, f"Ask for the next state: {asks}.")
 
 
 @text_rule(467)

@@ -166,7 +166,7 @@ def over_the_end(scope: Scope) -> Iterator[Found]:
             "where an episode ends, and this sum goes over it, so the last actions of each are credited with what "
             "the next one brought."
         )
-        taken = sorted(set(ends) & names_in(loop.target))
+        taken = sorted(set(ends) & {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)})
         written = [ast.unparse(n) for n in inside if isinstance(n, ast.Subscript) and name_of(n.value) == ends[0]]
         end = [*taken, *written, f"{ends[0]}[t]"][0]
         factor = f"(1 - {end})" if re.match("done|term|end|over", end) else end
