@@ -138,10 +138,13 @@ def _in_two_lines(loop: ast.For) -> Iterator[tuple[ast.For, ast.Assign, ast.expr
         if not product or total not in parts or not any(DISCOUNT.match(p) for p in parts):
             continue
         for after in loop.body[k + 1 :]:
-            onto = isinstance(after, ast.AugAssign) and ast.unparse(after.target) == total
-            sums = isinstance(after, ast.Assign) and ast.unparse(after.targets[0]) == total
-            if (onto and isinstance(after.op, ast.Add)) or (sums and total in names_in(after.value)):  # type: ignore[union-attr]
-                yield loop, node, after.value, again  # type: ignore[union-attr]
+            if isinstance(after, ast.AugAssign) and isinstance(after.op, ast.Add):
+                onto = ast.unparse(after.target) == total
+            else:
+                sums = isinstance(after, ast.Assign) and ast.unparse(after.targets[0]) == total
+                onto = sums and total in names_in(after.value)  # type: ignore[attr-defined]
+            if onto:
+                yield loop, node, after.value, again  # type: ignore[attr-defined]
                 break
 
 

@@ -200,7 +200,7 @@ def one_part_cooled(scope: Scope) -> Iterator[Found]:
             continue
         if any("scale" in name_of(n).lower() for nodes in made for n in nodes):
             continue  # by which they are multiplied
-        by = [next((n for n in nodes if _cools(scope.flow, n)), None) for nodes in made]
+        by = [next((c for n in nodes if (c := _cools(scope.flow, n)) is not None), None) for nodes in made]
         one = next((n for n in by if n is not None), None)
         if one is None or None not in by:
             continue
