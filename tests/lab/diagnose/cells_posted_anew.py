@@ -166,6 +166,42 @@ with torch.no_grad():
 """,
         (("prices.mean(0), prices.std(0)", "prices[:200].mean(0), prices[:200].std(0)"),),
     ),
+    "the best state in a pair": Mistake(
+        "alias",
+        10,
+        """
+torch.manual_seed(0)
+net = nn.Linear(16, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.05)
+best, least = None, 1e9
+for epoch in range(4):
+    loss = F.mse_loss(net(x[:48]).squeeze(1), y[:48])
+    opt.zero_grad(); loss.backward(); opt.step()
+    val = F.mse_loss(net(x[48:]).squeeze(1), y[48:]).item()
+    if val < least:
+        least, best = val, net.state_dict()
+net.load_state_dict(best)
+""",
+        (("net.state_dict()", "{k: v.clone() for k, v in net.state_dict().items()}"),),
+    ),
+    "the less of one critic that is asked twice": Mistake(
+        "unused",
+        8,
+        """
+torch.manual_seed(0)
+q1, q2, t1, t2 = (nn.Linear(16, 1) for _ in range(4))
+opt = torch.optim.Adam([*q1.parameters(), *q2.parameters()], lr=1e-3)
+for it in range(4):
+    i = torch.randint(0, 64, (32,))
+    with torch.no_grad():
+        after = x[i] + 0.1
+        best = torch.min(t1(after), t1(after))
+        target = y[i, None] + 0.99 * best
+    loss = F.mse_loss(q1(x[i]), target) + F.mse_loss(q2(x[i]), target)
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+        (("torch.min(t1(after), t1(after))", "torch.min(t1(after), t2(after))"),),
+    ),
 }
 PLANTED = planted(MISTAKES)
 HEALTHY = mended(MISTAKES) | {
@@ -209,5 +245,16 @@ for it in range(30):
     loss = F.mse_loss(net(x).squeeze(1), prices)
     opt.zero_grad(); loss.backward(); opt.step()
 print(loss.item())
+""",
+    "a derivative as the weight of a score": """
+torch.manual_seed(0)
+field, log_p = nn.Sequential(nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 1)), nn.Linear(16, 1)
+opt = torch.optim.Adam(log_p.parameters(), lr=1e-2)
+for it in range(4):
+    at = x.clone().requires_grad_(True)
+    slope, = torch.autograd.grad(field(at).sum(), at)
+    gain = slope.pow(2).sum(1)
+    loss = ((gain - gain.mean()) * log_p(x).squeeze(1)).mean()
+    opt.zero_grad(); loss.backward(); opt.step()
 """,
 }
