@@ -75,7 +75,12 @@ def _judges(statement: ast.stmt) -> bool:
 
 
 def _learnt_from(loop: ast.For, statement: ast.stmt) -> bool:
-    """Whether a statement gives the value that backward() is called on: ``loss = score_matching(net, x)``."""
+    """Whether a statement gives the value that backward() is called on.
+
+    >>> loop = ast.parse("for i in order:\\n    loss = score_matching(net, x[i])\\n    loss.backward()").body[0]
+    >>> [_learnt_from(loop, statement) for statement in loop.body]
+    [True, False]
+    """
     goals = {ast.unparse(n.func.value) for n in ast.walk(loop) if called(n) == "backward" and
              isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)}  # fmt: skip
     return isinstance(statement, ast.Assign) and any(ast.unparse(target) in goals for target in statement.targets)
