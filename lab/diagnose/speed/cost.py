@@ -369,9 +369,9 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 
 def _in_a_world(trace: Trace, row: Row) -> bool:
-    """Whether an op runs in a loop, of this function or of one that calls it, which acts and trains nothing."""
-    loops = (loop_around(trace, frame) for frame in row.chain)
-    return any(loop is not None and acts(loop) and not trains(loop) for loop in loops)
+    """Whether the innermost loop around an op, of its function or of one that calls it, acts and trains nothing."""
+    loop = next((loop for frame in row.chain if (loop := loop_around(trace, frame)) is not None), None)
+    return loop is not None and acts(loop) and not trains(loop)
 
 
 def trains(loop: ast.AST) -> bool:
@@ -380,8 +380,9 @@ def trains(loop: ast.AST) -> bool:
 
 
 def _of_parameters(rows: list[Row]) -> bool:
-    """Whether most ops are given a parameter, or its gradient, as a whole."""
-    whole = [row for row in rows if any(_held(_values(ref)) and ref.shape == row.shape for ref in row.refs)]
+    """Whether most ops are given a parameter as a whole, and are none of a layer's."""
+    plain = [row for row in rows if not row.requires_grad and not row.path]
+    whole = [row for row in plain if any(_held(_values(ref)) and ref.shape == row.shape for ref in row.refs)]
     return 2 * sum(row.runs for row in whole) >= sum(row.runs for row in rows) > 0
 
 
@@ -411,9 +412,9 @@ def _of_whole(trace: Trace, rows: list[Row]) -> str | None:
         return None
     if _of_parameters(rows) or any(not row.requires_grad and row.refs and _held(_values(row.refs[0])) for row in rows):
         return ""  # a step by hand
-    data = [r for r in ancestors(rows) if isinstance(r, Leaf) and not r.requires_grad and r.shape]
+    data = [r for r in ancestors(rows) if isinstance(r, Leaf) and not r.requires_grad and len(r.shape) > 1]
     taken = max(row.shape[0] for row in rows if row.shape)
-    return BATCHES if any(leaf.renewed or leaf.shape[0] > taken for leaf in data) else ""
+    return BATCHES if any(leaf.renewed or leaf.shape[0] > taken for leaf in data) else None
 
 
 def _held(ref: Ref) -> bool:
