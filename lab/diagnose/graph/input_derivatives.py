@@ -4,14 +4,13 @@ too small or counted once, and quantities of physics with the other sign."""
 from __future__ import annotations
 
 import ast
-import builtins
 import re
 from collections.abc import Iterator
 
 from ...recorder.cell_trace import Leaf, Ref, Trace
 from ..finding import Found
 from ..order import rule, text_rule
-from ..reading.calls import function_of, name_of, operands, option, rows_at
+from ..reading.calls import factor_asked, function_of, name_of, operands, option, rows_at
 from ..reading.expressions import Flow, flow_of, losses
 from ..reading.scope import Index, Scope, index_of, indices, spread, told
 from ..reading.sources import Function, Source, called, names_in
@@ -99,24 +98,14 @@ def _derivatives(source: Source, flow: Flow, node: ast.expr, depth: int = 4) -> 
                 continue
             if called(one) in MATHS:
                 stack.extend((flow, a) for a in operands(one))
-        elif isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult) and (asked := _asked(source, one)) is not None:
+        elif (
+            isinstance(one, ast.BinOp)
+            and isinstance(one.op, ast.Mult)
+            and (asked := factor_asked(source, one)) is not None
+        ):
             stack.append((flow, asked))
         elif isinstance(one, ast.BinOp | ast.UnaryOp | ast.Subscript | ast.Tuple | ast.List | ast.Attribute):
             stack.extend((flow, child) for child in ast.iter_child_nodes(one))
-
-
-def _asked(source: Source, product: ast.BinOp) -> ast.expr | None:
-    """The factor in which a network is asked, where it is one alone: the other one is its weight, as an energy is of
-    the log-probability in a score-function estimate."""
-    sides = [product.left, product.right]
-    asks = [any(_of_a_network(source, n) for n in ast.walk(side)) for side in sides]
-    return sides[asks.index(True)] if asks.count(True) == 1 else None
-
-
-def _of_a_network(source: Source, node: ast.AST) -> bool:
-    """Whether it is a call of an object: ``net(x)``, and no function of the user's or Python's."""
-    plain = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    return plain and function_of(source, node) is None and not hasattr(builtins, called(node))  # type: ignore[arg-type]
 
 
 def _unpacked(flow: Flow, name: ast.Name) -> ast.expr | None:
