@@ -81,8 +81,8 @@ def _derivatives(source: Source, flow: Flow, node: ast.expr, depth: int = 4) -> 
             continue
         seen.add(one)
         value = flow.value(one) if isinstance(one, ast.Name) else None
-        if value is None and isinstance(one, ast.Name):
-            value = _unpacked(flow, one)
+        if value is None:
+            value = _unpacked(flow, one) if isinstance(one, ast.Name) else factor_asked(source, one)
         if value is not None:
             stack.append((flow, value))
         elif isinstance(one, ast.Call):
@@ -98,12 +98,6 @@ def _derivatives(source: Source, flow: Flow, node: ast.expr, depth: int = 4) -> 
                 continue
             if called(one) in MATHS:
                 stack.extend((flow, a) for a in operands(one))
-        elif (
-            isinstance(one, ast.BinOp)
-            and isinstance(one.op, ast.Mult)
-            and (asked := factor_asked(source, one)) is not None
-        ):
-            stack.append((flow, asked))
         elif isinstance(one, ast.BinOp | ast.UnaryOp | ast.Subscript | ast.Tuple | ast.List | ast.Attribute):
             stack.extend((flow, child) for child in ast.iter_child_nodes(one))
 

@@ -211,9 +211,11 @@ def of_a_network(source: Source, node: ast.AST) -> bool:
     return plain and function_of(source, node) is None and not hasattr(builtins, called(node))  # type: ignore[arg-type]
 
 
-def factor_asked(source: Source, product: ast.BinOp) -> ast.expr | None:
-    """Return the factor in which a network is asked, where it is one alone: the other one is its weight, as an energy is of
-    the log-probability in a score-function estimate."""
-    sides = [product.left, product.right]
+def factor_asked(source: Source, node: ast.AST) -> ast.expr | None:
+    """Return the factor of a product in which a network is asked, where it is one alone: the other one is its weight,
+    as an energy is of the log-probability in a score-function estimate."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+        return None
+    sides = [node.left, node.right]
     asks = [any(of_a_network(source, n) for n in ast.walk(side)) for side in sides]
     return sides[asks.index(True)] if asks.count(True) == 1 else None
