@@ -19,6 +19,7 @@ from .target_networks import DONE
 OFF = {"detach", "item", "argmax", "max_action", "no_grad"}
 TURNED = re.compile(r"(?<!\w)not (\w+\.)?(is_)?(done|term)|0(\.0)? if \w*(done|term)|1(\.0)? - |~|logical_not|== 0")
 """How people turn the ends of episodes into what is alive."""
+NEXT = re.compile(r"next|prime|_new$|^(s|obs|states?)_?(2|p|_)$|^ns$", re.I)
 CRITIC = re.compile(r"(^|_)(q|qf|critic|value|qnet|targ|target)s?\d*(_|\d|$)|critic|q_?net", re.I)
 
 
@@ -125,6 +126,11 @@ def through_the_target(scope: Scope) -> Iterator[Found]:
 
 def _networks(flow: Flow, node: ast.expr) -> Iterator[str]:
     """Yield the names of what is called with states in an expression, other than to choose an action."""
+    return (ast.unparse(call.func) for call in _asked(flow, node))
+
+
+def _asked(flow: Flow, node: ast.expr) -> Iterator[ast.Call]:
+    """Yield the calls of networks with states in an expression, other than to choose an action."""
     stack: list[ast.AST] = [node]
     most = 200
     while stack and most:
@@ -141,8 +147,33 @@ def _networks(flow: Flow, node: ast.expr) -> Iterator[str]:
             if (re.fullmatch(r"(self\.)?\w+(\.\w+)?", text) and one.args and CRITIC.search(text)) or re.fullmatch(
                 r"(self\.)?(q|v|net|model|agent|policy|policy_net|actor_critic|ac|dqn)", text
             ):
-                yield text
+                yield one
         stack.extend(ast.iter_child_nodes(one))
+
+
+@text_rule(606, trains=True)
+def state_for_the_next(scope: Scope) -> Iterator[Found]:
+    """``r + gamma * target(s).max(1).values``, compared with ``net(s)``, where nobody reads the next state."""
+    flow, index = scope.flow, scope.index
+    names = [n for n in scope.nodes if isinstance(n, ast.Name) and NEXT.search(n.id)]
+    unread = {n.id for n in names} - {n.id for n in names if isinstance(n.ctx, ast.Load)}
+    for pair in index.pairs if unread and _sums(index) else ():
+        for own, target in ((pair.one, pair.other), (pair.other, pair.one)):
+            if _bootstrapped(index, own) or not _bootstrapped(index, target):
+                continue
+            mine = {ast.unparse(call.args[0]) for call in _asked(flow, own) if call.args}
+            its = [call for call in _asked(flow, target) if call.args]
+            if not its or any(ast.unparse(call.args[0]) not in mine for call in its):
+                continue
+            name, given = sorted(unread)[0], its[0].args[0]
+            state = ast.unparse(given.value if isinstance(given, ast.Subscript) else given)
+            asks = ast.unparse(its[0]).replace(f"({state}", f"({name}")
+            message = (
+                f"takes the value of the state itself for that of the next one (`{ast.unparse(its[0])}`; "
+                f"`{ast.unparse(pair.node)}` asks for the same states): {name} is read nowhere, so no reward finds its "
+                "way from one state to another."
+            )
+            yield scope.tell(its[0], "loss", message, f"Ask for the next state: {asks}.")
 
 
 @text_rule(467)

@@ -112,6 +112,7 @@ def _falls_with_the_new(scope: Scope, call: ast.Call, of: ast.BinOp) -> bool:
 def _recursions(index: Index) -> Iterator[tuple[ast.For, ast.Assign, ast.expr, ast.expr]]:
     """Yield each ``g = d + gamma * ... * g`` of a loop: the loop, the statement, d, and the product with g."""
     for loop in index.kinds.get(ast.For, ()):
+        yield from _in_two_lines(loop)
         for node in loop.body:
             if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.BinOp):
                 continue
@@ -124,6 +125,27 @@ def _recursions(index: Index) -> Iterator[tuple[ast.For, ast.Assign, ast.expr, a
                 parts = [ast.unparse(n) for n in ast.walk(again) if isinstance(n, ast.Name | ast.Attribute)]
                 if targets & set(parts) and any(DISCOUNT.match(p) for p in parts) and not targets & names_in(fresh):
                     yield loop, node, fresh, again
+
+
+def _in_two_lines(loop: ast.For) -> Iterator[tuple[ast.For, ast.Assign, ast.expr, ast.expr]]:
+    """Yield each ``g = gamma * ... * g`` that ``g = g + d`` or ``g += d`` follows: d is the whole of that sum."""
+    for k, node in enumerate(loop.body):
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+            continue
+        total, again = node.targets[0].id, node.value
+        parts = {ast.unparse(n) for n in ast.walk(again) if isinstance(n, ast.Name | ast.Attribute)}
+        product = isinstance(again, ast.BinOp) and isinstance(again.op, ast.Mult)
+        if not product or total not in parts or not any(DISCOUNT.match(p) for p in parts):
+            continue
+        for after in loop.body[k + 1 :]:
+            if isinstance(after, ast.AugAssign) and isinstance(after.op, ast.Add):
+                onto = ast.unparse(after.target) == total
+            else:
+                sums = isinstance(after, ast.Assign) and ast.unparse(after.targets[0]) == total
+                onto = sums and total in names_in(after.value)  # type: ignore[attr-defined]
+            if onto:
+                yield loop, node, after.value, again  # type: ignore[attr-defined]
+                break
 
 
 @text_rule(474)
@@ -147,8 +169,12 @@ def over_the_end(scope: Scope) -> Iterator[Found]:
             "where an episode ends, and this sum goes over it, so the last actions of each are credited with what "
             "the next one brought."
         )
-        factor = f"(1 - {ends[0]}[t])" if re.match("done|term|end|over", ends[0]) else ends[0]
-        remedy = f"Begin anew there: {ast.unparse(fresh)} + {ast.unparse(again)} * {factor}."
+        taken = sorted(set(ends) & {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)})
+        written = [ast.unparse(n) for n in inside if isinstance(n, ast.Subscript) and name_of(n.value) == ends[0]]
+        end = [*taken, *written, f"{ends[0]}[t]"][0]
+        factor = f"(1 - {end})" if re.match("done|term|end|over", end) else end
+        first = "" if total in names_in(fresh) else f"{ast.unparse(fresh)} + "
+        remedy = f"Begin anew there: {first}{ast.unparse(again)} * {factor}."
         yield scope.tell(node, "data", message, remedy)
 
 

@@ -29,6 +29,10 @@ class Split(NamedTuple):
     code: str
 
 
+PIECES = {"stack", "cat", "tensor", "as_tensor", "from_numpy", "array", "asarray", "float", "unfold", "reshape",
+          "view", "unsqueeze", "squeeze", "permute", "Tensor", "FloatTensor", "range", "len", "astype"}  # fmt: skip
+
+
 @rule(732)
 def seen(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """One finding about what is held out."""
@@ -257,7 +261,7 @@ def _whole(node: ast.AST) -> set[str]:
 def _scaled_together(source: Source, nodes: list[ast.AST], pairs: list[Pair], splits: dict[str, Split]) -> Found | None:
     """``x = (x - x.mean(0)) / x.std(0)``, or a scaler's fit, and then the split."""
     for pair, of in [*_scaled(nodes, pairs), *_scaled_by_functions(source, pairs)]:
-        later = splits.get(pair.name)
+        later = next((splits[name] for name in _parts_of(pair.name, pairs) if name in splits), None)
         if later is None or TRAIN.search(of) or later.node.lineno <= pair.node.lineno:  # type: ignore[attr-defined]
             continue
         says = (
@@ -268,6 +272,18 @@ def _scaled_together(source: Source, nodes: list[ast.AST], pairs: list[Pair], sp
         remedy = "Split first; take mean and standard deviation of the training part, and scale both parts by them."
         return _found(source, pair.node, "note", says, remedy)
     return None
+
+
+def _parts_of(name: str, pairs: list[Pair]) -> list[str]:
+    """A variable, and those that are pieces of it: windows, the next values, another shape."""
+    found = [name]
+    for pair in pairs:
+        reads = names_in(pair.value) & set(found)
+        plain = all(called(n) in PIECES for n in ast.walk(pair.value) if isinstance(n, ast.Call))
+        piece = plain and isinstance(pair.value, ast.Subscript | ast.Call | ast.ListComp)
+        if reads and piece and pair.name not in found:
+            found.append(pair.name)
+    return found
 
 
 def _scaled_apart(source: Source, nodes: list[ast.AST], pairs: list[Pair], splits: dict[str, Split]) -> Found | None:

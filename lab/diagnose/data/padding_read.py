@@ -38,7 +38,10 @@ def averaged_over_padding(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         above = ancestors([row.refs[0]])
         source = next((e for e in filled if e in above and tuple(e.shape[:2]) == before[:2]), None)
-        if source is None or any(isinstance(r, Row) and _hides(trace, r) for r in above if r is not source):
+        if source is None:
+            continue
+        before_it = ancestors([source])  # how the batch was picked hides nothing
+        if any(isinstance(r, Row) and _hides(trace, r) for r in above if r not in before_it):
             continue
         number, share = filled[source]
         line, col, place = where(trace, row.chain)

@@ -150,6 +150,9 @@ def _batches(trace: Trace, error: ErrorRow, row: Row, text: str) -> Found | None
     if match is None:
         return None
     many, wanted = int(match[1]), int(match[2])
+    if any(shape == () for shape, *_ in row.given):
+        why = f"the scores are of {many}, and the target is a number without a dimension for the samples"
+        return _told(trace, error, row, why, "Give it one: target.unsqueeze(0).")
     ref: Ref = row.refs[0]
     while isinstance(ref, Row) and ref.refs:
         read = [r for r in ref.refs if isinstance(r, Row) and tuple(r.shape[:2]) == (wanted, many)]

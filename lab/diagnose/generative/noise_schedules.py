@@ -163,7 +163,7 @@ def _rest(flow: Flow, node: ast.expr, kept: str | None) -> bool:
 def predicted_noise_added(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``mean + var.sqrt() * eps`` of a sampling step, where eps is what the model has predicted."""
     for source in sources(trace):
-        for scope in (n for n in source.nodes if isinstance(n, Function)):
+        for scope in source.scopes():
             flow = flow_of(source, scope)
             for node in flow.nodes:
                 found = _told_of_noise(source, flow, node)

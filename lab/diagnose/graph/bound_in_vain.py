@@ -18,6 +18,7 @@ from ..reading.sources import Function, called, names_in
 IN_PLACE = re.compile(
     r"^(add|mul|sub|div|copy|fill|zero|clamp|addcmul|lerp|normal|uniform|index_add|scatter|masked_fill)_$"
 )
+NUMBERS = {"float", "int", "len", "item"}
 EMPTY = {"empty", "Tensor", "FloatTensor", "empty_like", "new_empty"}
 INITS = re.compile(
     r"for \w+(, \w+)? in \S*(parameters|named_parameters)\(|\.apply\(|load_state_dict|reset_parameters\(\w"
@@ -77,7 +78,7 @@ def one_tensor_in_the_list(scope: Scope) -> Iterator[Found]:
             changes = [n for n in inside if _changes(n, name)]
             changes = [n for n in changes if rows_at(trace, source, n) and any(
                 r.shape or r.dtype for r in rows_at(trace, source, n))]  # fmt: skip
-            if not changes:
+            if not changes or _a_number(scope, name, changes):
                 continue
             node = changes[0]
             message = (
@@ -87,6 +88,14 @@ def one_tensor_in_the_list(scope: Scope) -> Iterator[Found]:
             )
             remedy = f"Keep a copy: append({name}.clone()); or write {name} = {name} + ..."
             yield scope.tell(call, "alias", message, remedy)
+
+
+def _a_number(scope: Scope, name: str, changes: list[ast.AST]) -> bool:
+    """Whether a variable is a number of Python's, to which numbers of Python's are added."""
+    begins = [pair.value for pair in scope.index.given if pair.name == name]
+    plain = bool(begins) and all(isinstance(value, ast.Constant) for value in begins)
+    added = [node.value for node in changes if isinstance(node, ast.AugAssign)]
+    return plain and bool(added) and all(called(value) in NUMBERS for value in added)
 
 
 def _changes(node: ast.AST, name: str) -> bool:

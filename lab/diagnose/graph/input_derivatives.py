@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ...recorder.cell_trace import Leaf, Ref, Trace
 from ..finding import Found
 from ..order import rule, text_rule
-from ..reading.calls import function_of, name_of, operands, option, rows_at
+from ..reading.calls import factor_asked, function_of, name_of, operands, option, rows_at
 from ..reading.expressions import Flow, flow_of, losses
 from ..reading.scope import Index, Scope, index_of, indices, spread, told
 from ..reading.sources import Function, Source, called, names_in
@@ -81,8 +81,8 @@ def _derivatives(source: Source, flow: Flow, node: ast.expr, depth: int = 4) -> 
             continue
         seen.add(one)
         value = flow.value(one) if isinstance(one, ast.Name) else None
-        if value is None and isinstance(one, ast.Name):
-            value = _unpacked(flow, one)
+        if value is None:
+            value = _unpacked(flow, one) if isinstance(one, ast.Name) else factor_asked(source, one)
         if value is not None:
             stack.append((flow, value))
         elif isinstance(one, ast.Call):

@@ -1,5 +1,5 @@
-"""Losses that compare samples with each other: a triplet that pushes the wrong pair apart, and a similarity of each
-sample with itself among those that it is to be told from."""
+"""Losses that compare samples with each other: a triplet that pushes the wrong pair apart, a similarity of each sample
+with itself among those that it is to be told from, a temperature for some of the logits alone."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from collections.abc import Iterator
 
 from ..finding import Found
 from ..order import text_rule
-from ..reading.calls import operands
+from ..reading.calls import name_of, operands
 from ..reading.expressions import Flow, speaks_of
-from ..reading.scope import Scope
+from ..reading.scope import Scope, spread
 from ..reading.sources import assigned, called, names_in
 
 POSITIVE = re.compile(r"(^|_)(p|pos|positive|positives|same|ap|match)(_|\d|$)|pos(_?dist)?$", re.I)
 NEGATIVE = re.compile(r"(^|_)(n|neg|negative|negatives|diff|different|an)(_|\d|$)|neg(_?dist)?$", re.I)
+TEMPERATURE = re.compile(r"^(temperature|temp|tau|T|t)$")
+SIMILAR = {"matmul", "mm", "bmm", "einsum", "cosine_similarity"}
+JOINS = {"cat", "concat", "concatenate", "hstack"}
 DISTANCES = {"pairwise_distance", "norm", "cdist", "dist", "vector_norm", "euclidean", "distance"}
 
 
@@ -182,3 +185,46 @@ def _goes_into_a_loss(flow: Flow, name: str) -> bool:
             ):
                 return True
     return False
+
+
+@text_rule(609, trains=True)
+def one_part_cooled(scope: Scope) -> Iterator[Found]:
+    """``cross_entropy(cat([pos, neg / tau], 1), zeros)``: some logits are divided by the temperature, others not."""
+    for call in scope.calls("cross_entropy", "log_softmax", "logsumexp"):
+        whole = scope.flow.inner(operands(call)[0]) if operands(call) else call
+        if called(whole) not in JOINS or not isinstance(whole, ast.Call) or not whole.args:
+            continue
+        parts = whole.args[0].elts if isinstance(whole.args[0], ast.List | ast.Tuple) else []
+        made = [list(spread(scope.flow, part)) for part in parts]
+        if len(parts) < 2 or not all(any(map(_is_similarity, nodes)) for nodes in made):
+            continue
+        if any("scale" in name_of(n).lower() for nodes in made for n in nodes):
+            continue  # by which they are multiplied
+        by = [next((c for n in nodes if (c := _cools(scope.flow, n)) is not None), None) for nodes in made]
+        one = next((n for n in by if n is not None), None)
+        if one is None or None not in by:
+            continue
+        left = parts[by.index(None)]
+        message = (
+            f"puts {ast.unparse(left)} beside scores that are divided by a temperature (`{ast.unparse(one)}`, "
+            f"{scope.place(one).words}), as logits of one softmax (`{ast.unparse(whole)}`): {ast.unparse(left)} is not "
+            f"divided, so beside the others it hardly counts."
+        )
+        remedy = f"Divide all of them: {ast.unparse(left)} / {ast.unparse(one.right)}."
+        yield scope.tell(whole, "loss", message, remedy)
+
+
+def _is_similarity(node: ast.AST) -> bool:
+    """Whether it is a product of vectors, or summed products of their parts."""
+    product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
+    summed = called(node) == "sum" and bool(operands(node)) and isinstance(operands(node)[0], ast.BinOp)
+    return product or summed or called(node) in SIMILAR
+
+
+def _cools(flow: Flow, node: ast.AST) -> ast.BinOp | None:
+    """The division by a temperature that a node is: by its name, or a number below 1."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+        return None
+    number = flow.number(node.right)
+    low = number is not None and 0 < number < 1
+    return node if low or TEMPERATURE.match(name_of(node.right)) else None

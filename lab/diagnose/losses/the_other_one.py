@@ -28,6 +28,9 @@ def less_of_itself(scope: Scope) -> Iterator[Found]:
             continue
         text = ast.unparse(given[0])
         twin = _twin(scope, text)
+        if not twin and isinstance(given[0], ast.Call):  # of what is called: ``min(q1(s), q1(s))``
+            func = ast.unparse(given[0].func)
+            twin = text.replace(func, _twin(scope, func), 1) if _twin(scope, func) else ""
         if text != ast.unparse(given[1]) or (not twin and _drawn_each_time(given[0])):
             continue
         message = (

@@ -7,6 +7,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from widgets.figures import shape_text
+
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ...recorder.user_files import shown_name
 from ...recorder.value_facts import ATTENDING, Told
@@ -41,7 +43,7 @@ def no_causal_mask(trace: Trace, explained: set[Leaf]) -> list[Found]:
         masks = {row: _causal(trace, row) for row in behind if isinstance(row, Row)}
         attends = [row for row, causal in masks.items() if causal is not None]
         attends = [row for row in attends if told.embedding in ancestors([_keys(row)])]
-        if told.following > 0.95 > told.same and any(masks[row] is False for row in attends):
+        if told.following > 0.95 > told.same and any(masks[row] is False for row in attends) and not _lost(trace):
             row = min((row for row in attends if masks[row] is False), key=lambda r: r.number)
             return [_sees(trace, loss, row)]
         if told.same > 0.99 > told.following and attends and all(masks[row] for row in attends):
@@ -106,6 +108,12 @@ def _sees(trace: Trace, loss: Row, row: Row) -> Found:
         "scores.masked_fill(torch.ones(T, T).triu(1).bool(), float('-inf'))."
     )
     return Found("mask", "warning", line, col, message, remedy, [row, loss])
+
+
+def _lost(trace: Trace) -> bool:
+    """Whether scores are masked in a statement that keeps nothing of it: ``scores.masked_fill(mask, -inf)``."""
+    alone = (n.value for source in sources(trace) for n in source.nodes if isinstance(n, ast.Expr))
+    return any(called(value) in ("masked_fill", "where") for value in alone)
 
 
 def _shifted_twice(trace: Trace, loss: Row) -> Found:
@@ -401,3 +409,35 @@ def _is_mask(ref: Ref) -> bool:
     if low_high != (0.0, 1.0):
         return False
     return triangle or (isinstance(one, Row) and one.op in MASKS and any(r.dtype == "bool" for r in below))
+
+
+FILLED = {"where", "masked_fill", "masked_fill_"}
+LAST = re.compile(r"dim=(-?\d+)|softmax\([^()]*,\s*(-?\d+)\)|\.softmax\((-?\d+)\)")
+
+
+@rule(605)
+def rows_hidden(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``scores.masked_fill(~mask.unsqueeze(-1), -1e9).softmax(-1)``: whole rows are lowered, and no key is left out."""
+    for row in trace.rows:
+        if row.op != "softmax" or len(row.shape) < 3 or not row.refs or row.shape[-1] < 2:
+            continue
+        along = next((int(n) for m in LAST.findall(code_of(trace, row)) for n in m if n), None)
+        filled = row.refs[0]
+        if along not in (-1, len(row.shape) - 1) or not isinstance(filled, Row) or filled.op not in FILLED:
+            continue
+        masks = [ref for ref in filled.refs if ref.dtype == "bool"]
+        if len(masks) != 1 or masks[0].shape[-1:] != (1,) or len(masks[0].shape) < 2:
+            continue
+        others = [r for r in ancestors([filled]) if isinstance(r, Row) and r is not filled and r.op in FILLED]
+        if any(ref.dtype == "bool" and ref.shape[-1:] == row.shape[-1:] for r in others for ref in r.refs):
+            continue  # the keys are hidden as well
+        line, col, place = where(trace, filled.chain)
+        shape, turned = shape_text(masks[0].shape), shape_text((*masks[0].shape[:-2], 1, masks[0].shape[-2]))
+        message = capital(
+            f"{place} hides whole rows of the scores (`{code_of(trace, filled)}`): the mask has the shape {shape}, one "
+            f"value for each place that asks, and `{code_of(trace, row)}` goes over the places that are asked. All of "
+            "a row is lowered alike, its weights stay as they are, and padding is read as anything else."
+        )
+        remedy = f"Turn the mask: mask.transpose(-1, -2), of shape {turned}."
+        return [Found("mask", "warning", line, col, message, remedy, [filled, row])]
+    return []

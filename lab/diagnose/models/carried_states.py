@@ -20,6 +20,7 @@ BATCH_FIRST = RECURRENT | {"TransformerEncoder", "TransformerEncoderLayer", "Tra
                            "MultiheadAttention"}  # fmt: skip
 STATE = re.compile(r"^(h|c|hc|hx|cx|hid|hidden|states?|memory|mem|h_?[nt0]|c_?[nt0]|rnn_state|hidden_states?)$", re.I)
 _LENGTH = re.compile(r"len|dur|size|count", re.I)
+ORDERS = {"randperm", "permutation"}
 LENGTHS = re.compile(r"^(x_|seq_|src_|text_|batch_|input_)?(lens?|lengths?)$|^(seq|text|src)lens?$", re.I)
 
 
@@ -35,7 +36,8 @@ def state_of_strangers(trace: Trace, explained: set[Leaf]) -> list[Found]:
         for scope in source.scopes():
             for loop in (n for n in own_nodes(scope) if isinstance(n, ast.For)):
                 over = names_in(loop.iter) | {n.attr for n in ast.walk(loop.iter) if isinstance(n, ast.Attribute)}
-                if not named & over and (source.name, loop.lineno) not in ran:
+                drawn = any(called(n) in ORDERS for n in ast.walk(loop.iter))
+                if not named & over and (source.name, loop.lineno) not in ran and not drawn:
                     continue
                 inside = [n for s in loop.body for n in ast.walk(s)]
                 if not any(called(n) == "backward" for n in inside):

@@ -1,5 +1,5 @@
 """Graphs: degrees without the loops or of the other end, messages that come back to whom they left, attention over all
-edges at once."""
+edges at once, or summed at the other end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..finding import Found
 from ..order import text_rule
 from ..reading.calls import mentions, operands, option, rows_at
 from ..reading.expressions import Flow
-from ..reading.scope import Index, Scope, spread
+from ..reading.scope import Index, Scope, spread, stripped
 from ..reading.sources import called
 
 SCATTERS = {"index_add", "index_add_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_"}
@@ -171,3 +171,34 @@ def one_softmax_for_all_edges(scope: Scope) -> Iterator[Found]:
         )
         remedy = f"Divide by the sum at each node: e.exp() / sums[{name}], sums of index_add(0, {name}, e.exp())."
         yield scope.tell(call, "layout", message, remedy, rows=flat[:1])
+
+
+@text_rule(608, "exp")
+def attention_of_the_other_end(scope: Scope) -> Iterator[Found]:
+    """``alpha / sums[src]`` of exponentials that are summed by src, and messages that go to dst."""
+    index = scope.index
+    for node in index.binary.get(ast.Div, ()):
+        summed, by = _summed_by(index.flow, node.right)
+        if summed is None or not any(called(n) == "exp" for n in spread(index.flow, node.left, 120)):
+            continue
+        for call, to, what in _scattered(index):
+            if call is summed or _root(to) == by or not any(n is node for n in spread(index.flow, what, 200)):
+                continue
+            message = (
+                f"divides the attention by its sums over {by} (`{ast.unparse(node)}`; `{ast.unparse(summed)}`), and "
+                f"the messages go to {_root(to)} (`{ast.unparse(call)}`): of what comes to a node the weights do not "
+                "sum to 1."
+            )
+            yield scope.tell(node, "loss", message, f"Sum them where the messages go: index_add(0, {_root(to)}, ...).")
+
+
+def _summed_by(flow: Flow, node: ast.expr) -> tuple[ast.Call | None, str]:
+    """The call that adds values up at nodes, of which ``sums[src] + eps`` takes one for each edge, and by what."""
+    for part in ast.walk(node):
+        if not isinstance(part, ast.Subscript) or not isinstance(part.slice, ast.Name):
+            continue
+        made = stripped(flow, part.value)
+        if isinstance(made, ast.Call) and called(made) in SCATTERS and len(args := operands(made)) >= 4:
+            by = _root(args[2])
+            return (made, by) if by == part.slice.id else (None, "")
+    return None, ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -202,3 +203,19 @@ def rows_under(trace: Trace, source: Source, node: ast.AST) -> list[Row]:
 def mentions(pattern: re.Pattern[str] | str, text: str) -> bool:
     """Return whether a pattern is found in a text: of a source, whose functions all ask the same."""
     return re.search(pattern, text) is not None
+
+
+def of_a_network(source: Source, node: ast.AST) -> bool:
+    """Return whether it is a call of an object: ``net(x)``, and no function of the user's or Python's."""
+    plain = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    return plain and function_of(source, node) is None and not hasattr(builtins, called(node))  # type: ignore[arg-type]
+
+
+def factor_asked(source: Source, node: ast.AST) -> ast.expr | None:
+    """Return the factor of a product in which a network is asked, where it is one alone: the other one is its weight,
+    as an energy is of the log-probability in a score-function estimate."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+        return None
+    sides = [node.left, node.right]
+    asks = [any(of_a_network(source, n) for n in ast.walk(side)) for side in sides]
+    return sides[asks.index(True)] if asks.count(True) == 1 else None

@@ -9,7 +9,7 @@ from typing import TypeGuard
 
 from widgets.figures import size_text, time_text
 
-from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace
+from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
 from ..finding import Found, capital, code_of, spot, where
 from ..order import rule
 from ..reading.sources import Place, Source, assigned, called, sources
@@ -18,7 +18,7 @@ from .loop_recipes import gradient_of_each
 from .loop_recipes import recipe as recipe_of_loops
 from .neighbour_loops import recipe
 from .op_costs import for_all_turns, harder, of_loop, of_ops, stands_in
-from .sequential_loops import ACTING, TURNS_ALONE, carried_in_place, sequential
+from .sequential_loops import ACTING, TURNS_ALONE, acts, carried_in_place, sequential
 from .time_shares import LEAST, Shares, busiest_loop, header, in_loop, less_time, loop_around
 
 MANY = 2000  # op runs below which a cell is over before anybody waits
@@ -27,6 +27,7 @@ SMALL_BYTES = 1 << 17  # results below which a GPU is done before the next launc
 FEW_BYTES = 1 << 12  # results below which an op on a processor is worth no more than its call
 ROWS, PER_STEP = 32, 8  # passes over single rows, in all and for each step, from which they should be one
 GATHERING = {"stack", "cat", "select", "getitem", "unbind", "view", "reshape", "unsqueeze"}
+WRITES = {"copy_", "fill_", "setitem", "index_put_", "put_"}
 SHAPING = {"view", "reshape", "unsqueeze", "squeeze", "flatten", "to", "cast", "float", "expand"}
 IN_LOOP = 0.6  # share of the ops from which a loop is what runs them
 DEEP = 16  # weights of layers that a loop goes through one after another
@@ -67,7 +68,8 @@ def double(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 def _all_double(trace: Trace) -> list[Found]:
     """Data in float64, as NumPy makes it, and a model that was made double to go with it."""
-    if "set_default_dtype" in trace.source:
+    texts = [trace.source, *(source.text for source in sources(trace))]
+    if any(word in text for word in ("set_default_dtype", "set_default_tensor_type") for text in texts):
         return []  # it is meant
     for row in trace.rows:
         data = [leaf for ref in row.refs if (leaf := _read(ref)) is not None]
@@ -159,6 +161,8 @@ def one_at_a_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for row in trace.rows:
         n = of_rows(row) if not SAME_ROW.search(code_of(trace, row)) else 0
         for after in _first_readers(row, readers) if n else ():
+            if after.op in WRITES or after.chain == row.chain:
+                continue  # what is computed is put there
             if after.requires_grad and not after.cut and after.op not in GATHERING and after.phase == "forward":
                 if any(_recurs(r, trace, recurring) for r in (after, *readers.get(after, ()))):
                     continue
@@ -323,7 +327,7 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
     remedy = WHOLE
     busiest = busiest_loop(trace, forward, IN_LOOP)
     calls = {called(n) for n in ast.walk(busiest.loop)} if busiest is not None else set()
-    if calls & ACTING and not calls & {"backward", "zero_grad"}:
+    if (calls & ACTING and not calls & {"backward", "zero_grad"}) or _in_a_world(trace, row):
         return []  # a world goes on by steps, each of which needs the one before
     if busiest is not None and sequential(busiest.loop) and _layers(forward):
         return []  # a model's layers, one after another
@@ -341,6 +345,8 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
         strict = harder(shares)
         whole, least = of_loop(shares, busiest.loop), of_loop(strict, busiest.loop)
         inside = [row for row in forward if stands_in(trace, row.chain, busiest.loop)]
+        if _of_parameters(inside) or _by_hand(busiest.loop, inside):
+            return []  # an optimizer's step, one parameter after another
         turns = busiest.runs / max(len(inside) * trace.steps.ran, len(inside), 1)
         left = for_all_turns(shares, inside, turns)
         less = saved(shares.part(whole - left), strict.part(least - left))
@@ -371,6 +377,37 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return [Found("overhead", "note", line, None, capital(message) + less, remedy, [row])]
 
 
+def _in_a_world(trace: Trace, row: Row) -> bool:
+    """Whether the innermost loop around an op, of its function or of one that calls it, acts and trains nothing."""
+    loop = next((loop for frame in row.chain if (loop := loop_around(trace, frame)) is not None), None)
+    return loop is not None and acts(loop) and not trains(loop)
+
+
+def trains(loop: ast.AST) -> bool:
+    """Return whether a loop goes backward, or clears gradients."""
+    return any(called(n) in ("backward", "zero_grad") for n in ast.walk(loop))
+
+
+def _of_parameters(rows: list[Row]) -> bool:
+    """Whether most ops are given a parameter as a whole, and are none of a layer's."""
+    plain = [row for row in rows if not row.requires_grad and not row.path]
+    whole = [row for row in plain if any(_held(_values(ref)) and ref.shape == row.shape for ref in row.refs)]
+    return 2 * sum(row.runs for row in whole) >= sum(row.runs for row in rows) > 0
+
+
+def _by_hand(loop: ast.AST, rows: list[Row]) -> bool:
+    """Whether a loop goes over parameters, and no op in it has a gradient."""
+    over = ast.unparse(getattr(loop, "iter", loop))
+    return "param" in over and not any(row.requires_grad for row in rows)
+
+
+def _values(ref: Ref) -> Ref:
+    """What a value is the values of: p of p.data."""
+    while isinstance(ref, Row) and (ref.cut or ref.view) and len(ref.refs) == 1:
+        ref = ref.refs[0]
+    return ref
+
+
 def _of_whole(trace: Trace, rows: list[Row]) -> str | None:
     """The remedy for a line whose ops work on whole batches, which can be larger, or on whole parameters and all of the
     data, which cannot ("" for these); None where most take single rows or elements."""
@@ -380,13 +417,18 @@ def _of_whole(trace: Trace, rows: list[Row]) -> str | None:
     batches = [ref for ref in given if ref.shape[:1] > (1,)]
     if 2 * sum(row.runs for row in rows if row.path) >= runs and batches and len(batches) == len(layers):
         return "" if isinstance(given[0], Leaf) and not given[0].renewed else BATCHES
-    steps = any(not row.requires_grad and row.refs and _held(row.refs[0]) for row in rows)  # by hand, without a graph
-    return "" if steps and not any(of_rows(row) for row in rows) else None
+    if any(of_rows(row) for row in rows) or not any(math.prod(row.shape) > 1 for row in rows):
+        return None
+    if _of_parameters(rows) or any(not row.requires_grad and row.refs and _held(_values(row.refs[0])) for row in rows):
+        return ""  # a step by hand
+    data = [r for r in ancestors(rows) if isinstance(r, Leaf) and not r.requires_grad and len(r.shape) > 1]
+    taken = max(row.shape[0] for row in rows if row.shape)
+    return BATCHES if any(leaf.renewed or leaf.shape[0] > taken for leaf in data) else None
 
 
 def _held(ref: Ref) -> bool:
-    """Whether a value is a parameter of a module."""
-    return isinstance(ref, Leaf) and ref.module
+    """Whether a value is a parameter."""
+    return isinstance(ref, Leaf) and (ref.module or ref.requires_grad)
 
 
 def _layers(rows: list[Row]) -> bool:

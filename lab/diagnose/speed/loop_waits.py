@@ -25,6 +25,7 @@ from .time_shares import Frame, Shares, around, tree_of
 
 HALF = 0.5  # share of a cell's time from which a loader is what it waits for
 LEAST_NS = 20_000_000  # waits shorter than this in all are over before anybody notices
+PART = 0.25  # share of the cell's time from which a wait is more than a note
 BATCH_NS, MATTERS_NS = 8_000_000, 100_000_000  # a wait for one batch, and in all, that is more than a note
 PLAIN_NS = 300_000_000  # the same where nothing of the user's loads: a busy machine makes such waits too
 SMALL_NS, LONG_NS = 3_000_000, 500_000_000  # beneath both it is the bookkeeping of small tensors
@@ -172,7 +173,7 @@ def _waited(
     ways.append("keep what fits into memory as one tensor" if loaded else "use a DataLoader with num_workers")
     remedy = capital("; or ".join(ways) + ".")
     plain = fetched is not None and slow is None and not fetched.makers and not fetched.workers  # nothing of the user's
-    matters = each >= BATCH_NS and spent >= (PLAIN_NS if plain else MATTERS_NS)
+    matters = each >= BATCH_NS and spent >= max(PLAIN_NS if plain else MATTERS_NS, PART * trace.wall_ns)
     severity = "warning" if matters and not drawn else "note"  # what is drawn anew has to be computed anew
     message += _less(trace, met, spent, fetched, once=remedy_line != "" and not drawn)
     return Found("data-loader", severity, line, col, message, remedy)

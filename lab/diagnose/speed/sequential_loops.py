@@ -22,6 +22,8 @@ def sequential(loop: Loop) -> bool:
     True
     >>> sequential(ast.parse("for t in range(9):\\n    total = total + f(x[t])").body[0])
     False
+    >>> sequential(ast.parse("for t in range(9):\\n    a = f(A)\\n    A[a] += x[t]").body[0])
+    True
     """
     if not isinstance(loop, ast.For | ast.AsyncFor | ast.While):
         return False
@@ -31,11 +33,19 @@ def sequential(loop: Loop) -> bool:
     for node in _statements(loop.body):
         parts = [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]
         before |= {name for part in parts for name in names_in(part)} - bound
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript):
+            changed |= {name for name in names_in(node.target.value) if _read_beside(loop, node, name)}
         for target in node.targets if isinstance(node, ast.Assign) else ():
             names = {n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
             changed |= {name for name in names if not _adds(node, name)}  # type: ignore[arg-type]
             bound |= names
     return bool(before & changed)
+
+
+def _read_beside(loop: ast.stmt, node: ast.AugAssign, name: str) -> bool:
+    """Whether another statement of a loop reads what one adds to some elements of."""
+    own = set(ast.walk(node))
+    return any(isinstance(n, ast.Name) and n.id == name and n not in own for n in ast.walk(loop))
 
 
 def carried_in_place(loop: Loop) -> str:

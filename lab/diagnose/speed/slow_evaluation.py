@@ -32,7 +32,7 @@ def too_often(shares: Shares) -> Iterator[Saving]:
                 if not isinstance(loop, ast.For) or not _trains(loop):
                     continue
                 for statement in loop.body:
-                    if not _judges(statement):
+                    if not _judges(statement) or _learnt_from(loop, statement):
                         continue
                     first, last = statement.lineno, statement.end_lineno or statement.lineno
                     ns = shares.at_lines(source.name, first, last)
@@ -72,6 +72,18 @@ def _judges(statement: ast.stmt) -> bool:
     loops = any(isinstance(n, ast.For) for n in nodes)
     quiet = any(called(n) in ("no_grad", "inference_mode", "eval") for n in nodes)
     return (loops and quiet) or any(JUDGES.search(called(n)) for n in nodes if isinstance(n, ast.Call))
+
+
+def _learnt_from(loop: ast.For, statement: ast.stmt) -> bool:
+    """Whether a statement gives the value that backward() is called on.
+
+    >>> loop = ast.parse("for i in order:\\n    loss = score_matching(net, x[i])\\n    loss.backward()").body[0]
+    >>> [_learnt_from(loop, statement) for statement in loop.body]
+    [True, False]
+    """
+    goals = {ast.unparse(n.func.value) for n in ast.walk(loop) if called(n) == "backward" and
+             isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)}  # fmt: skip
+    return isinstance(statement, ast.Assign) and any(ast.unparse(target) in goals for target in statement.targets)
 
 
 def judged_each_step(shares: Shares) -> Iterator[Saving]:

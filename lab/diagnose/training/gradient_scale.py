@@ -75,6 +75,8 @@ def _trained_together(trace: Trace, layers: list[tuple[Leaf, Row]]) -> list[list
     parts: dict[Any, list[tuple[Leaf, Row]]] = {}
     for leaf, row in layers:
         parts.setdefault(trace.steps.stepped.get(leaf), []).append((leaf, row))
+    if len(parts) > 1:
+        parts.pop(None, None)  # no step moves these: target networks that a loss goes through as well
     return list(parts.values())
 
 
@@ -188,7 +190,7 @@ def _alike(trace: Trace, alike: list[tuple[Leaf, Row]]) -> Found:
 def _dead(trace: Trace, layers: list[tuple[Leaf, Row]], explained: set[Leaf]) -> list[Found]:
     """Every weight's gradient is exactly zero, because a relu gives nothing but zeros, or for a step function."""
     dead = [r for r in trace.rows if r.reached and r.op in CLIPPED and r.stats is not None and r.stats.zeros == 1]
-    if dead and any(leaf in explained for leaf, _ in layers):
+    if dead and (any(leaf in explained for leaf, _ in layers) or _margin_met(trace, dead[0])):
         return []
     if dead:
         why = f"`{dead[0].op}` gives nothing but zeros and passes nothing on"
@@ -199,6 +201,20 @@ def _dead(trace: Trace, layers: list[tuple[Leaf, Row]], explained: set[Leaf]) ->
     else:
         return _stepped(trace, layers)
     return _nothing_passes(trace, layers, dead, why, remedy)
+
+
+def _margin_met(trace: Trace, row: Row) -> bool:
+    """Whether the zeros are those of a loss that was above 0 before: the margin of a hinge, which is reached."""
+    readers, stack, behind = trace.consumers(), [row], {row}
+    while stack:
+        for after in readers.get(stack.pop(), ()):
+            if any(isinstance(ref, Leaf) and ref.requires_grad for ref in after.refs):
+                return False  # a layer follows
+            if after not in behind:
+                behind.add(after)
+                stack.append(after)
+    courses = [r.course for r in behind if r.course is not None]
+    return any(value > 0 for course in courses for value in course.first)
 
 
 def _stepped(trace: Trace, zero: list[tuple[Leaf, Row]]) -> list[Found]:

@@ -152,12 +152,11 @@ def _in_object(trace: Trace, source: Source, node: ast.AST) -> Found | None:
 
 def _state(source: Source, scope: ast.AST, node: ast.AST) -> Found | None:
     """A state that is kept as it is while the module trains on, and is loaded or saved later."""
-    if not isinstance(node, ast.Assign) or (module := _bare(node.value)) is None:
+    given = _given(node)
+    name, module = next(((name, of) for name, value in given if (of := _bare(value)) is not None), ("", None))
+    loop = _loop(source, node, scope) if module is not None else None
+    if module is None or loop is None:
         return None
-    target, loop = node.targets[0], _loop(source, node, scope)
-    if not isinstance(target, ast.Name | ast.Attribute) or loop is None:
-        return None
-    name = ast.unparse(target)
     if not _conditional(source, node, loop) or not _trains(loop) or _rebound(loop, module):
         return None
     used = [
@@ -172,6 +171,17 @@ def _state(source: Source, scope: ast.AST, node: ast.AST) -> Found | None:
     if not same:
         return None
     return _kept(source, node, module, name, source.place(same[0]).words, called(same[0]))
+
+
+def _given(node: ast.AST) -> list[tuple[str, ast.expr]]:
+    """The variables and attributes that a statement gives a value, and which: of ``a, b = x, y`` each."""
+    if not isinstance(node, ast.Assign):
+        return []
+    target, value = node.targets[0], node.value
+    pairs = [(target, value)]
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        pairs = list(zip(target.elts, value.elts, strict=True))
+    return [(ast.unparse(one), part) for one, part in pairs if isinstance(one, ast.Name | ast.Attribute)]
 
 
 def _kept(source: Source, node: ast.AST, module: str, name: str, use: str, how: str) -> Found:

@@ -28,6 +28,10 @@ RISES = re.compile(
 FALLS = re.compile(r"(^|_)(loss|losses|error|err|mse|mae|rmse|nll|perplexity|ppl|wer|cer)(_|$)", re.I)
 
 
+BY_EPOCH = {"StepLR", "MultiStepLR", "ExponentialLR", "CosineAnnealingLR", "LambdaLR", "LinearLR", "PolynomialLR"}
+FIGURE = re.compile(r"loss|acc|metric|score|error", re.I)
+
+
 @rule(560)
 def scheduled(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """One finding about the cell's schedulers."""
@@ -50,6 +54,7 @@ def scheduled(trace: Trace, explained: set[Leaf]) -> list[Found]:
         said = Scheduler(trace, made_in, name, kind, node, steps, rates)
         for look in (
             _by_the_other_way,
+            _figure_for_epoch,
             _past_the_end,
             _too_fast,
             *(() if trace.stopped else (_never, _still_rising)),
@@ -125,6 +130,27 @@ def _by_the_other_way(of: Scheduler) -> Found | None:
             proof = "the rate fell"
         remedy = f"Make it with mode={better!r}."
         return Found("learning-rate", "warning", line, col, message + ".", remedy, proof=proof)
+    return None
+
+
+def _figure_for_epoch(of: Scheduler) -> Found | None:
+    """``StepLR(...).step(val_loss)``: a loss, which is taken for the number of an epoch."""
+    if of.kind not in BY_EPOCH:
+        return None
+    for source, step in of.steps:
+        figure = step.args[0] if step.args else None
+        if figure is None or (_better(source, figure) is None and not FIGURE.search(ast.unparse(figure))):
+            continue
+        line, col, place = source.place(step)
+        text = ast.unparse(figure)
+        message = capital(
+            f"{place} gives {text} to the step() of {of.name}, a {of.kind} ({of.source.place(of.node).words}), which "
+            "takes it for the number of the epoch: the learning rate goes by how large the figure is, and not by how "
+            "long the training has run."
+        )
+        remedy = f"Call {of.name}.step(); a scheduler that waits for a figure to stop improving is ReduceLROnPlateau."
+        proof = "what step() is given is the epoch"
+        return Found("learning-rate", "warning", line, col, message, remedy, proof=proof)
     return None
 
 

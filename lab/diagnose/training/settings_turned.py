@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ..finding import Found
 from ..order import text_rule
 from ..reading.scope import Scope
-from ..reading.sources import called
+from ..reading.sources import Function, called, sources
 
 NORMS = re.compile(r"^(Lazy)?(BatchNorm|InstanceNorm)[123]d$|^SyncBatchNorm$|^batch_norm$")
 DROPS = re.compile(r"^(Feature)?(Alpha)?Dropout[123]?d?$|^dropout[123]?d?$")
@@ -23,7 +23,7 @@ def averages_of_the_last_batch(scope: Scope) -> Iterator[Found]:
     """``nn.BatchNorm2d(64, momentum=0.99)``: here that is the share of the new batch, not of the old average."""
     flow = scope.flow
     for node in flow.nodes:
-        if not NORMS.match(called(node)) or not isinstance(node, ast.Call):
+        if not NORMS.match(called(node)) or not isinstance(node, ast.Call) or _users_own(scope, node):
             continue
         given = next((k.value for k in node.keywords if k.arg == "momentum"), None)
         given = node.args[2] if given is None and len(node.args) > 2 and called(node) != "batch_norm" else given
@@ -36,6 +36,13 @@ def averages_of_the_last_batch(scope: Scope) -> Iterator[Found]:
         )
         remedy = f"Say momentum={1 - momentum:.2g}, which keeps {momentum:g} of the old averages."
         yield scope.tell(node, "mode", message, remedy)
+
+
+def _users_own(scope: Scope, call: ast.Call) -> bool:
+    """Whether a call is of a function or class of the user's, whose momentum is what they make of it."""
+    name = called(call)
+    kinds = (n for source in sources(scope.trace) for n in source.nodes if isinstance(n, Function | ast.ClassDef))
+    return isinstance(call.func, ast.Name) and any(kind.name == name for kind in kinds)
 
 
 @text_rule(705, earlier=True)

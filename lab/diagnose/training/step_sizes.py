@@ -21,6 +21,7 @@ HUGE, HUGE_TO_WEIGHT = 1e2, 1e4  # as in gradient_scale.py
 WIDE = 50.0  # values above which data need to be brought to a spread of about 1
 WILD = 0.3  # a learning rate of Adam and its kin that no loss excuses: each weight moves by so much in a step
 BY_RATE = {"Adam", "AdamW", "NAdam", "RAdam", "RMSprop"}  # whose first step is the learning rate, whatever the gradient
+STEADY = 1.2  # of where it began: how high a loss goes on its way down where no step harms it
 WHOLE = 2.0  # a step that changes a weight by so many times its size
 NOWHERE = 2e-5  # share of its size by which a weight moves in all steps together, if it is to be called training
 DECAYS = 0.02  # share of a weight that weight decay takes in a step; usual are 1e-4 and less
@@ -49,7 +50,8 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
     lost = any(g.nonfinite for g in trace.gradients.values())
     fair = 10.0 if largest in facts.from_zero else 1.0  # beside a weight that began at 0 each change is large
     row = _loss_row(trace)
-    if ratio > WHOLE and loss is not None and row is not None and row.course is not None:
+    falls = loss is not None and loss[1] < loss[0] and loss[2] <= STEADY * loss[0]
+    if ratio > WHOLE and loss is not None and row is not None and row.course is not None and not falls:
         loss = (min(loss[0], row.course.first[0]), *loss[1:])  # steps of that size are no noise of small batches
     noise = 1.5 if ratio <= WHOLE else 1.0
     measured = loss is not None and (loss[0] != 0 or largest not in facts.from_zero)
@@ -81,7 +83,7 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
         severity = "error" if lost else "warning"
         return [Found("learning-rate", severity, line, col, message, remedy, [], [largest])]
     whole = ratio > WHOLE and facts.count > 1 and largest not in facts.from_zero
-    if whole and lr >= WILD and all(o.kind in BY_RATE for o in facts.optimizers):
+    if whole and lr >= WILD and not (falls and wide(trace)) and all(o.kind in BY_RATE for o in facts.optimizers):
         message = capital(
             f"{place} takes steps that are too large (lr={lr:g}): one changed {largest.name} by "
             f"{ratio:.2g} times its own size, so what it began with is gone{course}."

@@ -195,7 +195,8 @@ def first_alone(scope: Scope) -> Iterator[Found]:
         loop = next((a for a in source.around(node) if isinstance(a, ast.For)), None)
         if "step" not in inside or "zero_grad" not in inside or loop is None:
             continue
-        if not _from_zero(loop, counter.id) or flow.number(every) == 1:
+        ones = (flow.number(every), flow.number(defaults(flow.scope).get(ast.unparse(every), every)))
+        if not _from_zero(loop, counter.id) or 1 in ones:
             continue
         backward = [n for n in ast.walk(loop) if called(n) == "backward" and n.lineno < node.lineno]  # type: ignore[attr-defined]
         if not backward or "backward" in inside:

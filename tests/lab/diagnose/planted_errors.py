@@ -20,6 +20,14 @@ loss.backward()
 optimizer.step()
 """,
     ),
+    "a target without a dimension": Planted(
+        "error",
+        (2,),
+        """
+rnn, head = nn.RNN(16, 8), nn.Linear(8, 4)
+F.cross_entropy(head(rnn(x[None, :1])[0][-1]), labels[0])
+""",
+    ),
     "GAN: backward after D was stepped": Planted(
         "error",
         (16,),
