@@ -14,7 +14,7 @@ from ..reading.sources import Function, called, names_in
 IGNORED = "an argument that is read nowhere changes nothing"
 
 
-@text_rule(605)
+@text_rule(617)
 def argument_ignored(scope: Scope) -> Iterator[Found]:
     """``tau = self.tau if tau is None else tau``, after which each line reads self.tau."""
     function = scope.flow.scope
@@ -46,7 +46,7 @@ def argument_ignored(scope: Scope) -> Iterator[Found]:
         return
 
 
-@text_rule(606)
+@text_rule(619)
 def made_and_not_read(scope: Scope) -> Iterator[Found]:
     """``scaled = (x - self.shift) / self.scale``, and ``self.net(x)``: the layers get the input as it was."""
     function = scope.flow.scope
