@@ -9,7 +9,7 @@ import re
 from core.base import syntax
 
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
-from ..finding import Found, Span, code_of, library, listed, span, verb, where
+from ..finding import Found, Span, code_of, last_line, library, listed, span, verb, where
 from ..order import rule
 
 _GRADIENT = re.compile(r"\.grad\b")
@@ -84,11 +84,29 @@ def _steps(trace: Trace) -> list[tuple[Row, Leaf]]:
             continue
         if name.isidentifier() and leaf.name.isidentifier() and name != leaf.name and not _becomes(bound, name, leaf):
             continue  # another thing than the parameter: an input that was moved against the model, say
+        if name and _asked_again(trace, row, name):
+            continue
         if used is None:
             used = ancestors([*(r for r in trace.rows if r.reached), *(ref for ref, _ in trace.failed)])
         if row in used:
             found.append((row, leaf))
     return found
+
+
+def _asked_again(trace: Trace, row: Row, name: str) -> bool:
+    """Return whether each turn of the loop around an op asks for a gradient of a variable anew: an input that is moved
+    step by step, ``x.requires_grad_(); g, = grad(loss(x), x); x = x.detach() + step * g.sign()``."""
+    place = trace.own_place(row.chain[:1])
+    if place is None or place.line is None:
+        return False
+    loops = [n for n in trace.nodes() if isinstance(n, ast.For | ast.While) and n.lineno < place.line <= last_line(n)]
+    inner = max(loops, key=lambda n: n.lineno, default=None)
+    asked = [n for n in ast.walk(inner) if isinstance(n, ast.Attribute)] if inner is not None else []
+    return any(
+        ast.unparse(n.value) == name
+        and (n.attr == "requires_grad_" or n.attr == "requires_grad" and isinstance(n.ctx, ast.Store))
+        for n in asked
+    )
 
 
 def _becomes(bound: dict[Span, ast.Assign], name: str, leaf: Leaf) -> bool:

@@ -431,4 +431,21 @@ z = torch.randn(8192, 16)
 for k in range(4):
     z = flow(z)
 """,
+    "sounds that are moved against the listener, asked for a gradient in each turn": """
+ear = nn.Sequential(nn.Linear(24, 16), nn.ReLU(), nn.Linear(16, 3))
+opt = torch.optim.SGD(ear.parameters(), lr=0.05)
+sounds, words = torch.randn(64, 24), torch.arange(64) % 3
+for k in range(4):
+    hard = sounds + 0.01
+    for _ in range(3):
+        hard.requires_grad_(True)
+        (slope,) = torch.autograd.grad(F.cross_entropy(ear(hard), words), hard)
+        hard = hard.detach() + 0.02 * slope.sign()
+        hard = torch.min(torch.max(hard, sounds - 0.1), sounds + 0.1)
+    loss = F.cross_entropy(ear(hard), words)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+print(loss.item())
+""",
 }

@@ -170,6 +170,13 @@ def test_untried_patches_are_shown_with_the_reason() -> None:
     assert "optimizer.zero_grad()" in record.findings[0].patch
 
 
+@pytest.mark.parametrize(("capability", "why"), [((0, 0), ""), ((9, 0), "the GPU is in use")])
+def test_the_interpreter_is_no_gpu(monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], why: str) -> None:
+    monkeypatch.setattr("core.cuda.is_initialized", lambda: True)
+    monkeypatch.setattr("core.cuda.get_device_capability", lambda: capability)
+    assert missing().startswith(why) if why else not missing()
+
+
 def test_changed_lines_are_data_in_html() -> None:
     evil = "<script>alert(1)</script>"
     finding = Finding(
