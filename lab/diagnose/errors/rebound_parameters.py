@@ -104,7 +104,7 @@ def _asked_again(trace: Trace, row: Row, name: str) -> bool:
     asked = [n for n in ast.walk(inner) if isinstance(n, ast.Attribute)] if inner is not None else []
     return any(
         ast.unparse(n.value) == name
-        and (n.attr == "requires_grad_" or n.attr == "requires_grad" and isinstance(n.ctx, ast.Store))
+        and (n.attr == "requires_grad_" or (n.attr == "requires_grad" and isinstance(n.ctx, ast.Store)))
         for n in asked
     )
 
