@@ -105,7 +105,7 @@ def judged(answer: dict[str, Any], findings: list[list[Any]], watched: str) -> s
 def main(argv: list[str] | None = None) -> int:
     """Run the command; the exit status is 0."""
     parser = argparse.ArgumentParser(prog="python -m tests.trials", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("set", type=int, choices=(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13))
+    parser.add_argument("set", type=int, choices=(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14))
     parser.add_argument("--torch", action="store_true", help="in PyTorch instead of core")
     parser.add_argument("--case", action="append", help="this case alone; may be repeated")
     parser.add_argument(

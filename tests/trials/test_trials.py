@@ -10,7 +10,7 @@ import pytest
 from tests.trials.__main__ import HERE, cases, judged, run
 
 WHOLE = {"slow": 20, "numerical": 10, "mistake": 30, "healthy": 30}
-KINDS = {**dict.fromkeys((1, 2, 3, 8, 9, 10, 11, 12, 13), WHOLE),
+KINDS = {**dict.fromkeys((1, 2, 3, 8, 9, 10, 11, 12, 13, 14), WHOLE),
          4: {"slow": 12, "numerical": 6, "mistake": 20, "healthy": 10},
          5: {"slow": 11, "numerical": 6, "mistake": 17, "healthy": 6},
          6: {"slow": 24, "numerical": 9, "mistake": 33, "healthy": 9},
