@@ -116,8 +116,8 @@ def summed_beside_averaged(trace: Trace, explained: set[Leaf]) -> list[Found]:
         message = capital(
             f"{place} averages `{code_of(trace, mean)}` over the {values:,} values of a sample, and "
             f"{'' if there == place else there + ' '}adds a divergence to it that is summed over {latents:,} latents"
-            f"{of_all} and so weighs {values * samples:,} times as much; it has come down to {last:.2g}, and what is decoded knows "
-            "nothing of the input."
+            f"{of_all} and so weighs {values * samples:,} times as much; it has come down to {last:.2g}, and what is "
+            "decoded knows nothing of the input."
         )
         summed = of_sums(code_of(trace, mean)) or "F.mse_loss(..., reduction='sum') / len(x)"
         remedy = f"Sum the reconstruction over a sample too: {summed}."

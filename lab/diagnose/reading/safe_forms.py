@@ -15,8 +15,8 @@ PASSING = {"gather", "getitem", "select", "index", "clone", "cast", "squeeze", "
 INSIDE = {"acos": (-1, 1), "asin": (-1, 1), "arccos": (-1, 1), "arcsin": (-1, 1), "atanh": (-1, 1)}
 MEAN = re.compile(r"mean|avg|average|\bmu\b|sum|expect|moment|\bm1\b")
 VARIANCE = (
-    "Take the mean of (x - mean) ** 2 (x.var()), or Welford's update for a running one; or add up in float64. At 0 or "
-    "above alone it would be a spread of 0, by which something is divided."
+    "Take the mean of (x - mean) ** 2 (x.var()), or Welford's update for a running one; or add up in float64. "
+    "Clamping it at 0 would only hide that, as a spread of 0 by which something is divided."
 )
 LONG = 90  # characters of code beyond which a sentence does not print it
 
@@ -249,9 +249,9 @@ def _unscaled(trace: Trace, row: Row, square: Row) -> str:
     of, made, whole = parsed(code_of(trace, square)), parsed(code_of(trace, tanh)), parsed(code_of(trace, row))
     base = operands(of)[0] if isinstance(of, ast.Call) and operands(of) else getattr(of, "left", None)
     new = ""
-    if base is not None and made is not None and whole is not None and tanh.chain[:1] and row.chain[:1]:
-        if tanh.chain[0][0] is row.chain[0][0] and base is not of:
-            new = shown(_Replaced(ast.unparse(base), made).visit(whole))
+    one_function = bool(tanh.chain and row.chain) and tanh.chain[0][0] is row.chain[0][0]
+    if base is not None and made is not None and whole is not None and one_function:
+        new = shown(_Replaced(ast.unparse(base), made).visit(whole))
     if not new:
         return f"Take the square of the tanh itself: {why}."
     return f"Take the square of the tanh itself, {new}: {why}."

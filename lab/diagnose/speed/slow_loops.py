@@ -35,7 +35,8 @@ def used_after(shares: Shares) -> Iterator[Saving]:
                     if _trains(trace, source, statement):
                         continue
                     ns = shares.at_lines(source.name, statement.lineno, statement.end_lineno or statement.lineno)
-                    turns = shares.beats_at(source.name, statement.lineno)  # at least
+                    # at least, and of a loop those of the line where it was met most often
+                    turns = max(shares.beats_at(source.name, line) for line in _lines(statement))
                     share = shares.worth((1 - 1 / max(turns, 1)) * ns)
                     if turns < TURNS or not share or ns < LEAST_NS:
                         continue
@@ -47,6 +48,11 @@ def used_after(shares: Shares) -> Iterator[Saving]:
                     )
                     remedy = "Move it behind the loop, one indentation less, or run it every so many turns."
                     yield Saving(share, Found("slow", "note", line, col, message, remedy))
+
+
+def _lines(statement: ast.stmt) -> set[int]:
+    """The lines on which a statement, and what is in it, begin."""
+    return {statement.lineno, *(n.lineno for n in ast.walk(statement) if isinstance(n, ast.stmt))}
 
 
 def _first(statement: ast.stmt) -> str:
@@ -65,7 +71,7 @@ def _bound_alone(loop: ast.For, statement: ast.stmt, nodes: list[ast.AST]) -> bo
 def _summed_up(loop: ast.For, inner: ast.For, nodes: list[ast.AST]) -> bool:
     """Whether a loop in a loop gathers what is begun anew in each turn and read after the last one alone.
 
-    >>> text = "for x in train:\\n    fit(x)\\n    wrong = 0\\n    for t in test:\\n        wrong += judge(t)\\nprint(wrong)"
+    >>> text = "for x in train:\\n  fit(x)\\n  wrong = 0\\n  for t in test:\\n    wrong += judge(t)\\nprint(wrong)"
     >>> def found(text: str) -> bool:
     ...     loop = ast.parse(text).body[0]
     ...     return _summed_up(loop, loop.body[-1], list(ast.walk(ast.parse(text))))

@@ -81,7 +81,7 @@ CALLS = (
     ),
     _costly(
         r"random\.(sample|choices?|shuffle)\(",
-        "draws in Python, a call and an object for each time",
+        "draws in Python, with a call for each time",
         "Draw indices for all turns in one call, torch.randint(0, n, (turns, k)), and take rows of one tensor by them.",
     ),
     _costly(
@@ -259,14 +259,14 @@ def known_at(trace: Trace, chain: Chain, code: str) -> Costly | None:
 
 def _is_deque(trace: Trace, of: ast.expr) -> bool:
     """Whether a program gives a variable, or an attribute of that name, a deque and nothing else."""
-    name = of.attr if isinstance(of, ast.Attribute) else of.id if isinstance(of, ast.Name) else ""
+    kind, name = type(of), getattr(of, "attr", getattr(of, "id", ""))
     given = [
         node.value
         for source in sources(trace)
         for node in source.nodes
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        if name and name == getattr(target, "attr", getattr(target, "id", ""))
+        if name and isinstance(target, kind) and name == getattr(target, "attr", getattr(target, "id", ""))
     ]
     return bool(given) and all(isinstance(value, ast.Call) and called(value) == "deque" for value in given)
 

@@ -213,7 +213,10 @@ def _reason(trace: Trace, row: Row, bad: Bad) -> tuple[str, str]:
     if op == "log1p" and first is not None and first.min is not None and first.min <= -1:
         return f"the log1p of values down to {number(first.min)}", REMEDIES["log"]
     if op in ("sqrt", "rsqrt", "pow") and first is not None and (first.min or 0) < 0 and variance(code_of(trace, row)):
-        return f"the root of values down to {number(first.min or 0)}, all that rounding has left of a variance", VARIANCE
+        return (
+            f"the root of values down to {number(first.min or 0)}, all that rounding has left of a variance",
+            VARIANCE,
+        )
     if op in ("sqrt", "rsqrt") and first is not None and first.min is not None and first.min <= 0:
         return f"the {op} of values down to {number(first.min)}", _written("sqrt", root(code_of(trace, row)))
     if op in EXPONENTIALS and first is not None and first.max is not None:
