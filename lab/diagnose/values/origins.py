@@ -133,7 +133,7 @@ def origin(trace: Trace, name: str) -> Origin:
     if not own or own[0].name:
         return Origin()
     space = trace.space
-    bad = {n for n in Origins(trace, own[0]).bound if data(space.get(n)) and not is_finite(space[n])}
+    bad = {n for n in Origins(trace, own[0]).bound if n in space and data(space[n]) and not is_finite(space[n])}
     for wanted in ({name} & bad, bad):
         replay = Origins(trace, own[0])
         found = [replay.causes.get(id(value)) for value in replay.run(wanted).values()] if wanted else []

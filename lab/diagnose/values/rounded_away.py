@@ -22,6 +22,7 @@ SHARE = re.compile(
 WHOLE = ("int64", "int32", "int16", "int8", "uint8")
 TO_WHOLE = re.compile(r"\.(long|int|short|byte)\(\)|int(64|32|16|8)\b|LongTensor|IntTensor|torch\.long")
 SMALL = 1e-3  # an eps, and no bias
+ADDING = re.compile(r"\+|\badd\b")
 
 
 @text_rule(369, "//")
@@ -193,8 +194,8 @@ def beside_a_larger_eps(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if row in r.refs and r.op in ("div", "rsqrt", "reciprocal", "sqrt") and r.refs[-1] is row
         ]
         line, col, place = where(trace, row.chain)
-        if not read or line is None:
-            continue
+        if not read or line is None or not ADDING.search(code_of(trace, row)):
+            continue  # a library's own: clip_grad_norm_ takes no factor above 1
         message = capital(
             f"{place} adds {eps:.1g} to values of at most {stats.max:.2g} (`{code_of(trace, row)}`) and divides "
             "by that: what "

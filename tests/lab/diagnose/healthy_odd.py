@@ -448,4 +448,15 @@ for k in range(4):
     opt.step()
 print(loss.item())
 """,
+    "gradients that are clipped though they are next to nothing": """
+net = nn.Linear(8, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+given, wanted = torch.randn(32, 8), torch.randn(32, 3)
+for k in range(6):
+    loss = (1.0 if k < 3 else 1e-12) * F.mse_loss(net(given), wanted)
+    opt.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(net.parameters(), 10.0)
+    opt.step()
+""",
 }

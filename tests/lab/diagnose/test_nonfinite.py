@@ -57,6 +57,13 @@ def test_the_run_in_which_it_came(cell: Any, space: Space) -> None:
     assert "division by 0" in finding.message or "of values of" in finding.message
 
 
+def test_names_that_are_gone_do_not_stop_the_search_for_bad_data(cell: Any, space: Space) -> None:
+    space["x"]._a[3, 4] = float("nan")
+    text = "for _ in range(2):\n    pass\ndel _\nA = P(16, 4)\nF.cross_entropy(x @ A, labels).backward()"
+    (finding,) = cell(text, space).findings
+    assert (finding.kind, finding.line) == ("nan", 5)
+
+
 def test_bad_data_are_told_as_such(cell: Any, space: Space) -> None:
     space["x"]._a[3, 4] = float("nan")
     record = cell("A = P(16, 4)\nF.cross_entropy(x @ A, labels).backward()", space)
