@@ -151,6 +151,16 @@ HEALTHY: dict[str, str] = {
     "the slope of a tanh before it is scaled": _TORQUE.replace("1 - torque ** 2", "1 - torch.tanh(free) ** 2")
     + _TRAINS,
     "tunes told by a sum beside a sum": _TUNES.replace("(played, tune)", "(played, tune, reduction='sum')") + _TRAINS,
+    "a body copied from a model that is run no more": """
+torch.manual_seed(0)
+old = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 8))
+net = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+net[0].load_state_dict(old[0].state_dict())
+opt = torch.optim.Adam(net.parameters(), lr=1e-2)
+for step in range(4):
+    loss = F.cross_entropy(net(x), labels)
+"""
+    + _TRAINS,
     "a spread of prices by differences": _SPREAD.replace(
         "torch.sqrt(squares - mean ** 2)", "(prices - mean).pow(2).mean(0).sqrt()"
     )
