@@ -77,6 +77,8 @@ def _summed_up(loop: ast.For, inner: ast.For, nodes: list[ast.AST]) -> bool:
     ...     return _summed_up(loop, loop.body[-1], list(ast.walk(ast.parse(text))))
     >>> found(text), found(text.replace("fit(x)", "fit(x, wrong)")), found(text.replace("wrong = 0", "pass"))
     (True, False, False)
+    >>> found(text.replace("wrong += judge(t)", "at = go(at, t)\\n    wrong += at"))  # goes on from the turn before
+    False
     """
     own = [n for part in (inner.target, *inner.body) for n in ast.walk(part)]
     if inner.orelse or any(isinstance(n, ast.Expr | ast.Return | ast.Yield | ast.Delete) for n in own):
@@ -91,6 +93,10 @@ def _summed_up(loop: ast.For, inner: ast.For, nodes: list[ast.AST]) -> bool:
     added = {n.target.id for n in own if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
     begun = {t.id for s in loop.body if isinstance(s, ast.Assign) and s.lineno < inner.lineno
              for t in ast.walk(ast.Tuple(s.targets)) if isinstance(t, ast.Name)}  # fmt: skip
+    carried = {name for a in own if isinstance(a, ast.Assign) for name in names_in(a.value)
+               if any(isinstance(t, ast.Name) and t.id == name for t in ast.walk(ast.Tuple(a.targets)))}  # fmt: skip
+    if carried - begun:
+        return False
     end = loop.end_lineno or loop.lineno
     later = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.lineno > end}
     return bool(added) and added <= begun and bool(added & later)
