@@ -372,7 +372,7 @@ def _slow_line(trace: Trace, lines: dict[int, list[Sample]], total: int, scale: 
     )
     message += saved((1 - 1 / turns) * spent / total)
     remedy = "Do its work once, before the loop, or in a DataLoader with num_workers, which works while the step runs."
-    if slow and known_at(trace, (slow,), "") is DEQUE:
+    if known_at(trace, (slow or caller.places[own],), "") is DEQUE:
         message += f" It {DEQUE.does}."
         remedy = DEQUE.remedy
     return [Found("data-loader", "note", line, None, message, remedy)]
