@@ -77,6 +77,16 @@ def test_a_model_that_is_gone_was_not_frozen(space: dict[str, Any]) -> None:
     assert run_cell(GONE.lstrip("\n"), space).findings == []
 
 
+def test_a_model_that_another_is_copied_from_need_not_train(space: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    made = "nn.Sequential(nn.Sequential(nn.Linear(16, 8), nn.ReLU()), nn.Linear(8, 4))\n"
+    exec(f"old = {made}opt = torch.optim.Adam(old.parameters())\nF.cross_entropy(old(x), labels).backward()", space)
+    text = f"net = {made}net[0].load_state_dict(old[0].state_dict())\nopt = torch.optim.Adam(net.parameters())\n"
+    text += "for step in range(4):\n    loss = F.cross_entropy(net(x), labels % 2)\n"
+    text += "    opt.zero_grad()\n    loss.backward()\n    opt.step()\n"
+    assert run_cell(text, space).findings == []
+
+
 def test_the_card_shows_pytorchs_graph_lines_and_modules(space: dict[str, Any]) -> None:
     text = "model = nn.Sequential(nn.Linear(16, 8), nn.Tanh())\nloss = model(x).square().mean()\nloss.backward()"
     record = run_cell(text, space)

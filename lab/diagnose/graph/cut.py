@@ -324,6 +324,9 @@ def nothing_to_do(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if (gone := _numbers(trace, before)) is not None:
             found += gone
             continue
+        if chosen := _indices(trace, before):
+            found += chosen
+            continue
         line, col, place = where(trace, chain)
         if isinstance(ref, Row) and ref.requires_grad:  # it had a graph in an earlier iteration
             found.append(_switched_off(trace, ref, line, col, place))
@@ -393,6 +396,25 @@ def _numbers(trace: Trace, before: Collection[Ref]) -> list[Found] | None:
             if blamed := {leaf: by for leaf in wanted if (by := between.blame(leaf)) is not None}:
                 return _told(trace, blamed, readers, set())
     return None
+
+
+def _indices(trace: Trace, before: Collection[Ref]) -> list[Found]:
+    """The first result of an argmax that picks rows of a constant, where backward() is called on nothing else: core's
+    ops take indices as arrays, of which the recording knows the shape alone."""
+    readers = trace.consumers()
+    picks = [r for r in before if isinstance(r, Row) and r.op in ("index", "getitem")]
+    wanted = [leaf for leaf in trace.leaves if leaf.requires_grad and leaf.kind == "parameter"]
+    blamed: dict[Leaf, Blamed] = {}
+    for row in trace.rows:
+        if row.op != "argmax" or row.requires_grad or readers.get(row):
+            continue
+        last = max((pick.number for pick in picks if any(
+            isinstance(ref, Leaf) and ref.dtype == row.dtype and ref.shape == row.shape for ref in pick.refs[1:]
+        )), default=0)  # fmt: skip
+        if last > row.number:
+            behind = ancestors([row])
+            blamed.update((leaf, Blamed(row)) for leaf in wanted if leaf in behind and leaf not in blamed)
+    return _told(trace, blamed, readers, set())
 
 
 def _switched_off(trace: Trace, ref: Ref, line: int | None, col: int | None, place: str) -> Found:

@@ -10,8 +10,9 @@ from core.declare import op as declarations
 from ...recorder.cell_trace import Leaf, Ref, Row, Trace
 from ...recorder.variable_names import operand
 from ..finding import code_of, last_line, library, listed, where
-from ..reading.calls import function_of
-from ..reading.sources import Place, assigned, sources
+from ..reading.calls import function_of, operands
+from ..reading.sources import Function, Place, assigned, called, sources
+from ..speed.time_shares import around, tree_of
 from . import value_flow
 from .input_derivatives import _by_inputs, _graph
 from .no_grad_calls import called_quietly
@@ -135,9 +136,39 @@ def _smooth(trace: Trace, row: Row, last: Row) -> str:
             soft = left if known or any(r.op in LOGITS for r in trace.rows) else f"torch.sigmoid({left})"
             return f"Go on with the value that is compared: {soft}; compare only where it is judged."
         return "Go on with the value that is compared, or a sigmoid of it; compare only where it is judged."
+    if row.op == "argmax" and (mean := _mean_of_table(trace, row)):
+        return mean
     if row.op in ("argmax", "one_hot"):
         return "Go on with softmax(logits), or where one must be chosen with F.gumbel_softmax(logits, hard=True)."
     return f"Use a form of `{row.op}` that has a gradient: softmax for argmax, a sigmoid for a comparison."
+
+
+def _mean_of_table(trace: Trace, row: Row) -> str:
+    """The remedy for an argmax by which an entry of a table is taken, ``grid[torch.argmax(scores, dim=1)]``; "" where
+    it is used in another way."""
+    nodes = around(trace, row.chain[0]) if row.chain else []
+    call = next((n for n in nodes if isinstance(n, ast.Call) and called(n) == "argmax"), None)
+    of = operands(call) if call is not None else []
+    if call is None or not of or not row.refs or len(ast.unparse(of[0])) > 40:
+        return ""
+    dims = [*of[1:2], *(k.value for k in call.keywords if k.arg in ("dim", "axis"))]
+    dim = ast.unparse(dims[0]) if dims else ""
+    if dim not in ("-1", str(len(row.refs[0].shape) - 1)):
+        return ""
+    name = next((n.targets[0].id for n in nodes if isinstance(n, ast.Assign) and n.value is call
+                 and isinstance(n.targets[0], ast.Name)), "")  # fmt: skip
+    body = next((n for n in nodes if isinstance(n, Function)), None) or tree_of(trace, row.chain[0][0].co_filename)
+    for node in ast.walk(body) if body is not None else ():
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name | ast.Attribute):
+            by = node.slice
+            if (isinstance(by, ast.Name) and by.id == name) or ast.unparse(by) == ast.unparse(call):
+                table, scores = ast.unparse(node.value), ast.unparse(of[0])
+                return (
+                    f"Take the mean of the table by the probabilities, which has a gradient: torch.softmax({scores}, "
+                    f"dim={dim}) @ {table} in place of {ast.unparse(node)}; or compare {scores} with the right place "
+                    "itself: F.cross_entropy."
+                )
+    return ""
 
 
 def _probability(row: Row) -> bool:

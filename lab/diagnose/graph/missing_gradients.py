@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from itertools import pairwise
 
 from ...recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
@@ -24,12 +25,14 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
     copies = _copies(trace, dead, readers)
     explained.update(copies)
     dead -= copies
+    copied = _only_copied(trace, readers)
     unused: list[Leaf] = []
     quiet: dict[Row, list[Leaf]] = {}
     halted: dict[Row, list[Leaf]] = {}
     aside: dict[tuple[str, Chain, Chain | None], tuple[Row, Row | None, list[Leaf]]] = {}
     for leaf in trace.leaves:
-        template = leaf.module and leaf not in trace.order and leaf not in trace.optimized and bool(trace.optimized)
+        template = leaf.module and leaf not in trace.optimized and bool(trace.optimized)
+        template = template and (leaf not in trace.order or leaf.name.partition(".")[0] in copied)
         if leaf not in dead:
             continue
         uses = [row for row in readers.get(leaf, ()) if row.phase == "forward" and not row.cut]
@@ -154,6 +157,26 @@ def _copies(trace: Trace, dead: set[Leaf], readers: dict[Ref, list[Row]]) -> set
             if idle and any(leaf in readers for leaf in leaves) and _form(leaves) in trained:
                 found.update(leaves)
     return found
+
+
+def _only_copied(trace: Trace, readers: dict[Ref, list[Row]]) -> set[str]:
+    """The models of an earlier cell that this one runs nowhere, and whose state it gives to another."""
+    models: dict[str, list[Leaf]] = {}
+    for leaf in trace.parameters():
+        models.setdefault(leaf.name.partition(".")[0], []).append(leaf)
+    idle = {
+        name
+        for name, leaves in models.items()
+        if not any(leaf in trace.gradients or leaf in trace.optimized for leaf in leaves)
+        and not any(row.phase == "forward" and not row.cut for leaf in leaves for row in readers.get(leaf, ()))
+    }
+    given = [
+        ast.unparse(argument)
+        for node in trace.nodes()
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("load_state_dict", "copy_")
+        for argument in node.args[:1]
+    ]
+    return {name for name in idle if any(re.search(rf"\b{re.escape(name)}\b", text) for text in given)}
 
 
 def _form(leaves: list[Leaf]) -> list[tuple[str, tuple[int, ...]]]:

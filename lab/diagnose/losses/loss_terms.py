@@ -111,14 +111,18 @@ def summed_beside_averaged(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         line, col, place = where(trace, mean.chain)
         there = where(trace, root.chain)[2]
+        samples = _samples(kl)
+        of_all = f" and {samples:,} samples" if samples > 1 else ""
         message = capital(
             f"{place} averages `{code_of(trace, mean)}` over the {values:,} values of a sample, and "
-            f"{'' if there == place else there + ' '}adds a divergence to it that is summed over {latents:,} latents "
-            f"and so weighs {values:,} times as much; it has come down to {last:.2g}, and what is decoded knows "
-            "nothing of the input."
+            f"{'' if there == place else there + ' '}adds a divergence to it that is summed over {latents:,} latents"
+            f"{of_all} and so weighs {values * samples:,} times as much; it has come down to {last:.2g}, and what is "
+            "decoded knows nothing of the input."
         )
         summed = of_sums(code_of(trace, mean)) or "F.mse_loss(..., reduction='sum') / len(x)"
         remedy = f"Sum the reconstruction over a sample too: {summed}."
+        if samples > 1:
+            remedy = f"Sum the reconstruction over samples and values too: {summed.rpartition(' / ')[0]}."
         return [Found("loss", "warning", line, col, message, remedy, [root, mean, kl])]
     return []
 
@@ -176,6 +180,16 @@ def _divergence(row: Row) -> int | None:
         return None
     factor = 0.5 if halves[0] in chain else 1.0
     return one.refs[0].shape[1] if abs(scale - factor) < 0.05 * factor else None
+
+
+def _samples(kl: Row) -> int:
+    """Over how many samples a divergence is summed as well; 1 where it is averaged over them."""
+    row = kl
+    while row.op != "sum" and row.refs and isinstance(row.refs[0], Row):
+        if row.op == "mean":
+            return 1
+        row = row.refs[0]
+    return 1 if row.shape or not row.refs else row.refs[0].shape[0]
 
 
 def _near(row: Row, depth: int) -> set[str]:

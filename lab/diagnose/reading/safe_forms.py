@@ -13,6 +13,11 @@ from .sources import called
 ROOTS = {"sqrt", "rsqrt"}
 PASSING = {"gather", "getitem", "select", "index", "clone", "cast", "squeeze", "unsqueeze", "view", "reshape", "slice"}
 INSIDE = {"acos": (-1, 1), "asin": (-1, 1), "arccos": (-1, 1), "arcsin": (-1, 1), "atanh": (-1, 1)}
+MEAN = re.compile(r"mean|avg|average|\bmu\b|sum|expect|moment|\bm1\b")
+VARIANCE = (
+    "Take the mean of (x - mean) ** 2 (x.var()), or Welford's update for a running one; or add up in float64. "
+    "Clamping it at 0 would only hide that, as a spread of 0 by which something is divided."
+)
 LONG = 90  # characters of code beyond which a sentence does not print it
 
 
@@ -222,12 +227,71 @@ def logarithm(trace: Trace, row: Row) -> str:
             "Compute log(1 - p) by logits: torch.logsumexp of all others less torch.logsumexp of all, or keep p below "
             f"1: p.clamp(max=1 - 1e-6), of {logits}."
         )
+    if source is not None and turned and (text := _unscaled(trace, row, source)):
+        return text
     if not isinstance(node, ast.Call) or not of:
         return ""
     least = ast.keyword("min", ast.Constant(1e-8))
     arg = of[0]
     text = shown(given_to(node, ast.Call(ast.Attribute(arg, "clamp", ast.Load()), [], [least])))
     return f"Keep the argument above 0, {text}, or stay with logits: log_softmax, logsumexp." if text else ""
+
+
+def _unscaled(trace: Trace, row: Row, square: Row) -> str:
+    """The remedy for ``log(1 - (tanh(x) * scale) ** 2)``, the logarithm of a tanh's slope; "" of anything else."""
+    scaled = square.refs[0] if square.op in ("pow", "square", "mul") and square.refs else None
+    if not isinstance(scaled, Row) or scaled.op != "mul" or len(set(square.refs)) != 1:
+        return ""
+    tanh = next((ref for ref in scaled.refs if isinstance(ref, Row) and ref.op == "tanh"), None)
+    if tanh is None:
+        return ""
+    why = f"1 - tanh(x) ** 2 is the slope of the tanh alone, before `{code_of(trace, scaled)}` scales it"
+    of, made, whole = parsed(code_of(trace, square)), parsed(code_of(trace, tanh)), parsed(code_of(trace, row))
+    base = operands(of)[0] if isinstance(of, ast.Call) and operands(of) else getattr(of, "left", None)
+    new = ""
+    one_function = bool(tanh.chain and row.chain) and tanh.chain[0][0] is row.chain[0][0]
+    if base is not None and made is not None and whole is not None and one_function:
+        new = shown(_Replaced(ast.unparse(base), made).visit(whole))
+    if not new:
+        return f"Take the square of the tanh itself: {why}."
+    return f"Take the square of the tanh itself, {new}: {why}."
+
+
+class _Replaced(ast.NodeTransformer):
+    """Another expression in place of a variable."""
+
+    def __init__(self, old: str, new: ast.expr) -> None:
+        self.old, self.new = old, new
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, ast.expr) and ast.unparse(node) == self.old:
+            return self.new
+        return super().generic_visit(node)
+
+
+def variance(code: str) -> bool:
+    """Return whether a root is taken of the mean of squares less the square of the mean, which is 0 or above but for
+    what rounding loses.
+
+    >>> variance("torch.sqrt(self.squares - self.mean ** 2)"), variance("torch.sqrt(r ** 2 - x ** 2)")
+    (True, False)
+    >>> variance("(x.pow(2).mean(0) - x.mean(0).pow(2)).sqrt()"), variance("(1 - mean ** 2) ** 0.5")
+    (True, False)
+    """
+    node = parsed(code)
+    of = operands(node)[:1] if isinstance(node, ast.Call) else [node.left] if isinstance(node, ast.BinOp) else []
+    inner = of[0] if of else None
+    if not isinstance(inner, ast.BinOp) or not isinstance(inner.op, ast.Sub) or isinstance(inner.left, ast.Constant):
+        return False
+    right = inner.right
+    if isinstance(right, ast.BinOp) and isinstance(right.op, ast.Pow):
+        base: ast.expr | None = right.left
+    elif isinstance(right, ast.Call) and called(right) in ("pow", "square"):
+        base = operands(right)[0] if operands(right) else None
+    else:
+        twice = isinstance(right, ast.BinOp) and isinstance(right.op, ast.Mult)
+        base = right.left if twice and ast.unparse(right.left) == ast.unparse(right.right) else None  # type: ignore[attr-defined]
+    return base is not None and MEAN.search(ast.unparse(base)) is not None
 
 
 def _behind(row: Row) -> tuple[Row | None, bool]:

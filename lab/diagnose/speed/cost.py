@@ -423,7 +423,16 @@ def _of_whole(trace: Trace, rows: list[Row]) -> str | None:
         return ""  # a step by hand
     data = [r for r in ancestors(rows) if isinstance(r, Leaf) and not r.requires_grad and len(r.shape) > 1]
     taken = max(row.shape[0] for row in rows if row.shape)
-    return BATCHES if any(leaf.renewed or leaf.shape[0] > taken for leaf in data) else None
+    if any(leaf.renewed or leaf.shape[0] > taken for leaf in data):
+        return BATCHES
+    return "" if of_batches(rows) else None
+
+
+def of_batches(rows: list[Row]) -> bool:
+    """Return whether most runs of ops are on many values at once, and none takes a part of a tensor, one each time."""
+    many = sum(row.runs for row in rows if math.prod(row.shape) >= ROWS)
+    parts = any(row.op in ("select", "getitem", "unbind") and row.phase == "forward" for row in rows)
+    return not parts and 2 * many >= sum(row.runs for row in rows) > 0
 
 
 def _held(ref: Ref) -> bool:

@@ -21,6 +21,7 @@ from ..order import rule
 from ..reading.sources import names_in
 from .cost import _inside, saved
 from .slow_code import savings
+from .slow_python import DEQUE, known_at
 from .time_shares import Frame, Shares, around, tree_of
 
 HALF = 0.5  # share of a cell's time from which a loader is what it waits for
@@ -371,6 +372,9 @@ def _slow_line(trace: Trace, lines: dict[int, list[Sample]], total: int, scale: 
     )
     message += saved((1 - 1 / turns) * spent / total)
     remedy = "Do its work once, before the loop, or in a DataLoader with num_workers, which works while the step runs."
+    if slow and known_at(trace, (slow,), "") is DEQUE:
+        message += f" It {DEQUE.does}."
+        remedy = DEQUE.remedy
     return [Found("data-loader", "note", line, None, message, remedy)]
 
 

@@ -12,7 +12,7 @@ from ...recorder.repeats import RANDOM
 from ..finding import Found, where
 from ..order import rule
 from .busy_lines import Busy, busy_lines
-from .cost import overhead, saved
+from .cost import of_batches, overhead, saved
 from .loop_recipes import recipe
 from .loop_waits import waits
 from .sequential_loops import TURNS_ALONE, acts, sequential
@@ -80,7 +80,8 @@ def hottest(trace: Trace, explained: set[Leaf]) -> list[Found]:
         share = min(busy.ns / shares.total, 0.99)
         inner = next((loop for loop in _loops(trace, busy.chain)), None)
         if shares.worth(busy.ns, busy.chain) >= (MOST if inner is not None else ALONE) and not _in_model(busy):
-            return [_line(shares, busy, share)]
+            found = _line(shares, busy, share)
+            return [] if found.remedy is ELEMENTS and of_batches(busy.rows) else [found]
     loops: dict[tuple[str, int], tuple[Loop, list[Busy]]] = {}
     for busy in lines:
         for file, loop in _loops_with_files(trace, busy.chain):
@@ -92,7 +93,8 @@ def hottest(trace: Trace, explained: set[Leaf]) -> list[Found]:
         runs = max((row.runs for busy in parts for row in busy.rows), default=TURNS)
         if shares.worth(ns) < MOST or first.ns < BODY * ns or runs < TURNS or _in_model(first):
             continue
-        return [_line(shares, first, ns / shares.total, loop)]
+        found = _line(shares, first, ns / shares.total, loop)
+        return [] if found.remedy is ELEMENTS and of_batches(first.rows) else [found]
     return []
 
 

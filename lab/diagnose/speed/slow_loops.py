@@ -27,26 +27,79 @@ def used_after(shares: Shares) -> Iterator[Saving]:
                 if not isinstance(loop, ast.For):
                     continue
                 for statement in loop.body:
-                    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-                    if not isinstance(target, ast.Name) or not called(statement.value):  # type: ignore[attr-defined]
-                        continue
-                    if not _idle(loop, statement, target.id, nodes) or target.id in names_in(statement.value):  # type: ignore[attr-defined]
+                    if isinstance(statement, ast.For):
+                        if not _summed_up(loop, statement, nodes):
+                            continue
+                    elif not _bound_alone(loop, statement, nodes):
                         continue
                     if _trains(trace, source, statement):
                         continue
                     ns = shares.at_lines(source.name, statement.lineno, statement.end_lineno or statement.lineno)
-                    turns = shares.beats_at(source.name, statement.lineno)  # at least
+                    # at least, and of a loop those of the line where it was met most often
+                    turns = max(shares.beats_at(source.name, line) for line in _lines(statement))
                     share = shares.worth((1 - 1 / max(turns, 1)) * ns)
                     if turns < TURNS or not share or ns < LEAST_NS:
                         continue
                     line, col, place = source.place(statement)
                     message = capital(
                         f"{place} runs in every turn of the loop of {source.place(loop).words}, and only what the last "
-                        f"turn gives is used, after the loop (`{ast.unparse(statement)}`). Without that the cell would "
+                        f"turn gives is used, after the loop (`{_first(statement)}`). Without that the cell would "
                         f"take {less_time(share)}."
                     )
                     remedy = "Move it behind the loop, one indentation less, or run it every so many turns."
                     yield Saving(share, Found("slow", "note", line, col, message, remedy))
+
+
+def _lines(statement: ast.stmt) -> set[int]:
+    """The lines on which a statement, and what is in it, begin."""
+    return {statement.lineno, *(n.lineno for n in ast.walk(statement) if isinstance(n, ast.stmt))}
+
+
+def _first(statement: ast.stmt) -> str:
+    """The first line of a statement."""
+    return ast.unparse(statement).partition("\n")[0].rstrip(":")
+
+
+def _bound_alone(loop: ast.For, statement: ast.stmt, nodes: list[ast.AST]) -> bool:
+    """Whether a statement gives a name what a call gives, and the loop has no use of it."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    if not isinstance(statement, ast.Assign) or not isinstance(target, ast.Name) or not called(statement.value):
+        return False
+    return _idle(loop, statement, target.id, nodes) and target.id not in names_in(statement.value)
+
+
+def _summed_up(loop: ast.For, inner: ast.For, nodes: list[ast.AST]) -> bool:
+    """Whether a loop in a loop gathers what is begun anew in each turn and read after the last one alone.
+
+    >>> text = "for x in train:\\n  fit(x)\\n  wrong = 0\\n  for t in test:\\n    wrong += judge(t)\\nprint(wrong)"
+    >>> def found(text: str) -> bool:
+    ...     loop = ast.parse(text).body[0]
+    ...     return _summed_up(loop, loop.body[-1], list(ast.walk(ast.parse(text))))
+    >>> found(text), found(text.replace("fit(x)", "fit(x, wrong)")), found(text.replace("wrong = 0", "pass"))
+    (True, False, False)
+    >>> found(text.replace("wrong += judge(t)", "at = go(at, t)\\n    wrong += at"))  # goes on from the turn before
+    False
+    """
+    own = [n for part in (inner.target, *inner.body) for n in ast.walk(part)]
+    if inner.orelse or any(isinstance(n, ast.Expr | ast.Return | ast.Yield | ast.Delete) for n in own):
+        return False  # a call whose result nobody takes is there for what else it does
+    if any(isinstance(n, ast.Attribute | ast.Subscript) and not isinstance(n.ctx, ast.Load) for n in own):
+        return False
+    bound = {n.id for n in own if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    within = set(map(id, ast.walk(inner)))
+    rest = [n for s in loop.body for n in ast.walk(s) if id(n) not in within and isinstance(n, ast.Name)]
+    if any(n.id in bound and isinstance(n.ctx, ast.Load) for n in rest):
+        return False
+    added = {n.target.id for n in own if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
+    begun = {t.id for s in loop.body if isinstance(s, ast.Assign) and s.lineno < inner.lineno
+             for t in ast.walk(ast.Tuple(s.targets)) if isinstance(t, ast.Name)}  # fmt: skip
+    carried = {name for a in own if isinstance(a, ast.Assign) for name in names_in(a.value)
+               if any(isinstance(t, ast.Name) and t.id == name for t in ast.walk(ast.Tuple(a.targets)))}  # fmt: skip
+    if carried - begun:
+        return False
+    end = loop.end_lineno or loop.lineno
+    later = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.lineno > end}
+    return bool(added) and added <= begun and bool(added & later)
 
 
 def _trains(trace: Trace, source: Source, statement: ast.stmt) -> bool:

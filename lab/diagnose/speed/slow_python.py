@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ...recorder.cell_trace import Chain, Row, Trace
 from ...recorder.user_files import is_users
 from ..finding import spot
-from ..reading.sources import called, names_in
+from ..reading.sources import called, names_in, sources
 from .loop_recipes import recipe
 from .op_costs import flops_of, in_place, layer_steps, of_loop
 from .time_shares import Frame, Loop, Saving, Shares, around, in_loop, loop_around, quoted, spent, tree_of
@@ -81,8 +81,8 @@ CALLS = (
     ),
     _costly(
         r"random\.(sample|choices?|shuffle)\(",
-        "draws from a Python container, which for a deque walks to each element",
-        "Keep a list (a ring buffer), or preallocated tensors, and draw indices: torch.randint.",
+        "draws in Python, with a call for each time",
+        "Draw indices for all turns in one call, torch.randint(0, n, (turns, k)), and take rows of one tensor by them.",
     ),
     _costly(
         r"\.(tolist|item|numpy)\(",
@@ -129,6 +129,18 @@ CALLS = (
     ),
 )
 
+DEQUE = _costly(
+    r"\.(sample|choices?)\(",
+    "draws from a deque, which walks from its end to each element that is drawn",
+    "Keep them in a list, whose elements are all equally near, and where it is full write over the oldest: "
+    "items[count % capacity] = item.",
+)
+SEARCHED = _costly(
+    r"\b(where|nonzero|flatnonzero|argwhere)\(",
+    "looks through all values in each turn, for those that are like this turn's or unlike it",
+    "Do it for all turns at once.",
+)
+
 
 def lines(shares: Shares) -> Iterator[Saving]:
     """A line in which much of the time passes, and not in ops."""
@@ -154,7 +166,7 @@ def lines(shares: Shares) -> Iterator[Saving]:
         code = trace.place(*frame).code or quoted(trace, chain, 200)
         if frame in passive or in_ops > 0.4 * share or PASSIVE.search(code) or not in_loop(trace, chain):
             continue
-        known = known_call(code)
+        known = known_at(trace, chain, code)
         if known is not None and not (known.makes and _few(trace, frame, known)):
             groups.setdefault((frame[0], known), []).append((share - in_ops, share, chain))
     for (_, known), found in groups.items():
@@ -171,6 +183,7 @@ def lines(shares: Shares) -> Iterator[Saving]:
             outer,
             f"{known.does}: about {100 * net:.0f} % of this cell's time passes in {quoted(trace, chain)}{there}{more}.",
             _made_once(trace, chain)
+            or (_grouped(trace, chain[0]) if known is SEARCHED else "")
             or _by_name(trace, chain[0], known)
             or (recipe(trace, chain) if known.single else "")
             or known.remedy,
@@ -223,6 +236,84 @@ def known_call(code: str) -> Costly | None:
     "makes a tensor of Python's values, element by element"
     """
     return next((call for call in CALLS if call.pattern.search(code)), None)
+
+
+def known_at(trace: Trace, chain: Chain, code: str) -> Costly | None:
+    """Return the costly call at a place: what is drawn from, and what a loop looks for, tell more than the call."""
+    if not chain:
+        return None
+    call = next((node for node in around(trace, chain[0]) if isinstance(node, ast.Call)), None)
+    inside = [node for node in ast.walk(call) if isinstance(node, ast.Call)] if call is not None else []
+    drawn = [node for node in inside if node.args and DEQUE.pattern.search(ast.unparse(node.func) + "(")]
+    if any(_is_deque(trace, node.args[0]) for node in drawn):
+        return DEQUE
+    if (found := _searched(trace, chain[0])) is not None:
+        loop, names = found
+        turn = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+        nodes = [n for node in around(trace, chain[0])[:2] for n in ast.walk(node)]
+        compares = any(isinstance(n, ast.Compare) and names_in(n) & turn for n in nodes)
+        if compares or SEARCHED.pattern.search(code) or any(names_in(node) & names for node in drawn):
+            return SEARCHED
+    return known_call(code)
+
+
+def _is_deque(trace: Trace, of: ast.expr) -> bool:
+    """Whether a program gives a variable, or an attribute of that name, a deque and nothing else."""
+    kind, name = type(of), getattr(of, "attr", getattr(of, "id", ""))
+    given = [
+        node.value
+        for source in sources(trace)
+        for node in source.nodes
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if name and isinstance(target, kind) and name == getattr(target, "attr", getattr(target, "id", ""))
+    ]
+    return bool(given) and all(isinstance(value, ast.Call) and called(value) == "deque" for value in given)
+
+
+def _searched(trace: Trace, frame: Frame) -> tuple[ast.For, set[str]] | None:
+    """The loop around a place that looks through a whole array for what is like its turn's value,
+    ``np.where(labels == label)[0]``, and the variables that it keeps what it finds in."""
+    loop = loop_around(trace, frame)
+    if not isinstance(loop, ast.For):
+        return None
+    turn = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    assigned = [n for n in ast.walk(loop) if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Name)]
+    masks = {n.targets[0].id for n in assigned if isinstance(n.value, ast.Compare) and names_in(n.value) & turn}  # type: ignore[attr-defined]
+    names = set()
+    for node in assigned:
+        calls = [n for n in ast.walk(node.value) if isinstance(n, ast.Call) and n.args]
+        if any(
+            SEARCHED.pattern.search(ast.unparse(n.func) + "(")
+            and len(n.args) == 1
+            and (names_in(n.args[0]) & masks or (isinstance(n.args[0], ast.Compare) and names_in(n.args[0]) & turn))
+            for n in calls
+        ):
+            names.add(node.targets[0].id)  # type: ignore[attr-defined]
+    return (loop, names) if names else None
+
+
+def _grouped(trace: Trace, frame: Frame) -> str:
+    """The remedy for a loop that looks through all labels in each turn, with their name; "" where none is compared."""
+    found = _searched(trace, frame)
+    if found is None:
+        return ""
+    turn = {n.id for n in ast.walk(found[0].target) if isinstance(n, ast.Name)}
+    sides = [
+        ast.unparse(side)
+        for n in ast.walk(found[0])
+        if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Eq)
+        for side in (n.left, n.comparators[0])
+        if isinstance(side, ast.Name | ast.Attribute) and not names_in(side) & turn
+    ]
+    if not sides or len(sides[0]) > 30:
+        return ""
+    return (
+        f"Sort once, before the loop: order = np.argsort({sides[0]}, kind='stable') puts those of one value side by "
+        f"side, and np.searchsorted({sides[0]}[order], values) tells where each value begins. Then draw for all turns "
+        "at once, as places in order: begin + np.random.randint(0, size) with arrays of both; what is unlike lies "
+        "before and behind."
+    )
 
 
 def _each_its_own(trace: Trace, outer: Chain, chain: Chain) -> bool:

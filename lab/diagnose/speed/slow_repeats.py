@@ -197,6 +197,9 @@ def frozen(shares: Shares) -> Iterator[Saving]:
     chain = common(row.chain for row in rows) or common(r.chain for r in rows if r.chain[-1:] == first.chain[-1:])
     if not chain or _carried(trace, chain):
         return
+    below = [row for row in shares.rows if row.chain[-len(chain) :] == chain]
+    if 2 * spent(rows) < spent(below) and any(_changes(shares, row) for row in below):
+        return  # most of what is quoted reads weights that a step changes
     of_each = first.runs * first.refs[0].shape[0] if first.refs and first.refs[0].shape else samples
     times = max(samples, of_each) / _in_all(samples, different)
     whole = of_call(shares, chain) if spent(rows) >= COMPLETE * _below(shares, chain) else of_ops(shares, rows)

@@ -12,7 +12,17 @@ from ...recorder.cell_trace import Bad, Leaf, Ref, Row, Trace
 from ..finding import Found, capital, code_of, listed, where
 from ..losses.losses import log_target
 from ..order import rule
-from ..reading.safe_forms import divided, exponential, in_floats, inside, logarithm, product_in_floats, root
+from ..reading.safe_forms import (
+    VARIANCE,
+    divided,
+    exponential,
+    in_floats,
+    inside,
+    logarithm,
+    product_in_floats,
+    root,
+    variance,
+)
 from ..reading.sources import names_in
 from ..speed.time_shares import around
 from .hidden_samples import all_hidden
@@ -202,6 +212,11 @@ def _reason(trace: Trace, row: Row, bad: Bad) -> tuple[str, str]:
         return f"the {op} of values down to {number(first.min)}", logarithm(trace, row) or REMEDIES["log"]
     if op == "log1p" and first is not None and first.min is not None and first.min <= -1:
         return f"the log1p of values down to {number(first.min)}", REMEDIES["log"]
+    if op in ("sqrt", "rsqrt", "pow") and first is not None and (first.min or 0) < 0 and variance(code_of(trace, row)):
+        return (
+            f"the root of values down to {number(first.min or 0)}, all that rounding has left of a variance",
+            VARIANCE,
+        )
     if op in ("sqrt", "rsqrt") and first is not None and first.min is not None and first.min <= 0:
         return f"the {op} of values down to {number(first.min)}", _written("sqrt", root(code_of(trace, row)))
     if op in EXPONENTIALS and first is not None and first.max is not None:

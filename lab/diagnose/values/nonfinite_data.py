@@ -13,6 +13,7 @@ from ...recorder.cell_trace import Leaf, Row, Trace
 from ...recorder.tensor_stats import on_host
 from ..finding import code_of, listed
 from ..reading.pure import data
+from ..reading.safe_forms import VARIANCE, variance
 from ..reading.sources import Function, Place, Source, called, names_in, sources
 from .origins import Cause, explained, is_finite, origin, range_of
 
@@ -47,8 +48,10 @@ def told(trace: Trace, leaf: Leaf, text: str) -> tuple[str, str, str, Place | No
             remedy = "Fill in or leave out what is missing: x = torch.nan_to_num(x), or keep rows without NaN."
         return words, "", remedy, None
     place = cause.source.place(cause.node)
+    if cause.kind == "log" and variance(cause.text):
+        return words, f"`{cause.text}` is the root of what rounding has left of a variance", VARIANCE, place
     if cause.kind == "log":
-        return words, f"`{cause.text}` has none there", f"Keep its argument {_within(cause.text)}.", place
+        return words, f"`{cause.text}` has no value there", f"Keep its argument {_within(cause.text)}.", place
     add = f"Add a small number to the divisor, ({cause.text} + 1e-8)"
     if columns:
         why = f"it divides by `{cause.text}`, which is 0 for a column whose values are all the same"

@@ -12,6 +12,7 @@ import numpy as np
 from ...recorder.cell_trace import Trace
 from ..reading.pure import data, is_tensor
 from ..reading.replay import Replay
+from ..reading.safe_forms import VARIANCE, variance
 from ..reading.sources import Source, called, sources
 
 LIMIT = 1 << 22  # values that are looked at
@@ -168,6 +169,9 @@ def explained(cause: Cause) -> tuple[str, str]:
     if name in LOGARITHMS or name == "log1p":
         why = f"`{text}` is the {name} of values down to {low:.3g}, which has none there"
         return why, "Keep its argument above 0: log1p(x), or log(x + 1e-8)."
+    if low < 0 and variance(text):
+        why = f"`{text}` is the root of values down to {low:.3g}, all that rounding has left of a variance"
+        return why, VARIANCE
     if name in ("sqrt", "rsqrt"):
         return f"`{text}` is the {name} of values down to {low:.3g}", "Keep its argument at 0 or above: x.clamp(min=0)."
     if name in OUTSIDE_ONE:

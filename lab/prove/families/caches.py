@@ -107,7 +107,7 @@ def sparse(cell: Cell, finding: Finding) -> Iterator[Patch]:
 @remedy("slow")
 def listed(cell: Cell, finding: Finding) -> Iterator[Patch]:
     """A deque of which samples are drawn becomes a list that drops its oldest."""
-    if "Keep a list (a ring buffer)" not in finding.remedy:
+    if "Keep them in a list" not in finding.remedy:
         return
     for made in cell.all(ast.Assign):
         call, name = made.value, ast.unparse(made.targets[0])

@@ -163,6 +163,8 @@ def turned(cell: Cell, finding: Finding) -> Iterator[Patch]:
         if "reduction='sum') / len" in finding.remedy and last_name(call.func) in ("mse_loss", *_SUMMED):
             code = f"{cell.code(call)[:-1]}, reduction='sum') / len({cell.code(b)})"
             yield Patch("Sum over a sample", cell.put((call, code)))
+        if "over samples and values too" in finding.remedy and last_name(call.func) in ("mse_loss", *_SUMMED):
+            yield Patch("Sum over all", cell.put((call, f"{cell.code(call)[:-1]}, reduction='sum')")))
         if "tokens[:, 1:]" in finding.remedy or "Shift them by one" in finding.remedy:
             code = cell.code(b)
             if ":-1]" in code:

@@ -42,6 +42,14 @@ MADE = {
         ["data = torch.from_numpy(raw)", "data = torch.sqrt(data)"],
         "In [3] line 1 makes data that are not finite: `torch.sqrt(data)` is the sqrt of values down to -",
     ),
+    "a variance by squares": (
+        ["class Scale:\n    def add(self, a):\n        self.mean, self.squares = a.mean(0), (a * a).mean(0)\n"
+         "        self.spread = torch.sqrt(self.squares - self.mean ** 2)",
+         "far = torch.from_numpy(raw) * 0.01 + 20000\nscale = Scale()\nscale.add(far)",
+         "data = (far - scale.mean) / scale.spread"],
+        "In [2] line 4 makes data that are not finite: `torch.sqrt(self.squares - self.mean ** 2)` is the root of what "
+        "rounding has left of a variance",
+    ),
     "an angle": (
         ["unit = torch.from_numpy(raw) * 1.2", "data = unit.acos()"],
         "In [3] line 1 makes data that are not finite: `unit.acos()` is the acos of values from -",

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
+
+import pytest
+
+from lab.diagnose.graph.missing_gradients import missing
 
 Space = dict[str, Any]
 
@@ -105,3 +110,20 @@ def test_branches_that_end_at_one_place_are_one_finding(cell: Any, space: Space)
     assert finding.parameters == ["ws[0]", "ws[1]", "ws[2]"]
     assert finding.line == 3
     assert "copies the values of `losses` into a new constant, so ws[0], ws[1] and ws[2]" in finding.message
+
+
+@pytest.mark.parametrize(("copied", "messages"), [("old[0].state_dict()", 0), ("torch.load(path)", 1)])
+def test_a_model_that_another_is_copied_from_need_not_train(
+    copied: str, messages: int, traced: Any, space: dict[str, Any]
+) -> None:
+    text = "net = nn.Sequential(nn.Linear(16, 4))\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+    text += (
+        f"if not len(x):\n    net[0].load_state_dict({copied})\nF.cross_entropy(net(x), labels).backward()\nopt.step()"
+    )
+    trace = traced(text, space)
+    leaf = copy.copy(next(leaf for leaf in trace.parameters() if leaf.name == "net.0.weight"))
+    leaf.name = "old.0.weight"
+    trace.leaves.append(leaf)
+    trace.order[leaf] = len(trace.order)
+    found = missing(trace, set())
+    assert len(found) == messages, found

@@ -22,6 +22,7 @@ from lab.diagnose.speed import (
     slow_samples,
 )
 from lab.diagnose.speed.busy_lines import Busy
+from lab.diagnose.speed.cost import of_batches
 from lab.diagnose.speed.slow_python import known_call
 from lab.diagnose.speed.time_shares import Saving, Shares
 from lab.recorder.cell_trace import Row, Sample, Trace
@@ -379,8 +380,8 @@ def test_the_work_of_an_einsum(equation: str, shapes: list[tuple[int, ...]], cos
                       "json.loads(s)"]),
     ("copies objects in depth", ["copy.deepcopy(net)"]),
     ("draws by weights", ["rng.choice(n, p=w)", "random.choices(a, weights=w)"]),
-    ("draws from a Python container", ["random.sample(a, 3)", "random.choice(a)", "random.choices(a)",
-                                       "random.shuffle(a)"]),
+    ("draws in Python", ["random.sample(a, 3)", "random.choice(a)", "random.choices(a)",
+                         "random.shuffle(a)"]),
     ("takes single values out of tensors", ["a.tolist()", "a.item()", "a.numpy()"]),
     ("draws a figure", ["plt.plot(a)", "ax.plot(a)", "fig.show()", "savefig(f)"]),
     ("goes through a table row by row", ["t.iterrows()", "t.iloc[3]", "t.loc[3]", "t.apply(f)"]),
@@ -391,6 +392,16 @@ def test_calls_whose_slowness_is_known(does: str, codes: list[str]) -> None:
     for code in codes:
         known = known_call(code)
         assert (known.does[: len(does)] if known is not None else "") == does, code
+
+
+@pytest.mark.parametrize(("text", "whole"), [
+    ("for k in range(4): y = torch.tanh(x + k)", True),
+    ("for k in range(4): y = torch.tanh(x[k])", False),
+    ("for k in range(4): y = torch.tanh(x.sum() + k)", False),
+])  # fmt: skip
+def test_ops_on_whole_batches_are_none_on_elements(text: str, whole: bool, traced: Any, space: Space) -> None:
+    rows = [row for row in traced(text, space).rows if not row.cut]
+    assert of_batches(rows) is whole
 
 
 # (ns of what is saved, of the cell, of the queue for a processor) and the share of the cell's time that it is

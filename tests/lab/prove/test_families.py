@@ -67,6 +67,12 @@ CASES = {
         "a = F.mse_loss(r, x)\nloss = a + kl",
         "a = F.mse_loss(r, x, reduction='sum') / len(r)\nloss = a + kl",
     ),
+    "a reconstruction beside a divergence of the batch": (
+        Finding("loss", "warning", 1, message="Line 1 averages `F.mse_loss(r, x)` over the 64 values of a sample",
+                remedy="Sum the reconstruction over samples and values too: F.mse_loss(r, x, reduction='sum')."),
+        "a = F.mse_loss(r, x)\nloss = a + kl",
+        "a = F.mse_loss(r, x, reduction='sum')\nloss = a + kl",
+    ),
     "the chain rule": (
         Finding("gradient", "warning", 4, remedy="By the chain rule the gradient is g * gain; --check tells."),
         "def forward(ctx, x, gain):\n    ctx.gain = gain\ndef backward(ctx, g):\n    return g, None",

@@ -83,7 +83,7 @@ CASES = {
         "out = forward(x, adj)\n",
     ),
     "draws from a deque": (
-        "Keep a list", "Keep a list (a ring buffer), or preallocated tensors, and draw indices: torch.randint.", 6,
+        "Keep a list", "Keep them in a list, whose elements are all equally near, and write over the oldest.", 6,
         "random.seed(0)\nclass Memory:\n    def __init__(self, most):\n        self.rows = deque(maxlen=most)\n"
         "    def put(self, row):\n        self.rows.append(row)\nmemory = Memory(5)\nfor k in range(9):\n"
         "    memory.put(k)\nout = torch.tensor(random.sample(memory.rows, 3))\n",
