@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import resource
 from collections.abc import Callable
 from typing import Any
 
@@ -10,9 +11,24 @@ import pytest
 
 from core.base import source
 from lab.pages.cells import data, run_cell
+from lab.prove.snapshot import missing
 from lab.recorder.cell_trace import Trace
 from lab.report import build_record
 from widgets.record import Record
+
+MOST_MB = 1024  # of the process that makes copies of itself
+
+
+@pytest.fixture
+def trials() -> None:
+    """Skip what tries patches where nothing can be tried, and in a process that thousands of tests have made large, of
+    which each trial makes a copy: .ci/run has a run of their own for them."""
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    why = missing() or (
+        f"{held} MB would be copied: `pytest tests/lab/prove tests/lab/notebook`" if held > MOST_MB else ""
+    )
+    if why:
+        pytest.skip(why)
 
 
 @pytest.fixture

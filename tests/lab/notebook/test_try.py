@@ -11,7 +11,6 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import lab
 from lab.notebook import try_magic
-from lab.prove.snapshot import missing
 from tests.lab.prove.processes import children
 
 SETUP = """import core as torch
@@ -29,7 +28,7 @@ for i in range(4):
 print("once")
 """
 Run = Callable[..., tuple[Any, list[dict[str, str]], str]]
-needs_fence = pytest.mark.skipif(bool(missing()), reason=missing() or "a fence can be had")
+needs_fence = pytest.mark.usefixtures("trials")
 
 
 @needs_fence

@@ -39,7 +39,7 @@ print("once")
 """
 MARK = 'data-kernel="'
 Run = Callable[..., tuple[Any, list[dict[str, str]], str]]
-pytestmark = pytest.mark.skipif(bool(snapshot.missing()), reason=snapshot.missing() or "a fence can be had")
+pytestmark = pytest.mark.usefixtures("trials")
 
 
 def until(true: Callable[[], bool]) -> bool:

@@ -18,7 +18,7 @@ from widgets.record import Finding, Record
 from .cells import planted, text_of
 from .placebos import placebos
 
-pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "a fence can be had")
+pytestmark = pytest.mark.usefixtures("trials")
 
 SOME = {
     "no zero_grad": "proved", "zero_grad after backward": "proved", "layers in a plain list": "proved",

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 import core
-from lab.prove.snapshot import Order, Scene, Snapshot, missing
+from lab.prove.snapshot import Order, Scene, Snapshot
 
 from .processes import children
 from .traps import SETUP, TRAPS
 
-pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "a fence can be had")
+pytestmark = pytest.mark.usefixtures("trials")
 SECONDS, MEGABYTES = 1.5, 512
 ENDLESS = ("longer than", "?")
 
