@@ -83,8 +83,9 @@ def missing(*, asked: bool = True) -> str:
     torch, core = pytorch(), sys.modules.get("core")
     for library in (torch, core):
         cuda = getattr(library, "cuda", None)
-        begun = cuda is not None and getattr(cuda, "is_initialized", bool)()
-        if begun and cuda.get_device_capability() != (0, 0):  # Triton's interpreter is no GPU
+        if cuda is None or not getattr(cuda, "is_initialized", bool)():
+            continue
+        if cuda.get_device_capability() != (0, 0):  # Triton's interpreter is no GPU
             reason = reason or "the GPU is in use, and a copy of this process could not use it"
     return reason or _too_large(asked)
 
