@@ -430,6 +430,10 @@ RULES: dict[str, Callable[..., Any]] = {
     "linalg.qr": lambda a, mode="reduced": _qr(a, mode),
     "fft.fftn": lambda a, s=None, axes=None, norm=None, out=None: made(a.shape, _dtype_of(np.fft.fft, a)),
     "fft.ifftn": lambda a, s=None, axes=None, norm=None, out=None: made(a.shape, _dtype_of(np.fft.fft, a)),
+    "fft.fft": lambda a, n=None, axis=-1, norm=None, out=None: made(
+        a.shape if n is None else _resized(a.shape, axis, n), _dtype_of(np.fft.fft, a)),
+    "fft.ifft": lambda a, n=None, axis=-1, norm=None, out=None: made(
+        a.shape if n is None else _resized(a.shape, axis, n), _dtype_of(np.fft.ifft, a)),
     "fft.rfft": lambda a, n=None, axis=-1, norm=None, out=None: made(
         _resized(a.shape, axis, (a.shape[axis] if n is None else n) // 2 + 1), _dtype_of(np.fft.rfft, a)),
     "fft.irfft": lambda a, n=None, axis=-1, norm=None, out=None: made(

@@ -14,7 +14,7 @@ from core.declare import op as declarations
 from core.declare.op import Elementwise, Operation
 from core.nn import functional as F
 
-REFUSED = {"eig", "gammainc", "gammaincc", "geqrf", "histc", "histogram", "ldl_solve", "lstsq", "pinv",
+REFUSED = {"ctc", "eig", "gammainc", "gammaincc", "geqrf", "histc", "histogram", "ldl_solve", "lstsq", "pinv",
            "polygamma", "svd", "unique", "unique_consecutive", "zeta"}  # fmt: skip
 """What has no shape rule: the size of the result, or the number of its rounds, depends on values."""
 
