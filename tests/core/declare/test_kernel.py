@@ -44,7 +44,7 @@ def test_what_is_read_of_a_declaration(declared) -> None:
 
 @pytest.mark.parametrize(
     ("takes", "gives", "said"),
-    [("x: complex[n]", "y: real[n]", "no argument is written"), ("x: real[n]", "y real[n]", "no result is written")],
+    [("x: quaternion[n]", "y: real[n]", "no argument is written"), ("x: real[n]", "y real[n]", "no result is written")],
 )
 def test_what_is_no_declaration(takes: str, gives: str, said: str, declared) -> None:
     found = declared("k", takes, gives=gives, call="k.T(x)")  # its texts are read when they are asked for
