@@ -400,9 +400,9 @@ KNOWN: dict[str, Known] = {
         "matmul|linear|mul|add|sub|sum|expand|conv|tanh|relu|sigmoid",
         "gelu|exp",
     ),
-    "a root's slope": Known(words("(x + 1e-12).sqrt()"), ROOT, "sqrt", "sqrt|rsqrt|norm|pow", "exp|log|div"),
+    "a root's slope": Known(words("a small eps inside the root"), ROOT, "sqrt", "sqrt|rsqrt|norm|pow", "exp|log|div"),
     "a division's slope": Known(words("choose with where()"), ROOT, "sqrt", "div", "exp|log|sqrt"),
-    "a logarithm's slope": Known(words("x.clamp(min=1e-8)"), ROOT, "sqrt", "log", "exp|log2|sqrt"),
+    "a logarithm's slope": Known(words("the argument above 0"), ROOT, "sqrt", "log", "exp|log2|sqrt"),
     "what compares with data": Known(
         words("Bring the data to a smaller range"),
         "t = P(4)\nz = F.mse_loss(t, torch.full((4,), 1e25))\nz.backward()",
@@ -410,8 +410,8 @@ KNOWN: dict[str, Known] = {
         "squared_error|mse_loss|absolute_error|l1_loss|mean|sum",
         "exp|matmul",
     ),
-    "a logarithm": Known(words("x.clamp(min=1e-8)"), ZERO, "log", "log|log2|log10", "sqrt|div"),
-    "a root": Known(words("(x + 1e-12).sqrt()"), ZERO, "log", "sqrt|rsqrt", "log|div"),
+    "a logarithm": Known(words("the argument above 0"), ZERO, "log", "log|log2|log10", "sqrt|div"),
+    "a root": Known(words("a small eps inside the root"), ZERO, "log", "sqrt|rsqrt", "log|div"),
     "what overflows by its power": Known(
         words("Subtract the maximum first"),
         "t = P(4)\nz = (t + 1e3).exp()\nz.sum().backward()",
