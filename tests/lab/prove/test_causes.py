@@ -178,6 +178,7 @@ HELD = [
 ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("trials")
 @pytest.mark.parametrize("name", HELD)
 def test_the_remedy_of_a_cell_holds(name: str) -> None:
     text = text_of(name)

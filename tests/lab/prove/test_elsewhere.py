@@ -21,6 +21,8 @@ from widgets.record import Finding
 
 from .cells import names, recorded
 
+pytestmark = pytest.mark.usefixtures("trials")
+
 MODEL = """\
 class Distance(nn.Module):
     def __init__(self):
