@@ -35,6 +35,8 @@ WHOLE: dict[str, dict[str, Any]] = {
     "a loss that gets batches of one class": {"first": 1000},
     # the rates of steps that are not recorded are not read: of forty steps too few may be left
     "a warm-up longer than the training": {"first": 1000},
+    # which term outweighs the other is read at the end of 200 steps that take a millisecond each
+    "tunes told by a sum over the batch": {"first": 1000},
 }
 _number = count(1)
 HEAD = """\
