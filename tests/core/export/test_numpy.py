@@ -194,7 +194,7 @@ def test_every_structured_op_has_a_text_or_a_refusal_that_says_why():
 
     refused = []
     for name, op in declarations.table.items():
-        if isinstance(op, Operation):
+        if isinstance(op, Operation) and "::" not in name:  # another test's own
             try:
                 Copies(Names({"np"})).operation(op)
             except ExportError as error:
