@@ -50,7 +50,7 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
     lost = any(g.nonfinite for g in trace.gradients.values())
     fair = 10.0 if largest in facts.from_zero else 1.0  # beside a weight that began at 0 each change is large
     row = _loss_row(trace)
-    falls = loss is not None and loss[1] < loss[0] and loss[2] <= STEADY * loss[0]
+    falls = loss is not None and loss[1] < loss[0] and loss[2] <= STEADY * loss[0] and wide(trace)
     if ratio > WHOLE and loss is not None and row is not None and row.course is not None and not falls:
         loss = (min(loss[0], row.course.first[0]), *loss[1:])  # steps of that size are no noise of small batches
     noise = 1.5 if ratio <= WHOLE else 1.0
@@ -83,7 +83,7 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
         severity = "error" if lost else "warning"
         return [Found("learning-rate", severity, line, col, message, remedy, [], [largest])]
     whole = ratio > WHOLE and facts.count > 1 and largest not in facts.from_zero
-    if whole and lr >= WILD and not (falls and wide(trace)) and all(o.kind in BY_RATE for o in facts.optimizers):
+    if whole and lr >= WILD and not falls and all(o.kind in BY_RATE for o in facts.optimizers):
         message = capital(
             f"{place} takes steps that are too large (lr={lr:g}): one changed {largest.name} by "
             f"{ratio:.2g} times its own size, so what it began with is gone{course}."
