@@ -218,9 +218,11 @@ def logarithm(trace: Trace, row: Row) -> str:
         made = parsed(code_of(trace, source))
         if isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and called(made) == "softmax":
             whole = ast.Call(ast.Attribute(made.func.value, "log_softmax", ast.Load()), made.args, made.keywords)
-            if text := shown(whole):
+            new, picks = _picked(of[0], whole) if of else (whole, 0)
+            if picks == _picks(row) and (text := shown(new)):
                 return f"Take the logarithm of the softmax in one: {text} in place of `{code}`."
-        return f"Take the logarithm of the softmax in one: F.log_softmax of the logits in place of `{code}`."
+        same = ", of which the same is picked as here," if _picks(row) else ""
+        return f"Take the logarithm of the softmax in one: F.log_softmax of the logits{same} in place of `{code}`."
     if source is not None and source.op == "softmax":
         logits = _operand(trace, source)
         return (
@@ -235,6 +237,28 @@ def logarithm(trace: Trace, row: Row) -> str:
     arg = of[0]
     text = shown(given_to(node, ast.Call(ast.Attribute(arg, "clamp", ast.Load()), [], [least])))
     return f"Keep the argument above 0, {text}, or stay with logits: log_softmax, logsumexp." if text else ""
+
+
+def _picked(node: ast.expr, new: ast.expr) -> tuple[ast.expr, int]:
+    """Return what is picked of a value with another one in its place, and by how many picks: ``new[i, j]`` of
+    ``p[i, j] + 1e-8``."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and isinstance(node.right, ast.Constant):
+        return _picked(node.left, new)
+    if isinstance(node, ast.Subscript):
+        inner, picks = _picked(node.value, new)
+        return ast.Subscript(inner, node.slice, ast.Load()), picks + 1
+    if isinstance(node, ast.Call) and called(node) in PASSING and operands(node):
+        inner, picks = _picked(operands(node)[0], new)
+        return given_to(node, inner), picks + 1
+    return new, 0
+
+
+def _picks(row: Row) -> int:
+    """Return how many views and picks stand between an op and the values that it reads."""
+    picks, ref = 0, row.refs[0] if row.refs else None
+    while isinstance(ref, Row) and ref.refs and (ref.view or ref.op in PASSING or ref.op == "add"):
+        picks, ref = picks + (ref.op != "add"), ref.refs[0]
+    return picks
 
 
 def _unscaled(trace: Trace, row: Row, square: Row) -> str:

@@ -57,6 +57,27 @@ def test_the_run_in_which_it_came(cell: Any, space: Space) -> None:
     assert "division by 0" in finding.message or "of values of" in finding.message
 
 
+@pytest.mark.parametrize(
+    ("picked", "instead"),
+    [
+        ("p", "torch.log_softmax(z, 1)"),
+        ("p[rows, labels]", "torch.log_softmax(z, 1)[rows, labels]"),
+        ("p.gather(1, labels[:, None]) + 0.0", "torch.log_softmax(z, 1).gather(1, labels[:, None])"),
+        ("torch.gather(p, 1, labels[:, None])", "torch.gather(torch.log_softmax(z, 1), 1, labels[:, None])"),
+        ("q", "F.log_softmax of the logits, of which the same is picked as here,"),
+    ],
+)
+def test_what_is_picked_of_a_softmax_is_picked_of_its_logarithm(
+    cell: Any, space: Space, picked: str, instead: str
+) -> None:
+    text = (
+        "rows = torch.arange(64)\nz = (x @ P(16, 4)) * 1e6\np = torch.softmax(z, 1)\nq = p[rows, labels]\n"
+        f"(-torch.log({picked})).mean().backward()"
+    )
+    finding = next(f for f in cell(text, space).findings if f.kind == "nan")
+    assert f"{instead} in place of `torch.log({picked})`" in finding.remedy
+
+
 def test_names_that_are_gone_do_not_stop_the_search_for_bad_data(cell: Any, space: Space) -> None:
     space["x"]._a[3, 4] = float("nan")
     text = "for _ in range(2):\n    pass\ndel _\nA = P(16, 4)\nF.cross_entropy(x @ A, labels).backward()"
